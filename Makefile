@@ -1,0 +1,17 @@
+# `make check` is everything that must be green before a commit lands.
+.PHONY: check lint types test bench
+
+check: lint types test
+
+lint:
+	uv run ruff check .
+	uv run ruff format --check .
+
+types:
+	uv run mypy
+
+test:
+	uv run pytest
+
+bench:
+	uv run rove bench engine

@@ -1,0 +1,1 @@
+"""Rove: stream processing for things that move."""

@@ -1,0 +1,91 @@
+"""One root for every error Rove raises, a family for each layer below it.
+
+Law: a message says what happened, to whom, and what to do about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+
+class RoveError(Exception):
+    """The root of every error that Rove raises on purpose."""
+
+
+class PlanError(RoveError):
+    """A query that cannot be planned; nothing has run yet."""
+
+
+class ExpressionError(PlanError):
+    """An expression that cannot be understood; carries the whole text and the place in it."""
+
+    def __init__(self, message: str, text: str = "", span: tuple[int, int] | None = None) -> None:
+        self.reason, self.text, self.span = message, text, span
+        super().__init__(message + _pointer(text, span))
+
+    def at(self, text: str, span: tuple[int, int] | None) -> ExpressionError:
+        """The same error, pointing at a place; an error that already knows its place keeps it."""
+        return self if self.text else type(self)(self.reason, text, span)
+
+
+class ParseError(ExpressionError):
+    """Text that is not Spark SQL."""
+
+
+class UnknownColumn(ExpressionError):
+    """A name that no column in scope has."""
+
+
+class UnknownFunction(ExpressionError):
+    """A function that neither Rove nor Spark has."""
+
+
+class TypeMismatch(ExpressionError):
+    """Operands of types that Spark refuses too."""
+
+
+class EdgeRefusal(PlanError):
+    """Sound in Spark, but not computed at the edge because Arrow would not give Spark's answer."""
+
+
+class DataError(RoveError):
+    """Rows that cannot be processed; the batch is refused, the process goes on."""
+
+
+class SchemaMismatch(DataError):
+    """A batch whose columns are not those of its stream."""
+
+
+class ArithmeticFault(DataError):
+    """What ANSI SQL calls an error in the data: overflow, division by zero, a cast that cannot be done."""
+
+
+class UdfError(DataError):
+    """A user's function raised, or returned something that is not what it promised."""
+
+
+class StateError(RoveError):
+    """A snapshot that does not belong to the operator it is restored into."""
+
+
+class SetupError(RoveError):
+    """The machine lacks something; the message is the one line that mends it."""
+
+
+def nearest(name: str, known: Sequence[str]) -> str:
+    """A sentence that names what there is and the closest match, for an unknown name."""
+    by_lower = {k.lower(): k for k in known}
+    close = get_close_matches(name.lower(), list(by_lower), n=1, cutoff=0.5)
+    hint = f"; did you mean `{by_lower[close[0]]}`?" if close else ""
+    shown = ", ".join(known[:20]) + (", …" if len(known) > 20 else "")
+    return f"there are: {shown or 'none'}{hint}"
+
+
+def _pointer(text: str, span: tuple[int, int] | None) -> str:
+    if not text:
+        return ""
+    if span is None or "\n" in text:
+        return f"\n  in: {text}"
+    start, end = span
+    return f"\n  in: {text}\n      {' ' * start}{'^' * max(1, end - start)}"

@@ -1,0 +1,1 @@
+"""Queries as data: expressions, operators, the optimizer's rules, and how a plan is drawn."""

@@ -1,0 +1,84 @@
+"""A typed tree → one function over a record batch.
+
+Law: compile once, then a batch costs one kernel call a node and nothing per row. Arrow's complaints about the data
+(overflow, division by zero, a cast that fails) come out as `ArithmeticFault` with the expression that raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from rove.model.errors import ArithmeticFault, EdgeRefusal, PlanError
+from rove.plan.expressions.functions.masks import as_array
+from rove.plan.expressions.tree import Call, Column, Datum, Evaluator, Expr, Foreign, Literal, refusal_of, sql
+
+
+def compile_expression(expr: Expr, schema: pa.Schema) -> Evaluator:
+    """A function from a batch of `schema` to a column (an Arrow Array) of `expr.dtype`."""
+    if reason := refusal_of(expr):
+        raise EdgeRefusal(f"the edge leaves `{sql(expr)}` to Spark: {reason}")
+    return guarded(_column(expr, schema), expr)
+
+
+def guarded(evaluate: Evaluator, expr: Expr) -> Evaluator:
+    """Turn Arrow's errors into ours. A try block costs nothing until it is needed."""
+
+    def run(batch: pa.RecordBatch) -> Datum:
+        try:
+            return evaluate(batch)
+        except pa.ArrowInvalid as error:
+            raise ArithmeticFault(f"{error} in `{sql(expr)}`") from error
+
+    return run
+
+
+def evaluate_constant(expr: Expr) -> Literal:
+    """The value of an expression without columns, or `ArithmeticFault` if it has none."""
+    row = pa.record_batch({"_": pa.nulls(1)})
+    value = compile_expression(expr, row.schema)(row)[0]
+    return Literal(expr.dtype, value)
+
+
+def _column(expr: Expr, schema: pa.Schema) -> Evaluator:
+    """As `_compile`, but a constant comes out as a whole column."""
+    evaluate = _compile(expr, schema)
+    if not isinstance(expr, Literal):
+        return evaluate
+    return lambda batch: as_array(evaluate(batch), batch.num_rows)
+
+
+def _compile(expr: Expr, schema: pa.Schema) -> Evaluator:
+    match expr:
+        case Column(name=name):
+            index = schema.get_field_index(name)
+            if index < 0:
+                raise PlanError(f"column `{name}` is not in {schema.names}")
+            return lambda batch: batch.column(index)
+        case Literal(value=value):
+            return lambda batch: value
+        case Call(args=args, kernel=kernel, lazy=lazy) if kernel is not None:
+            # Kernels want at least one whole column, or they would answer with a scalar.
+            constant = all(isinstance(a, Literal) for a in args)
+            inputs = tuple((_column if constant else _compile)(a, schema) for a in args)
+            return _apply_lazily(kernel, inputs) if lazy else _apply(kernel, inputs)
+        case Foreign() | Call():
+            raise EdgeRefusal(f"`{sql(expr)}` runs in Spark only")
+    raise PlanError(f"no such node: {expr!r}")
+
+
+def _apply_lazily(kernel: Callable[..., Datum], inputs: tuple[Evaluator, ...]) -> Evaluator:
+    return lambda batch: kernel(batch, *inputs)
+
+
+def _apply(kernel: Callable[..., Datum], inputs: tuple[Evaluator, ...]) -> Evaluator:
+    """Spelled out for the common arities: building an argument list costs as much as a small kernel."""
+    match inputs:
+        case (a,):
+            return lambda batch: kernel(a(batch))
+        case (a, b):
+            return lambda batch: kernel(a(batch), b(batch))
+        case (a, b, c):
+            return lambda batch: kernel(a(batch), b(batch), c(batch))
+    return lambda batch: kernel(*(f(batch) for f in inputs))

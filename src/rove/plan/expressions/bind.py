@@ -1,0 +1,325 @@
+"""sqlglot's syntax tree + a schema → a typed tree.
+
+Law: names are resolved without regard to case, as in Spark; every error points at its place in the text; whatever
+the edge cannot compute becomes a node that says why, never an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
+
+import pyarrow as pa
+import pyarrow.types as pt
+from sqlglot import exp
+
+from rove.model.errors import ArithmeticFault, ExpressionError, ParseError, TypeMismatch, UnknownColumn
+from rove.model.errors import UnknownFunction, nearest
+from rove.model.schema import BIGINT, BINARY, BOOLEAN, DECIMAL_DIGITS_MAX, DOUBLE, INT, STRING, UNKNOWN, VOID
+from rove.model.schema import arrow_type, type_name
+from rove.plan.expressions.arrow import evaluate_constant
+from rove.plan.expressions.functions import RULES
+from rove.plan.expressions.functions.casts import cast
+from rove.plan.expressions.parse import parse_expression, span
+from rove.plan.expressions.spark_names import SPARK_FUNCTIONS
+from rove.plan.expressions.tree import Call, Column, Expr, Foreign, Literal, literal, refusal_of
+from rove.plan.expressions.types import Refused
+
+_BINARY: dict[type[exp.Expression], str] = {
+    exp.And: "and",
+    exp.Or: "or",
+    exp.EQ: "eq",
+    exp.NEQ: "ne",
+    exp.LT: "lt",
+    exp.LTE: "le",
+    exp.GT: "gt",
+    exp.GTE: "ge",
+    exp.NullSafeEQ: "<=>",
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.IntDiv: "div",
+    exp.Mod: "%",
+    exp.BitwiseAnd: "&",
+    exp.BitwiseOr: "|",
+    exp.BitwiseXor: "^",
+    exp.BitwiseLeftShift: "shiftleft",
+    exp.BitwiseRightShift: "shiftright",
+    exp.Like: "like",
+    exp.ILike: "ilike",
+    exp.RegexpLike: "rlike",
+    exp.DPipe: "concat",
+}
+_UNARY: dict[type[exp.Expression], str] = {exp.Not: "not", exp.BitwiseNot: "~"}
+
+
+def bind(text: str, schema: pa.Schema) -> Expr:
+    """The typed tree of a piece of Spark SQL over the columns of `schema`; an alias is for the caller to strip."""
+    return bind_node(parse_expression(text), schema, text)
+
+
+def bind_node(node: exp.Expression, schema: pa.Schema, text: str) -> Expr:
+    """The typed tree of an already parsed expression; `text` is what the user wrote, for errors."""
+    return _Binder(schema, text).bind(node)
+
+
+class _Binder:
+    def __init__(self, schema: pa.Schema, text: str) -> None:
+        self.schema, self.text = schema, text
+        self.by_lower: dict[str, list[str]] = {}
+        for name in schema.names:
+            self.by_lower.setdefault(name.lower(), []).append(name)
+
+    def bind(self, node: exp.Expression) -> Expr:
+        try:
+            return fold(self._bind(node))
+        except Refused as refused:
+            return self._foreign(node, refused.reason, refused.dtype or UNKNOWN)
+        except ExpressionError as error:
+            raise error.at(self.text, span(node)) from None
+
+    def _bind(self, node: exp.Expression) -> Expr:
+        kind = type(node)
+        if kind in _BINARY:
+            self._check_precedence(node)
+            return self._call(_BINARY[kind], node.this, node.expression)
+        if kind in _UNARY:
+            return self._call(_UNARY[kind], node.this)
+        if handler := _HANDLERS.get(kind):
+            return handler(self, node)
+        return self._foreign(node, f"`{node.sql('spark')}` has no form at the edge", UNKNOWN)
+
+    def _call(self, name: str, *nodes: exp.Expression) -> Expr:
+        return RULES[name](tuple(self.bind(n) for n in nodes))
+
+    def _foreign(self, node: exp.Expression, reason: str, dtype: pa.DataType) -> Expr:
+        """Spark's business; still, its columns must exist."""
+        columns = tuple(b for c in node.find_all(exp.Column) for b in self._roots(c))
+        return Foreign(dtype, node.sql("spark"), columns, reason)
+
+    def _roots(self, node: exp.Column) -> list[Column]:
+        lambdas = {p.name for a in _ancestors(node, exp.Lambda) for p in a.expressions}
+        name = node.parts[0].name
+        if name in lambdas:
+            return []
+        actual = self._resolve(name, node)
+        return [Column(self.schema.field(actual).type, actual)]
+
+    def _resolve(self, name: str, node: exp.Expression) -> str:
+        found = self.by_lower.get(name.lower(), [])
+        if name in found:
+            return name
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise UnknownColumn(f"`{name}` is ambiguous: {', '.join(found)}", self.text, span(node))
+        raise UnknownColumn(f"no column `{name}`; {nearest(name, self.schema.names)}", self.text, span(node))
+
+    def _column(self, node: exp.Column) -> Expr:
+        first, *rest = (part.name for part in node.parts)
+        name = self._resolve(first, node)
+        found: Expr = Column(self.schema.field(name).type, name)
+        for field in rest:
+            found = RULES["."]((found, literal(field, STRING)))
+        return found
+
+    def _dot(self, node: exp.Dot) -> Expr:
+        if not isinstance(node.expression, exp.Identifier):
+            raise Refused(f"`{node.sql('spark')}` is a call that only Spark knows")
+        return RULES["."]((self.bind(node.this), literal(node.expression.name, STRING)))
+
+    def _bracket(self, node: exp.Bracket) -> Expr:
+        (key,) = node.expressions
+        return RULES["[]"]((self.bind(node.this), self.bind(key)))
+
+    def _literal(self, node: exp.Literal) -> Expr:
+        if node.is_string:
+            return literal(node.this, STRING)
+        return number(node.this)
+
+    def _negative(self, node: exp.Neg) -> Expr:
+        if isinstance(node.this, exp.Literal) and not node.this.is_string:
+            return number(f"-{node.this.this}")  # the smallest integers have no positive twin
+        if isinstance(node.this, exp.Cast) and isinstance(node.this.this, exp.Literal):
+            return self._cast_literal(f"-{node.this.this.this}", arrow_type(node.this.to))
+        return self._call("negative", node.this)
+
+    def _cast(self, node: exp.Cast) -> Expr:
+        try:
+            dtype = arrow_type(node.to)
+        except ParseError as error:
+            raise Refused(f"a cast to {node.to.sql('spark')} is left to Spark") from error
+        if isinstance(node.this, exp.Literal) and not isinstance(node, exp.TryCast):
+            return self._cast_literal(node.this.this, dtype) if not node.this.is_string else self._typed(node, dtype)
+        return cast(self.bind(node.this), dtype, null_on_error=isinstance(node, exp.TryCast))
+
+    def _typed(self, node: exp.Cast, dtype: pa.DataType) -> Expr:
+        """`DATE'2020-01-01'` and its kin, or an ordinary cast of a string literal."""
+        return cast(literal(node.this.this, STRING), dtype)
+
+    def _cast_literal(self, digits: str, dtype: pa.DataType) -> Expr:
+        """`5L`, `1.5D` and their negatives: a number written at a type of its own."""
+        if pt.is_integer(dtype):
+            value = int(Decimal(digits))
+            if not -(2 ** (dtype.bit_width - 1)) <= value < 2 ** (dtype.bit_width - 1):
+                raise TypeMismatch(f"{digits} is outside the range of {type_name(dtype)}")
+            return literal(value, dtype)
+        if pt.is_floating(dtype):
+            return literal(float(digits), dtype)
+        return cast(number(digits), dtype)
+
+    def _is(self, node: exp.Is) -> Expr:
+        value, what = self.bind(node.this), node.expression
+        if isinstance(what, exp.Null):
+            return RULES["isnull"]((value,))
+        if isinstance(what, exp.Boolean):
+            return RULES["<=>"]((value, literal(what.this, BOOLEAN)))
+        raise Refused(f"`IS {what.sql('spark')}` is left to Spark", BOOLEAN)
+
+    def _not_distinct(self, node: exp.NullSafeNEQ) -> Expr:
+        return RULES["not"]((self._call("<=>", node.this, node.expression),))
+
+    def _in(self, node: exp.In) -> Expr:
+        if node.args.get("query") or node.args.get("unnest"):
+            raise Refused("a subquery is left to Spark", BOOLEAN)
+        return self._call("in", node.this, *node.expressions)
+
+    def _between(self, node: exp.Between) -> Expr:
+        return self._call("between", node.this, node.args["low"], node.args["high"])
+
+    def _escape(self, node: exp.Escape) -> Expr:
+        name = "ilike" if isinstance(node.this, exp.ILike) else "like"
+        return self._call(name, node.this.this, node.this.expression, node.expression)
+
+    def _case(self, node: exp.Case) -> Expr:
+        subject = node.this and self.bind(node.this)
+        args: list[Expr] = []
+        for branch in node.args["ifs"]:
+            condition = self.bind(branch.this)
+            args.append(RULES["eq"]((subject, condition)) if subject else condition)
+            args.append(self.bind(branch.args["true"]))
+        default = node.args.get("default")
+        args.append(self.bind(default) if default else literal(None, VOID))
+        return RULES["case"](tuple(args))
+
+    def _if(self, node: exp.If) -> Expr:
+        default = node.args.get("false")
+        if default is None:
+            raise TypeMismatch("if takes 3 arguments, got 2")
+        return self._call("if", node.this, node.args["true"], default)
+
+    def _extract(self, node: exp.Extract) -> Expr:
+        return RULES["extract"]((literal(node.this.name.lower(), STRING), self.bind(node.expression)))
+
+    def _trim(self, node: exp.Trim) -> Expr:
+        name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(node.args.get("position") or "", "trim")
+        chars = node.args.get("expression")
+        return self._call(name, node.this, *([chars] if chars else []))
+
+    def _substring(self, node: exp.Substring) -> Expr:
+        given = [node.this, node.args.get("start"), node.args.get("length")]
+        return self._call("substring", *(n for n in given if n is not None))
+
+    def _position(self, node: exp.StrPosition) -> Expr:
+        given = [node.args["substr"], node.this, node.args.get("position")]
+        return self._call("locate", *(n for n in given if n is not None))
+
+    def _adjacent_strings(self, node: exp.Concat) -> Expr:
+        """`'it' 's'`: Spark reads neighbouring string literals as one."""
+        return literal("".join(n.this for n in node.expressions), STRING)
+
+    def _function(self, node: exp.Anonymous) -> Expr:
+        name = node.name.lower()
+        if rule := RULES.get(name):
+            if name in ("timestampadd", "timestampdiff", "dateadd", "datediff", "date_diff") and len(node.expressions) == 3:
+                unit, *rest = node.expressions
+                return rule((literal(unit.name.lower(), STRING), *(self.bind(n) for n in rest)))
+            return rule(tuple(self.bind(n) for n in node.expressions))
+        if name in SPARK_FUNCTIONS:
+            raise Refused(f"the function `{name}` runs in Spark only")
+        raise UnknownFunction(f"no function `{name}`; {_nearest_function(name)}")
+
+    def _interval(self, node: exp.Interval) -> Expr:
+        unit = node.args.get("unit")
+        return RULES["interval"]((literal(node.this.name, STRING), literal(unit.sql("spark").lower() if unit else "", STRING)))
+
+    def _check_precedence(self, node: exp.Expression) -> None:
+        """Spark binds `&` tighter than `^` tighter than `|`; the parser takes them from left to right."""
+        order = {exp.BitwiseAnd: 3, exp.BitwiseXor: 2, exp.BitwiseOr: 1}
+        own = order.get(type(node))
+        if own and any(order.get(type(side), own) != own for side in (node.this, node.expression)):
+            raise ParseError("put parentheses around mixed `&`, `^` and `|`")
+
+
+def number(digits: str) -> Literal:
+    """A bare number at the type Spark reads it as: int, bigint, decimal, or double with an exponent."""
+    try:
+        value = Decimal(digits)
+    except InvalidOperation as error:
+        raise ParseError(f"`{digits}` is not a number") from error
+    if "e" in digits.lower():
+        return literal(float(digits), DOUBLE)
+    if "." not in digits:
+        for dtype in (INT, BIGINT):
+            if -(2 ** (dtype.bit_width - 1)) <= value < 2 ** (dtype.bit_width - 1):
+                return literal(int(value), dtype)
+    scale = max(0, -int(value.as_tuple().exponent))
+    precision = max(len(value.as_tuple().digits), scale)
+    if precision > DECIMAL_DIGITS_MAX:
+        raise ParseError(f"`{digits}` has more than {DECIMAL_DIGITS_MAX} digits")
+    return literal(value, pa.decimal128(max(1, precision), scale))
+
+
+def fold(expr: Expr) -> Expr:
+    """A call on constants becomes a constant; one that raises is kept, to raise when a row asks for it."""
+    if not isinstance(expr, Call) or not all(isinstance(a, Literal) for a in expr.args) or refusal_of(expr):
+        return expr
+    try:
+        return evaluate_constant(expr)
+    except ArithmeticFault:
+        return expr
+
+
+def _nearest_function(name: str) -> str:
+    known = sorted(n for n in RULES.keys() | SPARK_FUNCTIONS if n.isidentifier())
+    return nearest(name, known).rpartition("; ")[2]
+
+
+def _ancestors(node: exp.Expression, kind: type[exp.Expression]) -> list[exp.Expression]:
+    found = []
+    while (node := node.parent) is not None:
+        if isinstance(node, kind):
+            found.append(node)
+    return found
+
+
+_HANDLERS: dict[type[exp.Expression], Callable[[_Binder, exp.Expression], Expr]] = {
+    exp.Alias: lambda b, n: b.bind(n.this),
+    exp.Paren: lambda b, n: b.bind(n.this),
+    exp.Column: _Binder._column,
+    exp.Dot: _Binder._dot,
+    exp.Bracket: _Binder._bracket,
+    exp.Literal: _Binder._literal,
+    exp.RawString: lambda b, n: literal(n.this, STRING),
+    exp.HexString: lambda b, n: literal(bytes.fromhex(n.this), BINARY),
+    exp.Boolean: lambda b, n: literal(n.this, BOOLEAN),
+    exp.Null: lambda b, n: literal(None, VOID),
+    exp.Neg: _Binder._negative,
+    exp.Cast: _Binder._cast,
+    exp.TryCast: _Binder._cast,
+    exp.Is: _Binder._is,
+    exp.NullSafeNEQ: _Binder._not_distinct,
+    exp.In: _Binder._in,
+    exp.Between: _Binder._between,
+    exp.Escape: _Binder._escape,
+    exp.Case: _Binder._case,
+    exp.If: _Binder._if,
+    exp.Extract: _Binder._extract,
+    exp.Trim: _Binder._trim,
+    exp.Substring: _Binder._substring,
+    exp.StrPosition: _Binder._position,
+    exp.Concat: _Binder._adjacent_strings,
+    exp.Anonymous: _Binder._function,
+    exp.Interval: _Binder._interval,
+}

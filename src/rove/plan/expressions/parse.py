@@ -1,0 +1,80 @@
+"""Spark SQL text → sqlglot's syntax tree.
+
+Law: a function keeps the name the user wrote. sqlglot's own renaming of functions between dialects is switched off,
+because the binder's table is in Spark's names and nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import SqlglotError
+
+from rove.model.errors import ParseError
+
+TEXT_CHARS_MAX = 100_000
+
+
+class RoveSpark(Spark):
+    """Spark's dialect with functions left as they are written."""
+
+    class Parser(Spark.Parser):
+        STRICT_CAST = True
+        FUNCTIONS: ClassVar = {}
+        NO_PAREN_FUNCTION_PARSERS: ClassVar = {
+            k: v for k, v in Spark.Parser.NO_PAREN_FUNCTION_PARSERS.items() if k in ("CASE", "IF")
+        }
+        FUNCTION_PARSERS: ClassVar = {
+            k: v
+            for k, v in Spark.Parser.FUNCTION_PARSERS.items()
+            if k in ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "POSITION", "SUBSTRING", "SUBSTR")
+        }
+
+
+_DIALECT = RoveSpark()
+
+
+def parse_expression(text: str) -> exp.Expression:
+    """The syntax tree of one scalar expression, with an optional alias."""
+    node = _parse(f"SELECT {text}", text)
+    if not isinstance(node, exp.Select) or len(node.expressions) != 1 or set(_given(node)) - {"expressions"}:
+        raise ParseError("this is not one expression", text)
+    found = node.expressions[0]
+    found.pop()
+    return found
+
+
+def parse_query(text: str) -> exp.Expression:
+    """The syntax tree of a SELECT statement."""
+    return _parse(text, text)
+
+
+def span(node: exp.Expression, offset: int = len("SELECT ")) -> tuple[int, int] | None:
+    """Where in its expression's text a node stands, from the places that its names were read at."""
+    places = [n.meta for n in node.walk() if "start" in n.meta]
+    if not places:
+        return None
+    return min(p["start"] for p in places) - offset, max(p["end"] for p in places) + 1 - offset
+
+
+def _given(node: exp.Expression) -> list[str]:
+    return [k for k, v in node.args.items() if v]
+
+
+def _parse(statement: str, text: str) -> exp.Expression:
+    if len(text) > TEXT_CHARS_MAX:
+        raise ParseError(f"the text has {len(text)} characters; the most is {TEXT_CHARS_MAX}")
+    try:
+        nodes = _DIALECT.parse(statement)
+    except SqlglotError as error:
+        details = getattr(error, "errors", None) or [{}]
+        what = details[0].get("description") or str(error).splitlines()[0]
+        raise ParseError(f"not Spark SQL: {what}", text) from error
+    except RecursionError as error:
+        raise ParseError("the expression is nested too deeply", text[:200]) from error
+    if len(nodes) != 1 or nodes[0] is None:
+        raise ParseError("expected one expression or statement", text)
+    node: exp.Expression = nodes[0]
+    return node
