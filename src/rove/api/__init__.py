@@ -1,0 +1,1 @@
+"""What users type: sessions, streams, columns."""

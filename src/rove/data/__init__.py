@@ -1,0 +1,1 @@
+"""The data's walk: operators on record batches, pipelines of them."""

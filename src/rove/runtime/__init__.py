@@ -1,0 +1,1 @@
+"""The shells that drive the machines: in one process today."""

@@ -6,6 +6,7 @@ the edge cannot compute becomes a node that says why, never an error.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 
@@ -20,7 +21,7 @@ from rove.model.schema import arrow_type, type_name
 from rove.plan.expressions.arrow import evaluate_constant
 from rove.plan.expressions.functions import RULES
 from rove.plan.expressions.functions.casts import cast
-from rove.plan.expressions.parse import parse_expression, span
+from rove.plan.expressions.parse import RoveSpark, parse_expression, span
 from rove.plan.expressions.spark_names import SPARK_FUNCTIONS
 from rove.plan.expressions.tree import Call, Column, Expr, Foreign, Literal, literal, refusal_of
 from rove.plan.expressions.types import Refused
@@ -51,6 +52,16 @@ _BINARY: dict[type[exp.Expression], str] = {
     exp.RegexpLike: "rlike",
     exp.DPipe: "concat",
 }
+_SPECIAL_MOMENTS = ("epoch", "now", "today", "tomorrow", "yesterday")
+_WITH_UNIT = {
+    "timestampadd": "timestampadd",
+    "timestampdiff": "timestampdiff",
+    "dateadd": "timestampadd",
+    "date_add": "timestampadd",
+    "datediff": "timestampdiff",
+    "date_diff": "timestampdiff",
+}
+_UNITS = frozenset("year quarter month week day dayofyear hour minute second millisecond microsecond".split())
 _UNARY: dict[type[exp.Expression], str] = {exp.Not: "not", exp.BitwiseNot: "~"}
 
 
@@ -61,6 +72,8 @@ def bind(text: str, schema: pa.Schema) -> Expr:
 
 def bind_node(node: exp.Expression, schema: pa.Schema, text: str) -> Expr:
     """The typed tree of an already parsed expression; `text` is what the user wrote, for errors."""
+    for part in node.walk():
+        check_precedence(part, text)
     return _Binder(schema, text).bind(node)
 
 
@@ -82,13 +95,13 @@ class _Binder:
     def _bind(self, node: exp.Expression) -> Expr:
         kind = type(node)
         if kind in _BINARY:
-            self._check_precedence(node)
-            return self._call(_BINARY[kind], node.this, node.expression)
+            found = self._call(_BINARY[kind], node.this, node.expression)
+            return RULES["not"]((found,)) if node.args.get("negate") else found
         if kind in _UNARY:
             return self._call(_UNARY[kind], node.this)
         if handler := _HANDLERS.get(kind):
             return handler(self, node)
-        return self._foreign(node, f"`{node.sql('spark')}` has no form at the edge", UNKNOWN)
+        return self._foreign(node, f"`{spark_text(node)}` has no form at the edge", UNKNOWN)
 
     def _call(self, name: str, *nodes: exp.Expression) -> Expr:
         return RULES[name](tuple(self.bind(n) for n in nodes))
@@ -96,12 +109,14 @@ class _Binder:
     def _foreign(self, node: exp.Expression, reason: str, dtype: pa.DataType) -> Expr:
         """Spark's business; still, its columns must exist."""
         columns = tuple(b for c in node.find_all(exp.Column) for b in self._roots(c))
-        return Foreign(dtype, node.sql("spark"), columns, reason)
+        if node.find(exp.Star):
+            columns = tuple(Column(field.type, field.name) for field in self.schema)
+        return Foreign(dtype, spark_text(node), columns, reason)
 
     def _roots(self, node: exp.Column) -> list[Column]:
         lambdas = {p.name for a in _ancestors(node, exp.Lambda) for p in a.expressions}
         name = node.parts[0].name
-        if name in lambdas:
+        if name in lambdas or (name.lower() in _UNITS and name.lower() not in self.by_lower):
             return []
         actual = self._resolve(name, node)
         return [Column(self.schema.field(actual).type, actual)]
@@ -141,8 +156,13 @@ class _Binder:
     def _negative(self, node: exp.Neg) -> Expr:
         if isinstance(node.this, exp.Literal) and not node.this.is_string:
             return number(f"-{node.this.this}")  # the smallest integers have no positive twin
-        if isinstance(node.this, exp.Cast) and isinstance(node.this.this, exp.Literal):
-            return self._cast_literal(f"-{node.this.this.this}", arrow_type(node.this.to))
+        if isinstance(node.this, exp.Cast) and isinstance(node.this.this, exp.Literal) and not node.this.this.is_string:
+            dtype = arrow_type(node.this.to)
+            lowest = pt.is_integer(dtype) and node.this.this.this == str(2 ** (dtype.bit_width - 1))
+            if lowest and re.search(r"cast|::|\(", self.text, re.IGNORECASE):
+                # `-128Y` is a number, `-CAST(128 AS tinyint)` an error; the parser does not tell them apart.
+                raise Refused(f"`{spark_text(node)}` may overflow; write CAST('-{node.this.this.this}' AS …)", dtype)
+            return self._cast_literal(f"-{node.this.this.this}", dtype)
         return self._call("negative", node.this)
 
     def _cast(self, node: exp.Cast) -> Expr:
@@ -151,12 +171,13 @@ class _Binder:
         except ParseError as error:
             raise Refused(f"a cast to {node.to.sql('spark')} is left to Spark") from error
         if isinstance(node.this, exp.Literal) and not isinstance(node, exp.TryCast):
-            return self._cast_literal(node.this.this, dtype) if not node.this.is_string else self._typed(node, dtype)
+            if not node.this.is_string:
+                return self._cast_literal(node.this.this, dtype)
+            if pt.is_temporal(dtype) and node.this.this.strip().lower() in _SPECIAL_MOMENTS:
+                raise Refused(f"`{node.this.this}` is a moment that only Spark knows", dtype)
+        if node.to.this in (exp.DataType.Type.VARCHAR, exp.DataType.Type.CHAR) and node.to.expressions:
+            raise Refused(f"a cast to {node.to.sql('spark')} is left to Spark", STRING)
         return cast(self.bind(node.this), dtype, null_on_error=isinstance(node, exp.TryCast))
-
-    def _typed(self, node: exp.Cast, dtype: pa.DataType) -> Expr:
-        """`DATE'2020-01-01'` and its kin, or an ordinary cast of a string literal."""
-        return cast(literal(node.this.this, STRING), dtype)
 
     def _cast_literal(self, digits: str, dtype: pa.DataType) -> Expr:
         """`5L`, `1.5D` and their negatives: a number written at a type of its own."""
@@ -166,7 +187,7 @@ class _Binder:
                 raise TypeMismatch(f"{digits} is outside the range of {type_name(dtype)}")
             return literal(value, dtype)
         if pt.is_floating(dtype):
-            return literal(float(digits), dtype)
+            return cast(literal(digits, STRING), dtype)  # one rounding, from the text
         return cast(number(digits), dtype)
 
     def _is(self, node: exp.Is) -> Expr:
@@ -232,9 +253,11 @@ class _Binder:
     def _function(self, node: exp.Anonymous) -> Expr:
         name = node.name.lower()
         if rule := RULES.get(name):
-            if name in ("timestampadd", "timestampdiff", "dateadd", "datediff", "date_diff") and len(node.expressions) == 3:
+            if name in _WITH_UNIT and len(node.expressions) == 3:
                 unit, *rest = node.expressions
-                return rule((literal(unit.name.lower(), STRING), *(self.bind(n) for n in rest)))
+                return RULES[_WITH_UNIT[name]]((literal(unit.name.lower(), STRING), *(self.bind(n) for n in rest)))
+            if name == "struct":
+                return self._struct(node)
             return rule(tuple(self.bind(n) for n in node.expressions))
         if name in SPARK_FUNCTIONS:
             raise Refused(f"the function `{name}` runs in Spark only")
@@ -244,12 +267,52 @@ class _Binder:
         unit = node.args.get("unit")
         return RULES["interval"]((literal(node.this.name, STRING), literal(unit.sql("spark").lower() if unit else "", STRING)))
 
-    def _check_precedence(self, node: exp.Expression) -> None:
-        """Spark binds `&` tighter than `^` tighter than `|`; the parser takes them from left to right."""
-        order = {exp.BitwiseAnd: 3, exp.BitwiseXor: 2, exp.BitwiseOr: 1}
-        own = order.get(type(node))
-        if own and any(order.get(type(side), own) != own for side in (node.this, node.expression)):
-            raise ParseError("put parentheses around mixed `&`, `^` and `|`")
+    def _struct(self, node: exp.Anonymous) -> Expr:
+        """`struct(a, b AS c, 1)`: fields are named by column, by alias, or by place."""
+        args: list[Expr] = []
+        for i, part in enumerate(node.expressions):
+            named = isinstance(part, exp.Alias | exp.Column | exp.Dot)
+            args += [literal(part.alias_or_name if named else f"col{i + 1}", STRING), self.bind(part)]
+        return RULES["named_struct"](tuple(args))
+
+    def _hex(self, node: exp.HexString) -> Expr:
+        digits = node.this
+        return literal(bytes.fromhex(digits if len(digits) % 2 == 0 else "0" + digits), BINARY)
+
+    def _overlay(self, node: exp.Overlay) -> Expr:
+        given = [node.this, node.expression, node.args.get("from_"), node.args.get("for_")]
+        return self._call("overlay", *(n for n in given if n is not None))
+
+
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
+_PREDICATES = (exp.Is, exp.In, exp.Between, exp.Like, exp.ILike, exp.RegexpLike, exp.Escape)
+_BITS = (exp.BitwiseAnd, exp.BitwiseXor, exp.BitwiseOr, exp.BitwiseLeftShift, exp.BitwiseRightShift, exp.DPipe)
+
+
+def check_precedence(node: exp.Expression, text: str) -> None:
+    """Where the parser and Spark group operators differently, ask for parentheses instead of picking one."""
+    sides = (node.args.get("this"), node.args.get("expression"))
+    mixed = False
+    if isinstance(node, _COMPARISONS):
+        mixed = isinstance(sides[1], (*_COMPARISONS, *_PREDICATES)) or isinstance(sides[0], _PREDICATES)
+    elif isinstance(node, exp.DPipe):
+        mixed = isinstance(sides[1], exp.Add | exp.Sub) or isinstance(sides[0], _BITS[:-1])
+    elif isinstance(node, _BITS):
+        shifts = (exp.BitwiseLeftShift, exp.BitwiseRightShift)
+        alike = shifts if isinstance(node, shifts) else type(node)
+        mixed = any(isinstance(side, _BITS) and not isinstance(side, alike) for side in sides)
+    if mixed:
+        raise ParseError("put parentheses around operators of different kinds that stand side by side", text, span(node))
+
+
+def spark_text(node: exp.Expression) -> str:
+    """Syntax as text that Spark reads the same way: every operator in parentheses, functions as they were written."""
+    copy = node.copy()
+    inner = [n for n in copy.walk() if n is not copy and isinstance(n, exp.Binary | exp.Unary | exp.Between | exp.In)]
+    for part in inner:
+        if not isinstance(part, exp.Dot | exp.Paren | exp.PropertyEQ) and not isinstance(part.parent, exp.Paren):
+            part.replace(exp.Paren(this=part.copy()))
+    return str(copy.sql(dialect=RoveSpark, normalize_functions=False))
 
 
 def number(digits: str) -> Literal:
@@ -275,6 +338,8 @@ def fold(expr: Expr) -> Expr:
     """A call on constants becomes a constant; one that raises is kept, to raise when a row asks for it."""
     if not isinstance(expr, Call) or not all(isinstance(a, Literal) for a in expr.args) or refusal_of(expr):
         return expr
+    if pt.is_nested(expr.dtype):
+        return expr  # no SQL literal stands for a list or a struct
     try:
         return evaluate_constant(expr)
     except ArithmeticFault:
@@ -302,7 +367,7 @@ _HANDLERS: dict[type[exp.Expression], Callable[[_Binder, exp.Expression], Expr]]
     exp.Bracket: _Binder._bracket,
     exp.Literal: _Binder._literal,
     exp.RawString: lambda b, n: literal(n.this, STRING),
-    exp.HexString: lambda b, n: literal(bytes.fromhex(n.this), BINARY),
+    exp.HexString: _Binder._hex,
     exp.Boolean: lambda b, n: literal(n.this, BOOLEAN),
     exp.Null: lambda b, n: literal(None, VOID),
     exp.Neg: _Binder._negative,
@@ -319,6 +384,7 @@ _HANDLERS: dict[type[exp.Expression], Callable[[_Binder, exp.Expression], Expr]]
     exp.Trim: _Binder._trim,
     exp.Substring: _Binder._substring,
     exp.StrPosition: _Binder._position,
+    exp.Overlay: _Binder._overlay,
     exp.Concat: _Binder._adjacent_strings,
     exp.Anonymous: _Binder._function,
     exp.Interval: _Binder._interval,

@@ -29,7 +29,7 @@ class RoveSpark(Spark):
         FUNCTION_PARSERS: ClassVar = {
             k: v
             for k, v in Spark.Parser.FUNCTION_PARSERS.items()
-            if k in ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "POSITION", "SUBSTRING", "SUBSTR")
+            if k in ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "POSITION", "SUBSTRING", "SUBSTR", "OVERLAY")
         }
 
 

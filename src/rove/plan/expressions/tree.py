@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from rove.model.names import quoted
 from rove.model.schema import is_spark_only, type_name
 
 Datum = Any  # a pyarrow Array, or a Scalar that stands for a whole column
@@ -126,7 +127,7 @@ def sql(expr: Expr) -> str:
     """The expression as Spark SQL text that parses back to the same tree."""
     match expr:
         case Column(name=name):
-            return quote(name)
+            return quoted(name)
         case Literal():
             return literal_sql(expr.value, expr.dtype)
         case Foreign(text=text):
@@ -136,11 +137,6 @@ def sql(expr: Expr) -> str:
         case Call(name=name, args=args):
             return f"{name}({', '.join(sql(a) for a in args)})"
     raise TypeError(f"no such node: {expr!r}")
-
-
-def quote(name: str) -> str:
-    """A column name as SQL: backticks only where they are needed."""
-    return name if name.isidentifier() and name.isascii() else f"`{name.replace('`', '``')}`"
 
 
 def quote_text(value: str) -> str:

@@ -8,11 +8,12 @@ from rove.plan.expressions.functions import (
     logic,
     maths,
     nested,
+    rounding,
     strings,
     times,
 )
 from rove.plan.expressions.functions.registry import RULES
 
-FAMILIES = (logic, comparison, arithmetic, casts, conditional, maths, strings, times, nested)
+FAMILIES = (logic, comparison, arithmetic, casts, conditional, maths, rounding, strings, times, nested)
 
 __all__ = ["FAMILIES", "RULES"]

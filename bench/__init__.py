@@ -1,0 +1,1 @@
+"""Measurements of Rove, and the data they run on."""

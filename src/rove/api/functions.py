@@ -1,0 +1,131 @@
+"""`rove.functions`: PySpark's column functions, as text.
+
+Law: names and argument shapes are `pyspark.sql.functions`'. A string argument is a column's name where PySpark takes
+it as one, and a literal where PySpark does.
+
+>>> from rove import functions as F
+>>> F.round(F.col("price") * 0.908, 2).alias("euro")
+Column<round((price * CAST('0.908' AS DOUBLE)), 2) AS euro>
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rove.api.column import Column, literal, path
+
+
+def col(name: str) -> Column:
+    """A column by name; dots reach into structs."""
+    return Column("*" if name == "*" else path(name))
+
+
+column = col
+
+
+def lit(value: Any) -> Column:
+    """A constant."""
+    return value if isinstance(value, Column) else Column(literal(value))
+
+
+def expr(text: str) -> Column:
+    """Any Spark SQL expression."""
+    return Column(text)
+
+
+def when(condition: Column, value: Any) -> Column:
+    """The first branch of a CASE; go on with `.when(…)` and `.otherwise(…)`."""
+    return Column(f"CASE WHEN {condition.text} THEN {literal(value)} END")
+
+
+def window(
+    timeColumn: Column | str, windowDuration: str, slideDuration: str | None = None, startTime: str | None = None
+) -> Column:
+    """An event-time window to group by: tumbling, or hopping if it slides by less than its length."""
+    parts = [_column(timeColumn), literal(windowDuration)]
+    if slideDuration or startTime:
+        parts.append(literal(slideDuration or windowDuration))
+    if startTime:
+        parts.append(literal(startTime))
+    return Column(f"window({', '.join(parts)})")
+
+
+def count(col: Column | str) -> Column:
+    """How many rows (`"*"`), or how many values that are not null."""
+    return Column(f"count({'*' if isinstance(col, str) and col == '*' else _column(col)})")
+
+
+def struct(*cols: Column | str) -> Column:
+    """A struct of columns."""
+    return Column(f"struct({', '.join(c.sql if isinstance(c, Column) else path(c) for c in cols)})")
+
+
+def countDistinct(col: Column | str, *cols: Column | str) -> Column:
+    """Refused on streams, in Spark as here; `approx_count_distinct` is the way."""
+    return Column(f"count(DISTINCT {', '.join(_column(c) for c in (col, *cols))})")
+
+
+count_distinct = countDistinct
+
+
+def _column(value: Any) -> str:
+    return path(value) if isinstance(value, str) else literal(value)
+
+
+# How each function takes its arguments: c a column (or its name), l a literal, * the last kind again and again.
+_SHAPES = {
+    "c": """
+        abs acos acosh asin asinh atan atanh avg bit_count bit_length bitwise_not bool_and bool_or cardinality cbrt ceil
+        ceiling char_length character_length collect_list collect_set cos cosh cot date_from_unix_date day dayname
+        dayofmonth dayofweek dayofyear degrees e exp expm1 explode factorial first floor from_unixtime hex hour initcap
+        isnan isnotnull isnull kurtosis last last_day lcase length ln log10 log1p log2 lower max mean median min minute
+        mode month monthname negate negative octet_length pi positive quarter radians reverse rint second sign signum
+        sin sinh size skewness soundex sqrt std stddev stddev_pop stddev_samp sum tan tanh timestamp_micros
+        timestamp_millis timestamp_seconds try_avg try_sum ucase unix_date unix_micros unix_millis unix_seconds upper
+        var_pop var_samp variance weekday weekofyear window_time year ascii crc32 md5 sha1 approx_count_distinct
+    """,
+    "c*": "array coalesce concat greatest least hash xxhash64 map_keys map_values ltrim rtrim trim btrim to_date "
+    "to_timestamp",
+    "cc": """
+        atan2 contains datediff date_diff endswith equal_null hypot ifnull instr_col levenshtein max_by min_by
+        mod months_between nanvl nullif nvl pmod pow power startswith try_add try_divide try_element_at try_multiply
+        try_subtract element_at get array_contains left right repeat_col
+    """,
+    "ccc": "nvl2 replace",
+    "cl": """
+        add_months bround date_add date_format date_sub dateadd element_at format_number instr next_day
+        percentile percentile_approx regexp_like repeat round rlike shiftleft shiftright split trunc regexp_count
+    """,
+    "cll": "lpad regexp_extract regexp_replace rpad substring translate split_part",
+    "lc": "date_trunc log concat_ws date_part extract locate",
+}
+_SHAPE_OF = {name: shape for shape, names in _SHAPES.items() for name in names.split()}
+_SHAPE_OF |= {"substr": "cll", "concat_ws": "lc*"}
+
+
+def _argument(kind: str, value: Any) -> str:
+    return _column(value) if kind == "c" else literal(value)
+
+
+def _make(name: str, shape: str) -> Callable[..., Column]:
+    kinds = shape.rstrip("*")
+
+    def call(*args: Any) -> Column:
+        texts = [_argument(kinds[min(i, len(kinds) - 1)], a) for i, a in enumerate(args)]
+        return Column(f"{name}({', '.join(texts)})")
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"Spark's `{name}`."
+    return call
+
+
+def __getattr__(name: str) -> Callable[..., Column]:
+    if shape := _SHAPE_OF.get(name):
+        made = globals()[name] = _make(name, shape)
+        return made
+    raise AttributeError(f"rove.functions has no `{name}`; write it as F.expr(\"{name}(…)\")")
+
+
+def __dir__() -> list[str]:
+    return sorted({*_SHAPE_OF, *(n for n in globals() if not n.startswith("_"))})

@@ -1,0 +1,29 @@
+"""A query tried out on one machine: the edge's part in this process, the rest in a local Spark."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from rove.plan.cuts import Cut, highest_cut
+from rove.plan.operators import Operator
+from rove.plan.optimizer import optimize
+from rove.runtime.local import Rows, run
+
+LocalData = Rows
+
+
+def collect(plan: Operator, data: LocalData) -> pa.Table:
+    """All rows of a plan, as much of it at the edge as can be."""
+    return run_cut(highest_cut(optimize(plan)), data)
+
+
+def run_cut(cut: Cut, data: LocalData) -> pa.Table:
+    """All rows of a plan that has been cut. Spark is started only if the cut leaves it something to do."""
+    parts = {name: result.rows for name, result in run(dict(cut.lower), data).items()}
+    if not cut.needs_spark:
+        return parts[cut.lower[0][0]]
+    from rove.cloud.compile import compile_plan
+    from rove.cloud.session import spark_session
+
+    spark = spark_session()
+    return compile_plan(cut.upper, {name: spark.createDataFrame(table) for name, table in parts.items()}).toArrow()

@@ -1,0 +1,283 @@
+"""A stream and its verbs: PySpark's names and argument shapes over a Rove plan.
+
+Law: a Stream is a plan and the session it belongs to, nothing more; every verb returns a new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from rove.api.column import Column, path
+from rove.model.clock import parse_duration
+from rove.model.errors import PlanError
+from rove.model.names import quoted
+from rove.model.schema import parse_schema, schema_text, type_name
+from rove.plan import build
+from rove.plan.aggregates import AggregateCall
+from rove.plan.build import Item
+from rove.plan.expressions.parse import parse_expression
+from rove.plan.explain import explain
+from rove.plan.operators import CountWindow, Deduplicate, InSpark, Map, Operator, Scan, Watermark, column_of
+
+if TYPE_CHECKING:
+    from rove.api.session import Session
+
+EVERY = "1 second"
+
+
+class Stream:
+    """An unbounded table. Get one from `Session.stream`, then chain verbs as on a PySpark DataFrame."""
+
+    def __init__(self, session: Session, plan: Operator) -> None:
+        self._session, self._plan = session, plan
+
+    # What it is
+
+    @property
+    def plan(self) -> Operator:
+        """The plan this stream stands for."""
+        return self._plan
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns, as an Arrow schema."""
+        return self._plan.schema
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self._plan.schema.names)
+
+    @property
+    def dtypes(self) -> list[tuple[str, str]]:
+        """Names with Spark's type names."""
+        return [(f.name, type_name(f.type)) for f in self._plan.schema]
+
+    def __repr__(self) -> str:
+        return f"Stream[{schema_text(self._plan.schema)}]"
+
+    def __getitem__(self, name: str) -> Column:
+        return Column(path(column_of(self._plan.schema, name).name))
+
+    def __getattr__(self, name: str) -> Column:
+        if not name.startswith("_") and name in self._plan.schema.names:
+            return Column(quoted(name))
+        raise AttributeError(f"a stream has no verb or column `{name}`; columns: {', '.join(self.columns)}")
+
+    # Verbs that look at one row at a time
+
+    def where(self, condition: Column | str) -> Stream:
+        """Keep the rows for which the condition is true."""
+        text = condition if isinstance(condition, str) else condition.text
+        return self._with(build.filtered(self._rows(), parse_expression(text), text))
+
+    filter = where
+
+    def select(self, *cols: Column | str | list[Column | str]) -> Stream:
+        """Columns by name, or expressions; `"*"` stands for all there are."""
+        return self._with(build.selected(self._rows(), [_named(c) for c in _flat(cols)]))
+
+    def selectExpr(self, *exprs: str | list[str]) -> Stream:
+        """Expressions as Spark SQL text."""
+        return self._with(build.selected(self._rows(), [build.item(str(e)) for e in _flat(exprs)]))
+
+    def withColumn(self, colName: str, col: Column) -> Stream:
+        """Add a column, or replace the one of that name."""
+        plan = build.with_column(self._rows(), colName, parse_expression(col.text), col.text)
+        return self._with(plan)
+
+    def withColumns(self, colsMap: dict[str, Column]) -> Stream:
+        """Add or replace several columns; all see the stream as it was before."""
+        items = []
+        replaced = {name.lower() for name in colsMap}
+        new = {name.lower(): _item(col, name) for name, col in colsMap.items()}
+        for name in self.columns:
+            items.append(new.pop(name.lower()) if name.lower() in replaced else build.item(quoted(name)))
+        return self._with(build.selected(self._rows(), [*items, *new.values()]))
+
+    def withColumnRenamed(self, existing: str, new: str) -> Stream:
+        """The same column under another name; an unknown name changes nothing, as in PySpark."""
+        return self._with(build.renamed(self._rows(), existing, new))
+
+    def drop(self, *cols: str | Column) -> Stream:
+        """All columns but these; unknown names change nothing, as in PySpark."""
+        names = [c.text.strip("`") if isinstance(c, Column) else c for c in cols]
+        return self._with(build.dropped(self._rows(), names))
+
+    def mapInArrow(
+        self, func: Callable[[Iterator[pa.RecordBatch]], Iterable[pa.RecordBatch]], schema: str | pa.Schema
+    ) -> Stream:
+        """A Python function over record batches. It must not keep state between batches."""
+        columns = parse_schema(schema) if isinstance(schema, str) else schema
+        return self._with(Map(self._rows(), func, columns))  # type: ignore[arg-type]
+
+    # Verbs over several streams
+
+    def union(self, other: Stream) -> Stream:
+        """The rows of both, columns matched by position."""
+        return self._with(build.united(self._rows(), other._rows()))
+
+    unionAll = union
+
+    def unionByName(self, other: Stream) -> Stream:
+        """The rows of both, columns matched by name."""
+        return self._with(build.united(self._rows(), other._rows(), by_name=True))
+
+    def join(self, other: Stream, on: str | list[str] | Column | None = None, how: str = "inner") -> Stream:
+        """Match two streams, on columns that both have or on a condition.
+
+        A join on a shared `window(event_time, …)` runs at the edge; any other in Spark.
+        """
+        if isinstance(on, Column):
+            return self._with(build.joined(self._rows(), other._rows(), parse_expression(on.text), how, on.text))
+        names = [on] if isinstance(on, str) else on
+        return self._with(build.joined(self._rows(), other._rows(), names, how, str(on)))
+
+    # Verbs over time
+
+    def withWatermark(self, eventTime: str, delayThreshold: str) -> Stream:
+        """Name the event-time column, and how much older than its origin's newest row a row may be."""
+        column = column_of(self._rows().schema, eventTime).name
+        return self._with(Watermark(self._rows(), column, parse_duration(delayThreshold, "delay")))
+
+    def groupBy(self, *cols: Column | str | list[Column | str]) -> GroupedStream:
+        """Group by an event-time window and any other columns."""
+        return GroupedStream(self, [_named(c) for c in _flat(cols)])
+
+    groupby = groupBy
+
+    def dropDuplicates(self, subset: list[str] | None = None) -> Stream:
+        """One row for each value of the columns."""
+        return self._deduplicated(subset, within_watermark=False)
+
+    drop_duplicates = dropDuplicates
+
+    def distinct(self) -> Stream:
+        return self.dropDuplicates()
+
+    def dropDuplicatesWithinWatermark(self, subset: list[str] | None = None) -> Stream:
+        """One row for each value of the columns within the watermark's delay."""
+        return self._deduplicated(subset, within_watermark=True)
+
+    def countWindow(self, rows: int, by: str | Sequence[str] = (), every: str = EVERY) -> CountedStream:
+        """Windows of a number of rows of a key, in event-time order; go on with `.agg(…)`. Runs at the edge."""
+        return CountedStream(self, rows, _keys(by), parse_duration(every, "every"))
+
+    def scan(self, *aggregates: Column, by: str | Sequence[str] = (), every: str = EVERY) -> Stream:
+        """Each row with the running aggregates of its key, in event-time order. Runs at the edge.
+
+        `stream.scan(F.max("temperature").alias("peak"), by="room")` is the peak so far, beside every reading.
+        """
+        calls = _calls(self._rows(), aggregates, "scan")
+        return self._with(Scan(self._rows(), _keys(by), calls, parse_duration(every, "every")))
+
+    # Ways out
+
+    def inSpark(self, func: Callable[[Any], Any]) -> Stream:
+        """Hand the rest of the pipeline to a function from DataFrame to DataFrame, run in the cloud."""
+        return self._with(InSpark(self._plan, func))
+
+    def explain(self) -> None:
+        """Print the plan, where each operator can run, and why."""
+        print(explain(self._plan))
+
+    def toArrow(self) -> pa.Table:
+        """All rows that the session's own data gives; edge first, the rest in Spark. For trying queries out."""
+        return self._session.collect(self)
+
+    def _with(self, plan: Operator) -> Stream:
+        return Stream(self._session, plan)
+
+    def _rows(self) -> Operator:
+        if isinstance(self._plan, InSpark):
+            raise PlanError("after inSpark(…) the columns are known to Spark alone; put this step into its function")
+        return self._plan
+
+    def _deduplicated(self, subset: list[str] | None, within_watermark: bool) -> Stream:
+        names = tuple(column_of(self._rows().schema, n).name for n in subset or ())
+        return self._with(Deduplicate(self._rows(), names, within_watermark))
+
+
+class GroupedStream:
+    """What `groupBy` gives: say what to compute of each group."""
+
+    def __init__(self, stream: Stream, groups: list[Item]) -> None:
+        self._stream, self._groups = stream, groups
+
+    def agg(self, *exprs: Column | dict[str, str]) -> Stream:
+        """Aggregates, as columns or as `{"column": "function"}`."""
+        if len(exprs) == 1 and isinstance(exprs[0], dict):
+            texts = [f"{f}({'*' if c == '*' else path(c)})" for c, f in exprs[0].items()]
+            return self._computed([build.item(t) for t in texts])
+        return self._computed([_named(e) for e in exprs if isinstance(e, Column)])
+
+    def count(self) -> Stream:
+        return self._computed([build.item("count(*) AS `count`")])
+
+    def sum(self, *cols: str) -> Stream:
+        return self._each("sum", cols)
+
+    def min(self, *cols: str) -> Stream:
+        return self._each("min", cols)
+
+    def max(self, *cols: str) -> Stream:
+        return self._each("max", cols)
+
+    def avg(self, *cols: str) -> Stream:
+        return self._each("avg", cols)
+
+    mean = avg
+
+    def _each(self, function: str, cols: Sequence[str]) -> Stream:
+        return self._computed([build.item(f"{function}({path(c)}) AS `{function}({c})`") for c in cols])
+
+    def _computed(self, outputs: list[Item]) -> Stream:
+        if not outputs:
+            raise PlanError("agg needs at least one aggregate, for example F.count('*')")
+        return self._stream._with(build.grouped(self._stream._rows(), self._groups, outputs))
+
+
+class CountedStream:
+    """What `countWindow` gives: say what to compute of each window."""
+
+    def __init__(self, stream: Stream, rows: int, keys: tuple[str, ...], every_us: int) -> None:
+        self._stream, self._rows, self._keys, self._every_us = stream, rows, keys, every_us
+
+    def agg(self, *aggregates: Column) -> Stream:
+        """Aggregates over the rows of each window, beside the event time of its last row."""
+        plan = self._stream._rows()
+        calls = _calls(plan, aggregates, "countWindow")
+        return self._stream._with(CountWindow(plan, self._keys, calls, self._every_us, self._rows))
+
+
+def _calls(plan: Operator, aggregates: Sequence[Column], verb: str) -> tuple[AggregateCall, ...]:
+    if not aggregates:
+        raise PlanError(f"{verb} needs at least one aggregate, for example F.max('value')")
+    items = [_named(a) for a in aggregates]
+    return tuple(build.aggregate_call(i.node, plan.schema, i.text, i.name) for i in items)
+
+
+def _flat(values: Sequence[Any]) -> list[Any]:
+    return [v for each in values for v in (each if isinstance(each, list | tuple) else [each])]
+
+
+def _keys(by: str | Sequence[str]) -> tuple[str, ...]:
+    return (by,) if isinstance(by, str) else tuple(by)
+
+
+def _named(value: Column | str) -> Item:
+    """An entry of a select or groupBy list: strings are names, not expressions."""
+    if isinstance(value, str):
+        if value == "*" or value.endswith(".*"):
+            return build.item(value)
+        return build.item(path(value))
+    if not isinstance(value, Column):
+        raise PlanError(f"expected a column or a column's name, got {value!r}")
+    return _item(value, value.name)
+
+
+def _item(column: Column, name: str | None) -> Item:
+    found = build.item(column.text)
+    return Item(found.node, column.text, name or found.name)

@@ -1,0 +1,149 @@
+"""The upper part of a plan as a PySpark DataFrame, expressions as their own SQL text.
+
+Law: Spark computes what the plan says and decides nothing else. With the cut at the very source this is the oracle
+that every other cut is compared with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rove.model.clock import duration_text
+from rove.model.errors import EdgeRefusal
+from rove.model.names import quoted
+from rove.model.schema import WINDOW, schema_text
+from rove.plan.aggregates import AggregateCall, StateColumn
+from rove.plan.expressions.tree import Call, Column, Expr, sql
+from rove.plan.operators import (
+    Aggregate,
+    Deduplicate,
+    Filter,
+    InSpark,
+    Join,
+    Map,
+    Operator,
+    Project,
+    Received,
+    Source,
+    Union,
+    Watermark,
+)
+
+
+def compile_plan(plan: Operator, frames: Mapping[str, Any]) -> Any:
+    """A DataFrame for the plan; `frames` are the DataFrames of its sources by name."""
+    from pyspark.sql import functions as F
+
+    def build(operator: Operator) -> Any:
+        match operator:
+            case Source(stream=stream) | Received(stream=stream):
+                return frames[stream]
+            case Filter(input=below, condition=condition):
+                return build(below).where(F.expr(sql(condition)))
+            case Project(input=below, columns=columns):
+                return build(below).select(*(F.expr(sql(e)).alias(name) for name, e in columns))
+            case Watermark(input=below, column=column, delay_us=delay):
+                return build(below).withWatermark(column, duration_text(delay) if delay else "0 seconds")
+            case Union(members=members):
+                first, *rest = (build(m) for m in members)
+                for other in rest:
+                    first = first.union(other)
+                return first
+            case Map(input=below, function=function, columns=columns):
+                return build(below).mapInArrow(function, schema_text(columns))
+            case Deduplicate(input=below, columns=columns, within_watermark=within):
+                frame = build(below)
+                named = list(columns) or None
+                return frame.dropDuplicatesWithinWatermark(named) if within else frame.dropDuplicates(named)
+            case InSpark(input=below, function=function):
+                return function(build(below))
+            case Join():
+                return _join(operator, build(operator.left), build(operator.right))
+            case Aggregate(mode="final"):
+                return _final(operator, build(operator.input))
+            case Aggregate(mode="whole"):
+                frame = build(operator.input).groupBy(*_groups(operator))
+                return frame.agg(*(F.expr(a.text).alias(a.name) for a in operator.aggregates))
+        raise EdgeRefusal(f"{type(operator).__name__} runs at the edge only; Spark has no such step")
+
+    return build(plan)
+
+
+def _groups(operator: Aggregate) -> list[Any]:
+    from pyspark.sql import functions as F
+
+    keys = [F.expr(sql(e)).alias(name) for name, e in operator.keys]
+    if (column := _window_column(operator.time)) is not None:
+        return [F.col(quoted(column)).alias(operator.window_name), *keys]
+    window = operator.window
+    spans = [duration_text(window.size_us), duration_text(window.slide_us)]
+    if window.offset_us:
+        spans.append(duration_text(window.offset_us))
+    return [F.window(F.expr(sql(operator.time)), *spans).alias(operator.window_name), *keys]
+
+
+def _window_column(time: Expr) -> str | None:
+    """The column that already is the window to group by, where `time` is just its start."""
+    match time:
+        case Call(name=".", args=(Column(name=name, dtype=dtype), *_)) if dtype == WINDOW:
+            return name
+    return None
+
+
+def _join(operator: Join, left: Any, right: Any) -> Any:
+    from pyspark.sql import functions as F
+
+    if operator.using:
+        return left.join(right, list(operator.left_keys), operator.how)
+    pairs = zip(operator.left_keys, operator.right_keys, strict=True)
+    conditions = [left[quoted(a)] == right[quoted(b)] for a, b in pairs]
+    if operator.condition is not None:
+        conditions.append(F.expr(sql(operator.condition)))
+    return left.join(right, conditions, operator.how)
+
+
+def _final(operator: Aggregate, frame: Any) -> Any:
+    """Merge the edge's partial states, then finish them by the same text the edge would use."""
+    from pyspark.sql import functions as F
+
+    merged = [F.expr(text).alias(name) for a in operator.aggregates for name, text in _merges(a)]
+    grouped = frame.groupBy(*_groups(operator)).agg(*merged)
+    kept = [F.col(quoted(operator.window_name)), *(F.col(quoted(name)) for name, _ in operator.keys)]
+    return grouped.select(*kept, *(F.expr(_finish(a)).alias(a.name) for a in operator.aggregates))
+
+
+def _merges(call: AggregateCall) -> list[tuple[str, str]]:
+    """Name and Spark SQL text of what one aggregate's states merge into."""
+    first = call.states[0]
+    if first.merge == "moments":
+        return [(f"{call.name}__moments", _moments(call.states))]
+    if first.merge == "distinct":
+        return [(first.name, f"approx_count_distinct({quoted(first.name)})")]
+    return [(s.name, f"{s.merge}({quoted(s.name)})") for s in call.states]
+
+
+def _moments(states: tuple[StateColumn, ...]) -> str:
+    """Counts, means and squared distances folded pair by pair, in one fixed order."""
+    n, mean, m2 = (quoted(s.name) for s in states)
+    zero = "named_struct('n', 0D, 'mean', 0D, 'm2', 0D)"
+    rows = f"array_sort(collect_list(named_struct('n', {n}, 'mean', {mean}, 'm2', {m2})))"
+    share = "(b.n / greatest(a.n + b.n, 1D))"
+    step = (
+        f"named_struct('n', a.n + b.n, 'mean', a.mean + (b.mean - a.mean) * {share}, "
+        f"'m2', a.m2 + b.m2 + (b.mean - a.mean) * (b.mean - a.mean) * a.n * {share})"
+    )
+    return f"aggregate({rows}, {zero}, (a, b) -> {step})"
+
+
+def _finish(call: AggregateCall) -> str:
+    first = call.states[0]
+    if first.merge == "distinct":
+        return quoted(first.name)
+    if first.merge != "moments":
+        return call.finish
+    text = call.finish
+    for state in call.states:
+        suffix = state.name.rpartition("__")[2]
+        text = text.replace(f"`{state.name}`", f"{quoted(call.name + '__moments')}.{suffix}")
+    return text

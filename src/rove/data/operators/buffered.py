@@ -1,0 +1,50 @@
+"""Rows kept whole by pane and origin until the pane is complete: for operators that need all of a pane at once.
+
+Law: `take` gives a pane's rows in one order, by origin and then as each origin sent them, whatever the interleaving.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from rove.model.schema import BIGINT
+
+_LABELS = pa.schema([("__pane", BIGINT), ("__origin", pa.string())])
+
+
+class RowsByPane:
+    """The rows of one input. O(rows of open panes) of memory."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._panes: dict[int, dict[str, list[pa.RecordBatch]]] = {}
+
+    def add(self, number: int, origin: str, rows: pa.RecordBatch) -> None:
+        self._panes.setdefault(number, {}).setdefault(origin, []).append(rows)
+
+    def occupied(self) -> list[int]:
+        return sorted(self._panes)
+
+    def take(self, number: int) -> pa.Table:
+        """A pane's rows, which are then forgotten."""
+        origins = self._panes.pop(number, {})
+        return pa.Table.from_batches([b for o in sorted(origins) for b in origins[o]], self._schema)
+
+    def table(self) -> pa.Table:
+        """Everything, for a snapshot."""
+        schema = pa.schema([*_LABELS, *self._schema])
+        batches = []
+        for number in sorted(self._panes):
+            for origin in sorted(self._panes[number]):
+                for rows in self._panes[number][origin]:
+                    labels = [pa.repeat(pa.scalar(number, BIGINT), len(rows)), pa.repeat(pa.scalar(origin), len(rows))]
+                    batches.append(pa.RecordBatch.from_arrays([*labels, *rows.columns], schema=schema))
+        return pa.Table.from_batches(batches, schema)
+
+    def load(self, table: pa.Table) -> None:
+        """Take back what `table` gave."""
+        self._panes = {}
+        for batch in table.to_batches():
+            if batch.num_rows:
+                rows = pa.RecordBatch.from_arrays(batch.columns[2:], schema=self._schema)
+                self.add(batch.column(0)[0].as_py(), batch.column(1)[0].as_py(), rows)

@@ -1,0 +1,76 @@
+"""Count windows: aggregates of every N rows of a key, in event-time order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rove.data.operators.ordered import OrderedLogic, group_numbers, one_batch
+from rove.data.operators.segments import positions
+from rove.data.operators.states import States
+from rove.model.schema import BIGINT
+from rove.plan.aggregates import AggregateCall, aggregate
+from rove.plan.expressions.tree import Column
+from rove.plan.operators import CountWindow
+
+_ROWS, _TIME, _NUMBER = "__rows", "__time", "__number"
+
+
+@dataclass(frozen=True, slots=True)
+class CountWindowConfig:
+    plan: CountWindow
+
+    def build(self, origin: str) -> CountWindowLogic:
+        return CountWindowLogic(self.plan, origin)
+
+
+class CountWindowLogic(OrderedLogic):
+    """Carries the window that is not full yet, one a key. A pane costs O(keys + rows), two hash aggregations."""
+
+    kind = "count window"
+
+    def __init__(self, plan: CountWindow, origin: str) -> None:
+        super().__init__(plan, origin)
+        schema = plan.input.schema
+        self._size = plan.rows
+        # Beside the user's aggregates each window counts its rows and remembers when its last one was.
+        time = Column(schema.field(self._time).type, self._time)
+        calls = (*plan.aggregates, aggregate("count", None, _ROWS), aggregate("max", time, _TIME))
+        keys = tuple((k, Column(schema.field(k).type, k)) for k in plan.keys)
+        self._states = States(keys, calls, schema)
+        self._merging = self._numbered(calls)
+        self._carried = pa.RecordBatch.from_pylist([], schema=self._states.schema)
+
+    def _numbered(self, calls: tuple[AggregateCall, ...]) -> States:
+        """The same states with the window's number as one more key."""
+        keys = (*((n, Column(e.dtype, n)) for n, e in self._states.keys), (_NUMBER, Column(BIGINT, _NUMBER)))
+        schema = pa.schema([*self._states.schema, (_NUMBER, BIGINT)])
+        return States(keys, calls, schema, lifted=True)
+
+    def _advance(self, rows: pa.RecordBatch) -> pa.RecordBatch | None:
+        both = one_batch(pa.Table.from_batches([self._carried, self._states.lift(rows)], self._states.schema))
+        groups = group_numbers(both.columns[: len(self._plan.keys)], both.num_rows)
+        order = pc.sort_indices(groups)  # stable: the carried window first, then the rows in event-time order
+        states, groups = both.take(order), groups.take(order)
+        numbers = self._window_numbers(states.column(states.schema.get_field_index(f"{_ROWS}__n")), groups)
+        numbered = states.append_column(_NUMBER, numbers)
+        merged = self._merging.ordered(self._merging.merge([self._merging.lift(numbered)]))
+        full = pc.equal(merged.column(merged.schema.get_field_index(f"{_ROWS}__n")), pa.scalar(self._size, BIGINT))
+        kept = [merged.schema.get_field_index(n) for n in self._states.schema.names]
+        self._carried = merged.filter(pc.invert(full)).select(kept)
+        done = merged.filter(full)
+        if not done.num_rows:
+            return None
+        *results, _, moments = self._merging.finish(done)
+        keys = done.columns[: len(self._plan.keys)]
+        return pa.RecordBatch.from_arrays([moments, *keys, *results], schema=self._plan.schema)
+
+    def _window_numbers(self, counts: pa.Array, groups: pa.Array) -> pa.Array:
+        """A row's window in its key: rows before it, the carried window's included, divided by the size."""
+        upto = pc.cumulative_sum(counts)
+        before = pc.subtract(upto, counts)
+        place = positions(groups)
+        at_start = pc.if_else(pc.equal(place, pa.scalar(0, BIGINT)), before, None)
+        return pc.divide(pc.subtract(before, pc.fill_null_forward(at_start)), pa.scalar(self._size, BIGINT))

@@ -1,0 +1,137 @@
+"""Rows by pane of event time: what every windowed operator keeps and how it closes.
+
+Law: a pane takes rows until the low watermark passes its end; then it is complete for good, and rows that still come
+for it are late. Windows close in the order of their numbers, each exactly once, empty ones as headers, so the output
+has no gaps and does not depend on when watermarks were heard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rove.data.operators.logic import NOTHING, Output
+from rove.model.batch import Batch, empty, named
+from rove.model.clock import MICROS_MIN
+from rove.model.schema import BIGINT
+from rove.plan.windows import Window
+
+PANES_BY_FILTER_MAX = 4
+
+
+class PaneClock:
+    """Which panes are complete and which window is next, for one operator's output."""
+
+    def __init__(self, window: Window, origin: str) -> None:
+        self.window, self.origin = window, origin
+        self.base_us, self.pane_us = window.origin_us, window.pane_us
+        self.next_window = 0
+        self.complete = 0  # panes below this number take no more rows
+        self.heard_us = MICROS_MIN
+
+    def pane_of(self, micros: int) -> int:
+        return (micros - self.base_us) // self.pane_us
+
+    def split(
+        self, data: pa.RecordBatch, micros: pa.Array, bounds: tuple[int | None, int | None]
+    ) -> tuple[list[tuple[int, pa.RecordBatch]], pa.RecordBatch | None]:
+        """The rows by pane, and those that are late. O(1) if all rows lie in one open pane, as they mostly do."""
+        first, last = self._range(micros, bounds)
+        if first == last and first >= self.complete:
+            return [(first, data)], None
+        numbers = pc.divide(pc.subtract(micros, pa.scalar(self.base_us, BIGINT)), pa.scalar(self.pane_us, BIGINT))
+        late = None
+        if first < self.complete:
+            too_old = pc.less(numbers, pa.scalar(self.complete, BIGINT))
+            late = data.filter(too_old)
+            in_time = pc.invert(too_old)
+            data, numbers = data.filter(in_time), numbers.filter(in_time)
+        return list(_by_number(data, numbers)), late
+
+    def _range(self, micros: pa.Array, bounds: tuple[int | None, int | None]) -> tuple[int, int]:
+        """The first and last pane; a header's bounds will do if they agree, since they can only be too wide."""
+        oldest, newest = bounds
+        if oldest is not None and newest is not None and self.pane_of(oldest) == self.pane_of(newest):
+            return self.pane_of(oldest), self.pane_of(newest)
+        found = pc.min_max(micros)
+        return self.pane_of(found["min"].as_py()), self.pane_of(found["max"].as_py())
+
+    def close(
+        self, time_us: int, occupied: Callable[[], list[int]], emit: Callable[[int], pa.RecordBatch | None]
+    ) -> Output:
+        """Close every window that ends by `time_us`. O(windows with rows), however long the silence before them."""
+        if time_us <= self.heard_us:
+            return NOTHING
+        self.heard_us = time_us
+        self.complete = max(self.complete, self.pane_of(time_us))
+        last = self.window.last_closed(time_us)
+        if last < self.next_window:
+            return NOTHING
+        batches: list[Batch] = []
+        for number in _windows_with_rows(self.window, occupied(), self.next_window, last):
+            if number > self.next_window:
+                batches.append(self._nothing_until(number - 1))
+            data = emit(number)
+            batches.append(named(self.origin, number, data, self._promise(number)))
+            self.next_window = number + 1
+        if self.next_window <= last:
+            batches.append(self._nothing_until(last))
+        return Output(tuple(batches))
+
+    @property
+    def first_needed_pane(self) -> int:
+        """Panes below this are in no window that is still to come."""
+        return self.next_window * self.window.panes_per_slide
+
+    def facts(self) -> dict[str, int | str | None]:
+        return {"next_window": self.next_window, "complete": self.complete, "heard_us": self.heard_us}
+
+    def resume(self, facts: dict[str, int | str | None]) -> None:
+        self.next_window, self.complete = int(facts["next_window"] or 0), int(facts["complete"] or 0)
+        self.heard_us = int(facts["heard_us"] or 0)
+
+    def _nothing_until(self, number: int) -> Batch:
+        header = empty(self.origin, self.next_window, number, self._promise(number))
+        self.next_window = number + 1
+        return header
+
+    def _promise(self, number: int) -> int:
+        """After window `number` nothing follows that starts before the next one."""
+        return self.window.start_us(number) + self.window.slide_us
+
+
+def _windows_with_rows(window: Window, occupied: list[int], first: int, last: int) -> Iterator[int]:
+    """The numbers of the windows that hold at least one of the panes, in order, each once."""
+    per_window, per_slide = window.panes_per_window, window.panes_per_slide
+    following = first
+    for pane in occupied:
+        lowest = max(following, -(-(pane - per_window + 1) // per_slide))
+        highest = min(last, pane // per_slide)
+        yield from range(lowest, highest + 1)
+        following = max(following, highest + 1)
+
+
+def _by_number(data: pa.RecordBatch, numbers: pa.Array) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Rows grouped by pane number, the order within a pane kept."""
+    if not data.num_rows:
+        return
+    found = pc.min_max(numbers)
+    first, last = found["min"].as_py(), found["max"].as_py()
+    if first == last:
+        yield first, data
+        return
+    if last - first < PANES_BY_FILTER_MAX:
+        for number in range(first, last + 1):
+            part = data.filter(pc.equal(numbers, pa.scalar(number, BIGINT)))
+            if part.num_rows:
+                yield number, part
+        return
+    order = pc.sort_indices(numbers)
+    data = data.take(order)
+    start = 0
+    for count in pc.value_counts(numbers.take(order)):
+        length = count["counts"].as_py()
+        yield count["values"].as_py(), data.slice(start, length)
+        start += length

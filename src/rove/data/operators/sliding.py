@@ -1,0 +1,60 @@
+"""Windows from panes without starting over: each window is the end of one block of panes and the start of the next.
+
+Panes are cut into blocks as long as a window. Within a block, folds from the right give every suffix once; folds from
+the left grow the prefix by one pane at a time. A window is then one merge:
+
+    block 0              block 1
+    p0  p1  p2  p3   |   p4  p5  p6  p7
+            └─suffix─┘   └prefix┘            window of four panes that starts at p2
+
+Law: about three merges a window, however many panes it has; the order of merging depends on pane numbers alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+
+Rows = pa.RecordBatch | None
+
+
+class Sliding:
+    """`pane(n)` gives the merged states of a complete pane, or None; `merge` folds two."""
+
+    def __init__(
+        self,
+        panes_per_window: int,
+        pane: Callable[[int], Rows],
+        merge: Callable[[list[pa.RecordBatch]], pa.RecordBatch],
+    ) -> None:
+        self._length, self._pane, self._merge = panes_per_window, pane, merge
+        self._suffixes: dict[int, Rows] = {}
+        self._block = -1
+        self._prefix: Rows = None
+        self._prefix_end = 0
+
+    def window(self, first: int) -> Rows:
+        """The merged states of the panes `first … first + panes_per_window - 1`."""
+        block = first // self._length
+        if block != self._block:
+            self._begin(block, first)
+        for number in range(self._prefix_end, first + self._length):
+            self._prefix = self._both(self._prefix, self._pane(number))
+        self._prefix_end = first + self._length
+        return self._both(self._suffixes[first], self._prefix)
+
+    def _begin(self, block: int, first: int) -> None:
+        """Fold the rest of a block from the right."""
+        boundary = (block + 1) * self._length
+        self._block, self._suffixes = block, {}
+        suffix: Rows = None
+        for number in range(boundary - 1, first - 1, -1):
+            suffix = self._both(self._pane(number), suffix)
+            self._suffixes[number] = suffix
+        self._prefix, self._prefix_end = None, boundary
+
+    def _both(self, a: Rows, b: Rows) -> Rows:
+        if a is None or b is None:
+            return b if a is None else a
+        return self._merge([a, b])

@@ -1,0 +1,96 @@
+"""Event time at its origin: who is late is decided here, once, for each origin by itself.
+
+Law: an origin's watermark is its greatest event time less the delay, and never falls. A row older than the watermark
+its origin had before the batch is late, whatever the other origins do; so lateness does not depend on interleaving.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rove.model.batch import Batch, Header
+from rove.model.clock import MICROS_MIN
+from rove.model.schema import BIGINT, STRING
+from rove.model.state import Snapshot
+from rove.data.operators.logic import NOTHING, Output
+
+_OPTIONS = pc.ScalarAggregateOptions(skip_nulls=True)
+_MIN_MAX = pc.get_function("min_max")
+
+
+@dataclass(frozen=True, slots=True)
+class WatermarkConfig:
+    column: str
+    delay_us: int
+    schema: pa.Schema
+
+    def build(self) -> WatermarkLogic:
+        return WatermarkLogic(self)
+
+
+class WatermarkLogic:
+    """One min and max a batch; rows are only looked at one by one if the oldest is late. O(origins) of state."""
+
+    def __init__(self, config: WatermarkConfig) -> None:
+        self._delay_us = config.delay_us
+        self._index = config.schema.get_field_index(config.column)
+        self._marks: dict[str, int] = {}
+
+    def process(self, batch: Batch) -> Output:
+        header = batch.header
+        mark = self._marks.get(header.origin, MICROS_MIN)
+        if batch.data is None:
+            return Output((self._on_time(header, None, mark, None, None),))
+        moments = batch.data.column(self._index)
+        oldest, newest = extent(moments)
+        if newest is None:
+            return Output((self._on_time(header, batch.data, mark, None, None),))
+        self._marks[header.origin] = after = max(mark, newest - self._delay_us)
+        if oldest is None or oldest >= mark:
+            return Output((self._on_time(header, batch.data, after, oldest, newest),))
+        late = pc.fill_null(pc.less(moments.cast(BIGINT), pa.scalar(mark, BIGINT)), False)
+        kept = batch.data.filter(pc.invert(late))
+        on_time = self._on_time(header, kept, after, max(oldest, mark), newest)
+        return Output((on_time,), (self._on_time(header, batch.data.filter(late), after, oldest, mark),))
+
+    def watermark(self, time_us: int) -> Output:
+        return NOTHING
+
+    def snapshot(self) -> Snapshot:
+        origins = sorted(self._marks)
+        marks = pa.table(
+            {"origin": pa.array(origins, STRING), "mark": pa.array([self._marks[o] for o in origins], BIGINT)}
+        )
+        return Snapshot("watermark", tables={"marks": marks})
+
+    def restore(self, snapshot: Snapshot) -> None:
+        snapshot.expect("watermark")
+        marks = snapshot.tables["marks"]
+        self._marks = dict(zip(marks["origin"].to_pylist(), marks["mark"].to_pylist(), strict=True))
+
+    @staticmethod
+    def _on_time(header: Header, data: pa.RecordBatch | None, mark: int, oldest: int | None, newest: int | None) -> Batch:
+        rows = 0 if data is None else data.num_rows
+        new = Header(
+            origin=header.origin,
+            seq=header.seq,
+            through=header.through,
+            watermark=max(mark, header.watermark),
+            stage=header.stage + 1,
+            query=header.query,
+            epoch=header.epoch,
+            rows=rows,
+            event_min=oldest,
+            event_max=newest,
+            produced_at=header.produced_at,
+        )
+        return Batch(new, data if rows else None)
+
+
+def extent(moments: pa.Array) -> tuple[int | None, int | None]:
+    """The oldest and newest instant of a timestamp column, in microseconds; None if it has none."""
+    found = _MIN_MAX.call([moments.cast(BIGINT)], _OPTIONS)
+    return found["min"].as_py(), found["max"].as_py()

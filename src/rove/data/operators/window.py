@@ -1,0 +1,146 @@
+"""Tumbling and hopping event-time aggregates: whole, partial (panes go out) or final (panes come in).
+
+Law: window *n* comes out as batch *n*, its rows in key order; the same input set gives the same batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rove.data.operators.logic import NOTHING, Output
+from rove.data.operators.panes import PaneClock
+from rove.data.operators.runs import Runs
+from rove.data.operators.sliding import Sliding
+from rove.data.operators.states import States
+from rove.model.batch import Batch
+from rove.model.schema import BIGINT, TIMESTAMP, WINDOW
+from rove.model.state import Snapshot
+from rove.plan.expressions.arrow import compile_expression
+from rove.plan.expressions.tree import Column
+from rove.plan.operators import Aggregate
+from rove.plan.windows import Window
+
+_LABELS = pa.schema([("__pane", BIGINT), ("__origin", pa.string()), ("__level", BIGINT)])
+_MERGED = -2  # the level under which a snapshot keeps a pane that is complete and merged
+
+
+@dataclass(frozen=True, slots=True)
+class WindowConfig:
+    plan: Aggregate
+
+    def build(self, origin: str) -> WindowLogic:
+        return WindowLogic(self.plan, origin)
+
+
+class WindowLogic:
+    """Lift, fold, merge, finish. A batch costs its lifts and, once in `FOLD_ROWS` rows, one hash aggregation."""
+
+    def __init__(self, plan: Aggregate, origin: str) -> None:
+        self._plan = plan
+        schema = plan.input.schema
+        window = plan.window.panes if plan.mode == "partial" else plan.window
+        self._clock = PaneClock(window, origin)
+        self._states = States(plan.keys, plan.aggregates, schema, lifted=plan.mode == "final")
+        self._time = compile_expression(plan.time, schema)
+        self._bounds_known = isinstance(plan.time, Column) and plan.time.name == plan.input.traits.event_time
+        self._open: dict[int, dict[str, Runs]] = {}
+        self._merged: dict[int, pa.RecordBatch] = {}
+        self._sliding = Sliding(window.panes_per_window, self._pane, self._states.merge)
+
+    def process(self, batch: Batch) -> Output:
+        data, header = batch.data, batch.header
+        if data is None:
+            return NOTHING
+        micros = self._time(data).cast(BIGINT)
+        if micros.null_count:  # Spark's window() drops rows without a time
+            known = pc.is_valid(micros)
+            data, micros = data.filter(known), micros.filter(known)
+            if not data.num_rows:
+                return NOTHING
+        bounds = (header.event_min, header.event_max) if self._bounds_known else (None, None)
+        panes, late = self._clock.split(data, micros, bounds)
+        for number, rows in panes:
+            self._runs(number, header.origin).add(self._states.lift(rows), self._states)
+        return NOTHING if late is None else Output(late=(Batch(header, late),))
+
+    def watermark(self, time_us: int) -> Output:
+        output = self._clock.close(time_us, self._occupied, self._emit)
+        for number in [n for n in self._merged if n < self._clock.first_needed_pane]:
+            del self._merged[number]
+        return output
+
+    def snapshot(self) -> Snapshot:
+        parts = [_labelled(*labels, part) for labels, part in self._labelled()]
+        schema = pa.schema([*_LABELS, *self._states.schema])
+        return Snapshot("window", self._clock.facts(), {"states": pa.Table.from_batches(parts, schema)})
+
+    def restore(self, snapshot: Snapshot) -> None:
+        snapshot.expect("window")
+        self._clock.resume(snapshot.facts)
+        self._open, self._merged = {}, {}
+        for (number, origin, level), part in _unlabelled(snapshot.tables["states"], self._states.schema):
+            if level == _MERGED:
+                self._merged[number] = part
+            else:
+                self._runs(number, origin).put(level, part)
+        self._sliding = Sliding(self._clock.window.panes_per_window, self._pane, self._states.merge)
+
+    def _runs(self, number: int, origin: str) -> Runs:
+        return self._open.setdefault(number, {}).setdefault(origin, Runs())
+
+    def _occupied(self) -> list[int]:
+        return sorted({*self._open, *self._merged})
+
+    def _pane(self, number: int) -> pa.RecordBatch | None:
+        """A complete pane's states, merged once: its origins in order, so that sums do not remember who came first."""
+        if number not in self._merged and number in self._open:
+            origins = self._open.pop(number)
+            parts = [part for origin in sorted(origins) for part in origins[origin].parts()]
+            self._merged[number] = self._states.merge(parts)
+        return self._merged.get(number)
+
+    def _emit(self, number: int) -> pa.RecordBatch | None:
+        states = self._sliding.window(number * self._clock.window.panes_per_slide)
+        if states is None:
+            return None
+        states = self._states.ordered(states)
+        start = self._clock.window.start_us(number)
+        if self._plan.mode == "partial":
+            moment = pa.repeat(pa.scalar(start, TIMESTAMP), states.num_rows)
+            return pa.RecordBatch.from_arrays([moment, *states.columns], schema=self._plan.schema)
+        window = window_column(self._plan.window, start, states.num_rows)
+        keys = states.columns[: len(self._plan.keys)]
+        return pa.RecordBatch.from_arrays([window, *keys, *self._states.finish(states)], schema=self._plan.schema)
+
+    def _labelled(self) -> Iterator[tuple[tuple[int, str, int], pa.RecordBatch]]:
+        for number in sorted(self._merged):
+            yield (number, "", _MERGED), self._merged[number]
+        for number in sorted(self._open):
+            for origin in sorted(self._open[number]):
+                for level, part in self._open[number][origin].labelled():
+                    yield (number, origin, level), part
+
+
+def window_column(window: Window, start_us: int, rows: int) -> pa.Array:
+    """The struct column that Spark calls `window`."""
+    ends = (start_us, start_us + window.size_us)
+    fields = [pa.repeat(pa.scalar(each, TIMESTAMP), rows) for each in ends]
+    return pa.StructArray.from_arrays(fields, fields=list(WINDOW.fields))
+
+
+def _labelled(number: int, origin: str, level: int, part: pa.RecordBatch) -> pa.RecordBatch:
+    labels = [pa.scalar(number, BIGINT), pa.scalar(origin), pa.scalar(level, BIGINT)]
+    columns = [pa.repeat(label, part.num_rows) for label in labels]
+    return pa.RecordBatch.from_arrays([*columns, *part.columns], schema=pa.schema([*_LABELS, *part.schema]))
+
+
+def _unlabelled(table: pa.Table, schema: pa.Schema) -> Iterator[tuple[tuple[int, str, int], pa.RecordBatch]]:
+    """The parts of a snapshot: its batches are as they were written, one a part."""
+    for batch in table.to_batches():
+        if batch.num_rows:
+            number, origin, level = (batch.column(i)[0].as_py() for i in range(3))
+            yield (number, origin, level), pa.RecordBatch.from_arrays(batch.columns[3:], schema=schema)

@@ -1,0 +1,47 @@
+"""The low watermark over the origins somebody waits for.
+
+Law: it is the lowest promise among all of them, those that have said nothing yet included, and it never falls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rove.model.clock import MICROS_MIN
+
+
+class Watermarks:
+    """Origins and their promises. An update is O(1) unless it comes from the slowest origin, then O(origins)."""
+
+    def __init__(self, origins: Iterable[str]) -> None:
+        self._marks = {origin: MICROS_MIN for origin in origins}
+        self.low = MICROS_MIN
+
+    def heard(self, origin: str, mark: int) -> bool:
+        """Take an origin's promise; whether the low watermark rose."""
+        before = self._marks.get(origin)
+        if before is None or mark <= before:
+            return False
+        self._marks[origin] = mark
+        if before > self.low:
+            return False
+        low = min(self._marks.values())
+        rose, self.low = low > self.low, max(low, self.low)
+        return rose
+
+    def leave(self, origin: str) -> bool:
+        """An origin is waited for no longer; whether the low watermark rose."""
+        if self._marks.pop(origin, None) is None or not self._marks:
+            return False
+        low = min(self._marks.values())
+        rose, self.low = low > self.low, max(low, self.low)
+        return rose
+
+    def origins(self) -> list[str]:
+        return sorted(self._marks)
+
+    def table(self) -> dict[str, int]:
+        return dict(sorted(self._marks.items()))
+
+    def load(self, marks: dict[str, int], low: int) -> None:
+        self._marks, self.low = dict(marks), low

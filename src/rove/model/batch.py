@@ -1,0 +1,71 @@
+"""A batch and its name.
+
+Law: `(origin, seq)` names a batch for ever. Batches with rows are never merged or split after their origin; an empty
+one travels as a header, and neighbouring empties merge into one header for `seq … through`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+import pyarrow as pa
+
+from rove.model.clock import MICROS_MIN
+
+
+class Header(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a batch without opening it. Times are microseconds since 1970, UTC."""
+
+    origin: str
+    seq: int
+    through: int  # the last seq this header stands for; equal to `seq` unless empties were merged
+    watermark: int = MICROS_MIN  # its origin's promise: no older event time follows
+    stage: int = 0
+    query: str = ""
+    epoch: int = 0
+    rows: int = 0
+    event_min: int | None = None
+    event_max: int | None = None
+    produced_at: int = 0
+
+
+class Batch(msgspec.Struct, frozen=True):
+    """A header, and its rows if it has any."""
+
+    header: Header
+    data: pa.RecordBatch | None = None
+
+    @property
+    def rows(self) -> int:
+        return 0 if self.data is None else int(self.data.num_rows)
+
+
+def named(origin: str, seq: int, data: pa.RecordBatch | None, watermark: int = MICROS_MIN) -> Batch:
+    """A batch from its origin, ready to travel."""
+    rows = 0 if data is None else data.num_rows
+    header = Header(origin=origin, seq=seq, through=seq, watermark=watermark, rows=rows)
+    return Batch(header, data if rows else None)
+
+
+def empty(origin: str, seq: int, through: int, watermark: int) -> Batch:
+    """A header for batches that have no rows."""
+    return Batch(Header(origin=origin, seq=seq, through=through, watermark=watermark))
+
+
+def merge_empties(batches: Iterable[Batch]) -> list[Batch]:
+    """Neighbouring empties of one origin as one header; what two runs must agree on."""
+    merged: list[Batch] = []
+    for batch in batches:
+        last = merged[-1] if merged else None
+        if (
+            last is not None
+            and not last.rows
+            and not batch.rows
+            and last.header.origin == batch.header.origin
+            and last.header.through + 1 == batch.header.seq
+        ):
+            merged[-1] = empty(last.header.origin, last.header.seq, batch.header.through, batch.header.watermark)
+        else:
+            merged.append(batch)
+    return merged

@@ -1,0 +1,236 @@
+"""Aggregate functions as three pieces of Spark SQL: lift a row, merge states, finish a result.
+
+Law: a row is a state of one. Because lift and finish are expressions, the edge and Spark run the same text, and a
+window can be computed in any number of parts: merge is associative and takes rows and partial results alike.
+
+    sum(x) of bigint:   lift  shiftright(x, 32), x & 4294967295     merge  sum, sum     finish  hi * 2^32 + lo
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from rove.model.errors import TypeMismatch
+from rove.model.schema import BIGINT, BOOLEAN, DECIMAL_DIGITS_MAX, DOUBLE, STRING, UNKNOWN, VOID, is_spark_only
+from rove.model.schema import type_name
+from rove.plan.expressions.bind import bind
+from rove.plan.expressions.tree import Expr, literal, refusal_of, sql, substitute
+from rove.plan.expressions.types import Refused, is_decimal, is_fractional, is_integral, is_numeric
+
+
+@dataclass(frozen=True, slots=True)
+class StateColumn:
+    """One column of an aggregate's state; `merge` is sum, min, max, moments (three together) or distinct."""
+
+    name: str
+    lift: Expr
+    merge: str
+
+    @property
+    def dtype(self) -> pa.DataType:
+        return self.lift.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateCall:
+    """One output of a groupBy: `function(argument) AS name`.
+
+    `partial_refusal` says why the edge cannot even begin it, `final_refusal` why it cannot finish it.
+    """
+
+    function: str
+    argument: Expr | None
+    name: str
+    dtype: pa.DataType
+    states: tuple[StateColumn, ...] = ()
+    finish: str = ""
+    partial_refusal: str | None = None
+    final_refusal: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The call as Spark SQL, without its alias."""
+        return f"{self.function}({sql(self.argument) if self.argument else '*'})"
+
+    @property
+    def state_schema(self) -> pa.Schema:
+        return pa.schema([(s.name, s.dtype) for s in self.states])
+
+    def finish_expression(self) -> Expr:
+        """The result from the state's columns."""
+        return bind(self.finish, self.state_schema)
+
+
+Recipe = Callable[[str, Expr], AggregateCall]
+
+
+def aggregate(function: str, argument: Expr | None, name: str) -> AggregateCall:
+    """The call under Spark's name for it. Functions that are not in the table are Spark's alone."""
+    recipe = RECIPES.get(function)
+    if recipe is None:
+        why = f"the aggregate `{function}` runs in Spark only"
+        return AggregateCall(function, argument, name, UNKNOWN, partial_refusal=why)
+    if argument is None:
+        if function != "count":
+            raise TypeMismatch(f"{function}(*) means nothing; name a column")
+        argument = literal(1, BIGINT)
+    if is_spark_only(argument.dtype):
+        why = refusal_of(argument) or "its argument exists in Spark only"
+        return AggregateCall(function, argument, name, UNKNOWN, partial_refusal=why)
+    try:
+        call = recipe(name, argument)
+    except Refused as refused:
+        dtype = refused.dtype or UNKNOWN
+        return AggregateCall(function, argument, name, dtype, partial_refusal=refused.reason)
+    partial = next((why for s in call.states if (why := refusal_of(s.lift))), None)
+    final = call.final_refusal
+    if not partial and not final:
+        final = refusal_of(call.finish_expression())
+    return AggregateCall(function, argument, name, call.dtype, call.states, call.finish, partial, final)
+
+
+def _states(name: str, argument: Expr, *lifts: tuple[str, str, str]) -> tuple[StateColumn, ...]:
+    """State columns from (suffix, lift text over `x`, merge)."""
+    schema = pa.schema([("x", argument.dtype)])
+    return tuple(
+        StateColumn(f"{name}__{suffix}", substitute(bind(text, schema), {"x": argument}), merge)
+        for suffix, text, merge in lifts
+    )
+
+
+def _count(name: str, argument: Expr) -> AggregateCall:
+    constant = not refusal_of(argument) and sql(argument) == "1L"
+    lift = "1L" if constant else "IF(x IS NULL, 0L, 1L)"
+    states = _states(name, argument, ("n", lift, "sum"))
+    return AggregateCall("count", argument, name, BIGINT, states, f"`{name}__n`")
+
+
+def _sum(name: str, argument: Expr) -> AggregateCall:
+    dtype = argument.dtype
+    if not is_numeric(dtype):
+        raise _not_a_number("sum", dtype)
+    if is_fractional(dtype):
+        states = _states(name, argument, ("sum", "CAST(x AS DOUBLE)", "sum"))
+        return AggregateCall("sum", argument, name, DOUBLE, states, f"`{name}__sum`")
+    if is_decimal(dtype):
+        if dtype.precision + 10 > DECIMAL_DIGITS_MAX:
+            result = pa.decimal128(DECIMAL_DIGITS_MAX, dtype.scale)
+            raise Refused(f"a sum of {type_name(dtype)} could overflow unseen", result)
+        result = pa.decimal128(dtype.precision + 10, dtype.scale)
+        states = _states(name, argument, ("sum", f"CAST(x AS {type_name(result)})", "sum"))
+        return AggregateCall("sum", argument, name, result, states, f"`{name}__sum`")
+    if dtype != BIGINT:  # 2^32 rows of the largest int still fit
+        states = _states(name, argument, ("sum", "CAST(x AS BIGINT)", "sum"))
+        return AggregateCall("sum", argument, name, BIGINT, states, f"`{name}__sum`")
+    # Arrow's sums wrap around unseen; two halves cannot, and their sum is checked once, at the end.
+    states = _states(name, argument, ("hi", "shiftright(x, 32)", "sum"), ("lo", "x & 4294967295L", "sum"))
+    finish = f"CAST(CAST(`{name}__hi` AS DECIMAL(19,0)) * 4294967296 + `{name}__lo` AS BIGINT)"
+    return AggregateCall("sum", argument, name, BIGINT, states, finish)
+
+
+def _extreme(function: str) -> Recipe:
+    def recipe(name: str, argument: Expr) -> AggregateCall:
+        dtype = argument.dtype
+        if pt.is_nested(dtype) or pt.is_binary(dtype) or dtype == VOID or pt.is_duration(dtype):
+            raise Refused(f"{function} of {type_name(dtype)} values is left to Spark", dtype)
+        value, nan = f"`{name}__{function}`", f"`{name}__nan`"
+        if not is_fractional(dtype):
+            states = _states(name, argument, (function, "x", function))
+            return AggregateCall(function, argument, name, dtype, states, value)
+        lifts = ((function, "IF(isnan(x), NULL, x)", function), ("nan", "isnan(x)", "max"))
+        a_nan = f"CAST('NaN' AS {type_name(dtype)})"
+        finish = f"IF({nan}, {a_nan}, {value})" if function == "max" else f"IF({value} IS NULL AND {nan}, {a_nan}, {value})"
+        return AggregateCall(function, argument, name, dtype, _states(name, argument, *lifts), finish)
+
+    return recipe
+
+
+def _avg(name: str, argument: Expr) -> AggregateCall:
+    dtype = argument.dtype
+    if not is_numeric(dtype):
+        raise _not_a_number("avg", dtype)
+    count = ("n", "IF(x IS NULL, 0L, 1L)", "sum")
+    total, n = f"`{name}__sum`", f"`{name}__n`"
+    if not is_decimal(dtype):
+        states = _states(name, argument, ("sum", "CAST(x AS DOUBLE)", "sum"), count)
+        return AggregateCall("avg", argument, name, DOUBLE, states, f"IF({n} = 0, NULL, {total} / {n})")
+    digits, scale = dtype.precision + 10, dtype.scale
+    result = pa.decimal128(min(DECIMAL_DIGITS_MAX, dtype.precision + 4), min(DECIMAL_DIGITS_MAX, scale + 4))
+    if digits > DECIMAL_DIGITS_MAX:
+        raise Refused(f"an average of {type_name(dtype)} needs more digits than a decimal has", result)
+    states = _states(name, argument, ("sum", f"CAST(x AS DECIMAL({digits},{scale}))", "sum"), count)
+    finish = f"IF({n} = 0, NULL, CAST({total} / CAST({n} AS DECIMAL(12,0)) AS {type_name(result)}))"
+    return AggregateCall("avg", argument, name, result, states, finish)
+
+
+def _variance(function: str, finish: str) -> Recipe:
+    """Count, mean and sum of squared distances: sums of squares would drown small spreads of large numbers."""
+
+    def recipe(name: str, argument: Expr) -> AggregateCall:
+        if not is_numeric(argument.dtype):
+            raise _not_a_number(function, argument.dtype)
+        states = _states(
+            name,
+            argument,
+            ("n", "IF(x IS NULL, 0D, 1D)", "moments"),
+            ("mean", "coalesce(CAST(x AS DOUBLE), 0D)", "moments"),
+            ("m2", "0D", "moments"),
+        )
+        text = finish.format(n=f"`{name}__n`", m2=f"`{name}__m2`")
+        return AggregateCall(function, argument, name, DOUBLE, states, text)
+
+    return recipe
+
+
+_SAMPLE = "IF({n} > 1D, {m2} / ({n} - 1D), NULL)"
+_POPULATION = "IF({n} > 0D, {m2} / {n}, NULL)"
+
+
+def _approx_count_distinct(name: str, argument: Expr) -> AggregateCall:
+    """The edge removes duplicates, Spark counts: its sketch gives the same answer with or without them."""
+    dtype = argument.dtype
+    if not (is_integral(dtype) or dtype in (STRING, BOOLEAN) or pt.is_temporal(dtype) or is_decimal(dtype)):
+        raise Refused(f"approx_count_distinct of {type_name(dtype)} values is left to Spark", BIGINT)
+    states = _states(name, argument, ("value", "x", "distinct"))
+    why = "Spark's HyperLogLog++ gives the estimate; the edge only removes duplicates"
+    return AggregateCall("approx_count_distinct", argument, name, BIGINT, states, "", final_refusal=why)
+
+
+def _not_a_number(function: str, dtype: pa.DataType) -> Exception:
+    if pt.is_string(dtype) or dtype == VOID or pt.is_duration(dtype):
+        return Refused(f"{function} of {type_name(dtype)} values is left to Spark")
+    return TypeMismatch(f"{function} needs a number, got {type_name(dtype)}")
+
+
+RECIPES: dict[str, Recipe] = {
+    "count": _count,
+    "sum": _sum,
+    "min": _extreme("min"),
+    "max": _extreme("max"),
+    "avg": _avg,
+    "mean": _avg,
+    "variance": _variance("variance", _SAMPLE),
+    "var_samp": _variance("var_samp", _SAMPLE),
+    "var_pop": _variance("var_pop", _POPULATION),
+    "stddev": _variance("stddev", f"sqrt({_SAMPLE})"),
+    "std": _variance("std", f"sqrt({_SAMPLE})"),
+    "stddev_samp": _variance("stddev_samp", f"sqrt({_SAMPLE})"),
+    "stddev_pop": _variance("stddev_pop", f"sqrt({_POPULATION})"),
+    "approx_count_distinct": _approx_count_distinct,
+}
+
+SPARK_AGGREGATES = frozenset(
+    """
+    any any_value approx_percentile array_agg bit_and bit_or bit_xor bool_and bool_or collect_list collect_set corr
+    count_if count_min_sketch covar_pop covar_samp every first first_value grouping grouping_id histogram_numeric
+    hll_sketch_agg hll_union_agg kurtosis last last_value listagg max_by median min_by mode percentile
+    percentile_approx percentile_cont percentile_disc product regr_avgx regr_avgy regr_count regr_intercept regr_r2
+    regr_slope regr_sxx regr_sxy regr_syy skewness some string_agg try_avg try_sum
+    """.split()
+)
+
+AGGREGATE_NAMES = frozenset(RECIPES) | SPARK_AGGREGATES

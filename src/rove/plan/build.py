@@ -1,0 +1,361 @@
+"""From a user's words to operators: what `where`, `select`, `groupBy` and `join` mean.
+
+Law: verbs and SQL statements build plans through these functions alone, so both mean the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.types as pt
+from sqlglot import exp
+
+from rove.model.errors import ExpressionError, PlanError, TypeMismatch
+from rove.model.clock import parse_duration
+from rove.model.schema import TIMESTAMP, UNKNOWN, WINDOW, type_name
+from rove.plan.aggregates import AGGREGATE_NAMES, AggregateCall, aggregate
+from rove.plan.expressions.bind import bind, bind_node
+from rove.plan.expressions.functions import RULES
+from rove.plan.expressions.functions.registry import coerce
+from rove.plan.expressions.parse import parse_expression, span
+from rove.plan.expressions.tree import Call, Column, Expr, Foreign, walk
+from rove.plan.expressions.types import Refused, common_type
+from rove.plan.operators import Aggregate, Filter, Join, Named, Operator, Project, Union, column_of, struct_field
+from rove.plan.windows import Window
+
+JOINS = {
+    "inner": "inner",
+    "left": "left_outer",
+    "leftouter": "left_outer",
+    "left_outer": "left_outer",
+    "right": "right_outer",
+    "rightouter": "right_outer",
+    "right_outer": "right_outer",
+    "outer": "full_outer",
+    "full": "full_outer",
+    "fullouter": "full_outer",
+    "full_outer": "full_outer",
+    "semi": "left_semi",
+    "leftsemi": "left_semi",
+    "left_semi": "left_semi",
+    "anti": "left_anti",
+    "leftanti": "left_anti",
+    "left_anti": "left_anti",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One entry of a select, groupBy or agg list: its syntax, the text it came from, and the name it goes by."""
+
+    node: exp.Expression
+    text: str
+    name: str
+
+
+def item(text: str) -> Item:
+    """An entry from text such as `boarding + 1 AS n`."""
+    return item_of(parse_expression(text), text)
+
+
+def item_of(node: exp.Expression, text: str) -> Item:
+    """An entry from a parsed expression."""
+    if isinstance(node, exp.Alias):
+        return Item(node.this, text, node.alias)
+    return Item(node, text, spark_name(node))
+
+
+def spark_name(node: exp.Expression) -> str:
+    """The name Spark gives to an expression without an alias, for the forms people leave bare."""
+    match node:
+        case exp.Column() | exp.Dot() | exp.Identifier():
+            return node.name
+        case exp.Paren():
+            return spark_name(node.this)
+        case exp.Star():
+            return "1"
+        case exp.Anonymous():
+            if node.name.lower() in ("window", "session_window"):
+                return node.name.lower()
+            return f"{node.name.lower()}({', '.join(spark_name(a) for a in node.expressions)})"
+        case exp.Literal():
+            return str(node.this)
+        case exp.Cast() if not isinstance(node.this, exp.Literal):
+            return f"CAST({spark_name(node.this)} AS {node.to.sql('spark')})"
+        case exp.Binary() if not isinstance(node, exp.Dot):
+            operator = type(node)(this=exp.column("l"), expression=exp.column("r")).sql("spark")
+            return f"({spark_name(node.this)} {operator[2:-2]} {spark_name(node.expression)})"
+    return node.sql("spark", normalize_functions=False)
+
+
+def filtered(plan: Operator, node: exp.Expression, text: str) -> Operator:
+    """`where`."""
+    return Filter(plan, bind_node(node, plan.schema, text))
+
+
+def selected(plan: Operator, items: Sequence[Item]) -> Operator:
+    """`select`. A window of event time drops rows without one, as Spark does."""
+    columns: list[Named] = []
+    for each in items:
+        columns.extend(_expanded(plan, each))
+    return projected(plan, columns)
+
+
+def projected(plan: Operator, columns: Sequence[Named]) -> Operator:
+    """A projection of typed columns, guarded against moments that are null."""
+    times = {n.args[0] for _, e in columns for n in walk(e) if isinstance(n, Call) and n.name == "window"}
+    for time in sorted(times, key=str):
+        plan = Filter(plan, RULES["isnotnull"]((time,)))
+    return Project(plan, tuple(columns))
+
+
+def _expanded(plan: Operator, each: Item) -> list[Named]:
+    """`*` and `struct.*` stand for several columns."""
+    node = each.node
+    if isinstance(node, exp.Star):
+        return [(f.name, Column(f.type, f.name)) for f in plan.schema]
+    if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
+        struct = bind(".".join(f"`{p.name}`" for p in node.parts[:-1]), plan.schema)
+        if not pt.is_struct(struct.dtype):
+            raise TypeMismatch(f"`{each.text}` expands a struct, not {type_name(struct.dtype)}", each.text)
+        return [(f.name, struct_field(struct, f.name)) for f in struct.dtype.fields]
+    _refuse_aggregate(node, each.text)
+    return [(each.name, bind_node(node, plan.schema, each.text))]
+
+
+def _refuse_aggregate(node: exp.Expression, text: str) -> None:
+    for call in node.find_all(exp.Anonymous):
+        if call.name.lower() in AGGREGATE_NAMES and not isinstance(call.parent, exp.Window):
+            raise ExpressionError(f"`{call.name}` is an aggregate; use it in groupBy(…).agg(…)", text, span(call))
+
+
+def with_column(plan: Operator, name: str, node: exp.Expression, text: str) -> Operator:
+    """`withColumn`: replaces a column of that name, or adds one at the end."""
+    new = _expanded(plan, Item(node, text, name))[0][1]
+    columns = [(f.name, new if f.name.lower() == name.lower() else Column(f.type, f.name)) for f in plan.schema]
+    if all(n.lower() != name.lower() for n, _ in columns):
+        columns.append((name, new))
+    return projected(plan, columns)
+
+
+def renamed(plan: Operator, old: str, new: str) -> Operator:
+    """`withColumnRenamed`: no column of that name is no error, as in Spark."""
+    return Project(
+        plan,
+        tuple((new if f.name.lower() == old.lower() else f.name, Column(f.type, f.name)) for f in plan.schema),
+    )
+
+
+def dropped(plan: Operator, names: Sequence[str]) -> Operator:
+    """`drop`: names that are not there are passed over, as in Spark."""
+    gone = {n.lower() for n in names}
+    kept = tuple((f.name, Column(f.type, f.name)) for f in plan.schema if f.name.lower() not in gone)
+    if not kept:
+        raise PlanError(f"drop({', '.join(names)}) would leave no column")
+    return Project(plan, kept)
+
+
+def united(plan: Operator, other: Operator, by_name: bool = False) -> Operator:
+    """`union` by position or by name, each column at the type that holds both."""
+    left = plan.schema
+    if len(left) != len(other.schema):
+        raise PlanError(f"union of {len(left)} and {len(other.schema)} columns; both sides need the same number")
+    names = [column_of(other.schema, n).name for n in left.names] if by_name else other.schema.names
+    pairs = [(left.field(i), other.schema.field(names[i])) for i in range(len(left))]
+    try:
+        types = [common_type([a.type, b.type]) for a, b in pairs]
+    except Refused as refused:
+        raise PlanError(f"union: {refused.reason}") from None
+
+    def aligned(side: Operator, fields: Sequence[pa.Field]) -> Operator:
+        if all(f.name == n and f.type == t for f, n, t in zip(fields, left.names, types, strict=True)):
+            return side if side.schema.names == left.names else Project(side, _as(fields, left.names, types))
+        return Project(side, _as(fields, left.names, types))
+
+    members = (aligned(plan, [a for a, _ in pairs]), aligned(other, [b for _, b in pairs]))
+    flat = tuple(m for side in members for m in (side.members if isinstance(side, Union) else (side,)))
+    return Union(flat)
+
+
+def _as(fields: Sequence[pa.Field], names: Sequence[str], types: Sequence[pa.DataType]) -> tuple[Named, ...]:
+    return tuple(
+        (n, coerce(Column(f.type, f.name), t)) for f, n, t in zip(fields, names, types, strict=True)
+    )
+
+
+def grouped(plan: Operator, groups: Sequence[Item], outputs: Sequence[Item]) -> Operator:
+    """`groupBy(groups).agg(outputs)`, with expressions over aggregates computed above them."""
+    found = Grouping.of(plan, groups)
+    calls, results = found.calls(outputs)
+    base = Aggregate(
+        plan, found.window, found.time, tuple(found.keys), tuple(calls), window_name=found.window_name
+    )
+    grouping = [(name, Column(base.schema.field(name).type, name)) for name in found.order]
+    columns = [*grouping, *((r.name, bind_node(r.node, base.schema, r.text)) for r in results)]
+    if [n for n, _ in columns] == base.schema.names and all(isinstance(e, Column) and e.name == n for n, e in columns):
+        return base
+    return Project(base, tuple(columns))
+
+
+@dataclass(slots=True)
+class Grouping:
+    """A groupBy taken apart: the one window, the other keys, and the order they were named in."""
+
+    plan: Operator
+    window: Window
+    time: Expr
+    window_name: str
+    keys: list[Named]
+    order: list[str]
+
+    @classmethod
+    def of(cls, plan: Operator, groups: Sequence[Item]) -> Grouping:
+        keys: list[Named] = []
+        windows: list[tuple[str, Window, Expr]] = []
+        order: list[str] = []
+        for each in groups:
+            order.append(each.name)
+            if spec := _window_spec(plan, each):
+                windows.append((each.name, *spec))
+            else:
+                _refuse_aggregate(each.node, each.text)
+                keys.append((each.name, bind_node(each.node, plan.schema, each.text)))
+        if len(windows) != 1:
+            raise PlanError(
+                "an aggregate over an unbounded stream needs one event-time window to end in: "
+                f"groupBy(F.window(time, '10 seconds'), …), got {len(windows)}. For running totals use scan(…), "
+                "for anything else inSpark(…)"
+            )
+        (name, window, time) = windows[0]
+        if plan.traits.event_time is None:
+            raise PlanError("a windowed groupBy needs withWatermark(column, delay) before it")
+        return cls(plan, window, time, name, keys, order)
+
+    def calls(self, outputs: Sequence[Item]) -> tuple[list[AggregateCall], list[Item]]:
+        """The aggregate calls, and each output as an expression over their results."""
+        calls: dict[str, AggregateCall] = {}
+        results: list[Item] = []
+        for each in outputs:
+            results.append(Item(self._lifted(each, calls), each.text, each.name))
+        return list(calls.values()), results
+
+    def _lifted(self, each: Item, calls: dict[str, AggregateCall]) -> exp.Expression:
+        """The output with every aggregate call replaced by a column that will hold its result."""
+        top = each.node
+        if _is_aggregate(top):
+            return self._call(top, each, calls, each.name)
+        inside = [n for n in top.find_all(exp.Anonymous) if _is_aggregate(n)]
+        if not inside:
+            raise PlanError(f"`{each.text}` in agg is not an aggregate; add it to groupBy, or wrap it in min or max")
+        copy = top.copy()
+        for call in [n for n in copy.find_all(exp.Anonymous) if _is_aggregate(n)]:
+            call.replace(self._call(call, each, calls, f"__{len(calls)}"))
+        return copy
+
+    def _call(
+        self, node: exp.Expression, each: Item, calls: dict[str, AggregateCall], name: str
+    ) -> exp.Expression:
+        text = node.sql("spark")
+        if text not in calls:  # the same call twice is computed once
+            calls[text] = aggregate_call(node, self.plan.schema, each.text, name)
+        return exp.column(calls[text].name, quoted=True)
+
+
+def aggregate_call(node: exp.Expression, schema: pa.Schema, text: str, name: str) -> AggregateCall:
+    """A parsed `sum(x)` over the columns of `schema`."""
+    function = node.name.lower()
+    args = node.expressions
+    if len(args) == 1 and isinstance(args[0], exp.Distinct):
+        raise PlanError(f"`{text}`: Spark cannot count distinct values of a stream; use approx_count_distinct")
+    if len(args) == 1 and isinstance(args[0], exp.Star):
+        return aggregate(function, None, name)
+    if len(args) == 1:
+        argument = bind_node(args[0], schema, text)
+        try:
+            return aggregate(function, argument, name)
+        except ExpressionError as error:
+            raise error.at(text, span(node)) from None
+    columns = tuple(bind_node(c, schema, text) for c in node.find_all(exp.Column))
+    foreign = Foreign(
+        UNKNOWN,
+        ", ".join(a.sql("spark", normalize_functions=False) for a in args),
+        tuple(c for c in columns if isinstance(c, Column)),
+        f"`{function}` with {len(args)} arguments runs in Spark only",
+    )
+    return AggregateCall(function, foreign, name, UNKNOWN, partial_refusal=foreign.refusal)
+
+
+def _is_aggregate(node: exp.Expression) -> bool:
+    return isinstance(node, exp.Anonymous) and node.name.lower() in AGGREGATE_NAMES
+
+
+def _window_spec(plan: Operator, each: Item) -> tuple[Window, Expr] | None:
+    """A window to group by: `window(time, …)`, or a column that already is one."""
+    if isinstance(each.node, exp.Anonymous) and each.node.name.lower() == "session_window":
+        raise PlanError("session windows run in Spark: write this step with inSpark(lambda df: …)")
+    if isinstance(each.node, exp.Anonymous) and each.node.name.lower() == "window":
+        time, *spans = each.node.expressions
+        moment = bind_node(time, plan.schema, each.text)
+        if moment.dtype != TIMESTAMP:
+            raise TypeMismatch(f"window needs a timestamp, got {type_name(moment.dtype)}", each.text, span(time))
+        return window_of([s.name for s in spans]), moment
+    if isinstance(each.node, exp.Column) and len(each.node.parts) == 1:
+        column = column_of(plan.schema, each.node.name)
+        window = plan.traits.window_of(column.name)
+        if column.dtype == WINDOW and window is not None:
+            return window, struct_field(column, "start")
+    return None
+
+
+def window_of(spans: Sequence[str]) -> Window:
+    """A window from its size and, if given, slide and start, as Spark writes them."""
+    if not spans:
+        raise PlanError("window needs a length: window(time, '10 seconds')")
+    size, *rest = (parse_duration(s, "window") for s in spans)
+    return Window(size, rest[0] if rest else size, rest[1] if len(rest) > 1 else 0)
+
+
+def joined(left: Operator, right: Operator, on: Sequence[str] | exp.Expression | None, how: str, text: str) -> Operator:
+    """`join` on names that both sides have, or on a condition."""
+    kind = JOINS.get(how.lower().replace(" ", ""))
+    if kind is None:
+        raise PlanError(f"no join `{how}`; there are: {', '.join(sorted(set(JOINS)))}")
+    if on is None:
+        raise PlanError("a join of streams needs `on`: matching everything with everything never ends")
+    if not isinstance(on, exp.Expression):
+        keys_left = tuple(column_of(left.schema, n).name for n in on)
+        keys_right = tuple(column_of(right.schema, n).name for n in on)
+        return Join(left, right, kind, keys_left, keys_right, using=True)
+    both = pa.schema([*left.schema, *right.schema])
+    pairs: list[tuple[str, str]] = []
+    residual: Expr | None = None
+    for part in _conjuncts(on):
+        if pair := _equal_columns(part, left.schema, right.schema):
+            pairs.append(pair)
+            continue
+        bound = bind_node(part, both, text)
+        residual = bound if residual is None else RULES["and"]((residual, bound))
+    return Join(
+        left, right, kind, tuple(a for a, _ in pairs), tuple(b for _, b in pairs), using=False, condition=residual
+    )
+
+
+def _conjuncts(node: exp.Expression) -> list[exp.Expression]:
+    node = node.unnest()
+    if isinstance(node, exp.And):
+        return [*_conjuncts(node.this), *_conjuncts(node.expression)]
+    return [node]
+
+
+def _equal_columns(node: exp.Expression, left: pa.Schema, right: pa.Schema) -> tuple[str, str] | None:
+    """The column of each side, if the condition is `left.column = right.column`."""
+    if not isinstance(node, exp.EQ) or not all(isinstance(s, exp.Column) for s in (node.this, node.expression)):
+        return None
+    a, b = node.this.name, node.expression.name
+    if a in left.names and b in right.names:
+        return a, b
+    if b in left.names and a in right.names:
+        return b, a
+    return None

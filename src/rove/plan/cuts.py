@@ -1,0 +1,104 @@
+"""Where a plan can be cut in two: the lower part at the edge, the upper part in Spark.
+
+Law: every legal cut gives the same rows. A cut falls between an operator and its reader, or through a windowed
+aggregate, between its partial and its final half.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+
+from rove.model.errors import PlanError
+from rove.plan.operators import Aggregate, Operator, Received
+from rove.plan.rules.rewrite import with_inputs
+from rove.plan.rules.split_aggregates import final_over
+from rove.plan.sites import site
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """`lower` plans by the name under which `upper` receives their rows; no `upper` means no Spark at all."""
+
+    lower: tuple[tuple[str, Operator], ...]
+    upper: Operator
+
+    @property
+    def needs_spark(self) -> bool:
+        return not isinstance(self.upper, Received)
+
+
+def legal_cuts(plan: Operator) -> Iterator[Cut]:
+    """Every legal cut, from everything at the edge (if it can be) to everything in Spark."""
+    for upper in _uppers(plan):
+        yield _named(upper)
+
+
+def highest_cut(plan: Operator) -> Cut:
+    """As much at the edge as can be: aggregates that the edge cannot finish are at least begun there."""
+    return _named(_highest(plan))
+
+
+def _uppers(operator: Operator) -> Iterator[Operator]:
+    """The plan with parts replaced by `_Lower` marks, in every legal way."""
+    found = site(operator)
+    if found.edge:
+        yield _mark(operator)
+    if not operator.inputs or not found.spark:
+        if not found.edge:
+            raise PlanError(f"{type(operator).__name__} can run nowhere: {found.why}")
+        return
+    if partial := _partial(operator):
+        yield final_over(_mark(partial), _whole(operator))
+    for inputs in product(*(list(_uppers(i)) for i in operator.inputs)):
+        yield with_inputs(operator, inputs)
+
+
+def _highest(operator: Operator) -> Operator:
+    found = site(operator)
+    if found.edge:
+        return _mark(operator)
+    if not found.spark:
+        raise PlanError(f"{type(operator).__name__} can run nowhere: {found.why}")
+    if partial := _partial(operator):
+        return final_over(_mark(partial), _whole(operator))
+    return with_inputs(operator, tuple(_highest(i) for i in operator.inputs))
+
+
+@dataclass(frozen=True, slots=True)
+class _Lower(Received):
+    """A mark in an upper plan, still holding the lower part it stands for."""
+
+    part: Operator | None = None
+
+
+def _mark(part: Operator) -> Operator:
+    return _Lower("", part.schema, part.traits, part)
+
+
+def _whole(operator: Operator) -> Aggregate:
+    if not isinstance(operator, Aggregate):
+        raise PlanError(f"{type(operator).__name__} is not an aggregate")
+    return operator
+
+
+def _partial(operator: Operator) -> Operator | None:
+    if not isinstance(operator, Aggregate) or operator.mode != "whole":
+        return None
+    partial = replace(operator, mode="partial")
+    return partial if site(partial).edge else None
+
+
+def _named(upper: Operator) -> Cut:
+    """Give each lower part a name; equal parts are one."""
+    names: dict[Operator, str] = {}
+
+    def settle(operator: Operator) -> Operator:
+        if isinstance(operator, _Lower) and operator.part is not None:
+            name = names.setdefault(operator.part, f"edge{len(names)}")
+            return Received(name, operator.columns, operator.carried)
+        return with_inputs(operator, tuple(settle(i) for i in operator.inputs))
+
+    settled = settle(upper)
+    return Cut(tuple((name, part) for part, name in names.items()), settled)

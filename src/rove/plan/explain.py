@@ -1,0 +1,103 @@
+"""A plan as people read it: a tree, where each step can run, and why not elsewhere."""
+
+from __future__ import annotations
+
+from rove.model.clock import duration_text
+from rove.model.schema import schema_text
+from rove.plan.expressions.tree import Column, sql
+from rove.plan.operators import (
+    Aggregate,
+    CountWindow,
+    Deduplicate,
+    Filter,
+    InSpark,
+    Join,
+    Map,
+    Operator,
+    Project,
+    Received,
+    Scan,
+    Source,
+    Union,
+    Watermark,
+)
+from rove.plan.optimizer import optimize
+from rove.plan.sites import site
+
+
+def explain(plan: Operator) -> str:
+    """The optimized plan, its last step first.
+
+    >>> import rove
+    >>> s = rove.Session.local().stream("trains", schema="train string, boarding int")
+    >>> print(explain(s.where("boarding > 0").plan))
+    Filter boarding > 0             edge or Spark
+    └─ Source trains                edge or Spark   train string, boarding int
+    """
+    lines = list(_lines(optimize(plan), "", ""))
+    width = max(len(head) for head, _, _ in lines) + 4
+    place = max(len(where) for _, where, _ in lines) + 2
+    return "\n".join(f"{head:<{width}}{where:<{place}}{why}".rstrip() for head, where, why in lines)
+
+
+def _lines(operator: Operator, first: str, rest: str) -> list[tuple[str, str, str]]:
+    found = site(operator)
+    where = "edge or Spark" if found.edge and found.spark else "edge" if found.edge else "Spark"
+    why = schema_text(operator.schema) if isinstance(operator, Source) else found.why and f"because {found.why}"
+    lines = [(first + describe(operator), where, why)]
+    for i, child in enumerate(operator.inputs):
+        last = i == len(operator.inputs) - 1
+        lines += _lines(child, rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  "))
+    return lines
+
+
+def describe(operator: Operator) -> str:
+    """One line for one operator."""
+    match operator:
+        case Source(stream=stream):
+            return f"Source {stream}"
+        case Received(stream=stream):
+            return f"Received {stream}"
+        case Filter(condition=condition):
+            return f"Filter {_bare(sql(condition))}"
+        case Project(columns=columns):
+            shown = (n if isinstance(e, Column) and e.name == n else f"{_bare(sql(e))} AS {n}" for n, e in columns)
+            return f"Project {', '.join(shown)}"
+        case Watermark(column=column, delay_us=delay):
+            return f"Watermark {column}, delay {duration_text(delay)}"
+        case Map(function=function):
+            return f"Map {getattr(function, '__name__', function)}"
+        case Union(members=members):
+            return f"Union of {len(members)}"
+        case Aggregate():
+            by = ", ".join([f"window({sql(operator.time)}, {operator.window.text})", *(n for n, _ in operator.keys)])
+            mode = "" if operator.mode == "whole" else f" ({operator.mode})"
+            return f"Aggregate{mode} by {by}: {', '.join(f'{a.text} AS {a.name}' for a in operator.aggregates)}"
+        case Join():
+            pairs = zip(operator.left_keys, operator.right_keys, strict=True)
+            on = [a if operator.using else f"{a} = {b}" for a, b in pairs]
+            on += [_bare(sql(operator.condition))] if operator.condition is not None else []
+            return f"Join {operator.how} on {' and '.join(on)}"
+        case Deduplicate(columns=columns):
+            return f"Deduplicate by {', '.join(columns) or 'all columns'}"
+        case CountWindow():
+            by = f" by {', '.join(operator.keys)}" if operator.keys else ""
+            return f"CountWindow of {operator.rows} rows{by}: {', '.join(a.text for a in operator.aggregates)}"
+        case Scan():
+            by = f" by {', '.join(operator.keys)}" if operator.keys else ""
+            return f"Scan{by}: {', '.join(f'{a.text} AS {a.name}' for a in operator.aggregates)}"
+        case InSpark(function=function):
+            return f"InSpark {getattr(function, '__name__', function)}"
+    return type(operator).__name__
+
+
+def _bare(text: str) -> str:
+    """Without the parentheses around the whole."""
+    if not (text.startswith("(") and text.endswith(")")):
+        return text
+    depth = 0
+    for i, char in enumerate(text):
+        depth += (char == "(") - (char == ")")
+        if depth == 0:
+            return text[1:-1] if i == len(text) - 1 else text
+    return text

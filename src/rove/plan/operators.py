@@ -1,0 +1,368 @@
+"""The steps of a query, as frozen values.
+
+Law: an operator that exists is sound. Constructors refuse bad plans, so nothing later has to check again. Data flows
+from `inputs` to the operator; a plan is its last operator.
+
+    Aggregate ── Watermark ── Filter ── Source
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from rove.model.errors import PlanError, TypeMismatch, nearest
+from rove.model.schema import BOOLEAN, STRING, TIMESTAMP, WINDOW, type_name
+from rove.plan.aggregates import AggregateCall
+from rove.plan.expressions.tree import Call, Column, Expr, literal, sql
+from rove.plan.windows import Window
+
+PANE = "__pane"  # the event-time column of partial results: when their pane starts
+Named = tuple[str, Expr]
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What event time means after an operator: the column that carries it, and the columns that are windows of it."""
+
+    event_time: str | None = None
+    delay_us: int = 0
+    windows: tuple[tuple[str, Window], ...] = ()
+
+    def window_of(self, column: str) -> Window | None:
+        return dict(self.windows).get(column)
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """Any step. `schema` is what comes out of it, `traits` what is known of its event time."""
+
+    schema: pa.Schema = field(init=False, repr=False, compare=False)
+    traits: Traits = field(init=False, repr=False, compare=False)
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        return ()
+
+    def _settle(self, schema: pa.Schema, traits: Traits) -> None:
+        """The one write to a frozen operator: what its constructor worked out."""
+        object.__setattr__(self, "schema", schema)
+        object.__setattr__(self, "traits", traits)
+
+
+@dataclass(frozen=True, slots=True)
+class Source(Operator):
+    """A named stream."""
+
+    stream: str
+    columns: pa.Schema
+
+    def __post_init__(self) -> None:
+        if not self.columns.names:
+            raise PlanError(f"stream `{self.stream}` has no columns")
+        self._settle(self.columns, Traits())
+
+
+@dataclass(frozen=True, slots=True)
+class Received(Operator):
+    """What a lower part of the plan sends up: the same rows, with what was known of their event time."""
+
+    stream: str
+    columns: pa.Schema
+    carried: Traits
+
+    def __post_init__(self) -> None:
+        self._settle(self.columns, self.carried)
+
+
+@dataclass(frozen=True, slots=True)
+class _Unary(Operator):
+    input: Operator
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        return (self.input,)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter(_Unary):
+    """Keeps the rows for which the condition is true."""
+
+    condition: Expr
+
+    def __post_init__(self) -> None:
+        if self.condition.dtype != BOOLEAN and not isinstance(self.condition.dtype, pa.OpaqueType):
+            raise TypeMismatch(
+                f"a condition must be boolean; `{sql(self.condition)}` is {type_name(self.condition.dtype)}"
+            )
+        self._settle(self.input.schema, self.input.traits)
+
+
+@dataclass(frozen=True, slots=True)
+class Project(_Unary):
+    """Computes the output columns, in order."""
+
+    columns: tuple[Named, ...]
+
+    def __post_init__(self) -> None:
+        if not self.columns:
+            raise PlanError("a select needs at least one column")
+        refuse_repeated([name for name, _ in self.columns])
+        self._settle(pa.schema([(name, expr.dtype) for name, expr in self.columns]), self._carried())
+
+    def _carried(self) -> Traits:
+        """Event time survives under its new name; `window(event_time, …)` makes a window column."""
+        before = self.input.traits
+        event_time = None
+        windows: list[tuple[str, Window]] = []
+        for name, expr in self.columns:
+            if isinstance(expr, Column):
+                if expr.name == before.event_time and event_time is None:
+                    event_time = name
+                if window := before.window_of(expr.name):
+                    windows.append((name, window))
+            elif before.event_time and (spec := window_call(expr)) and spec[0] == before.event_time:
+                windows.append((name, spec[1]))
+        return Traits(event_time, before.delay_us, tuple(windows))
+
+
+@dataclass(frozen=True, slots=True)
+class Watermark(_Unary):
+    """Declares the event-time column and how late a row may be against its own origin."""
+
+    column: str
+    delay_us: int
+
+    def __post_init__(self) -> None:
+        dtype = column_of(self.input.schema, self.column).dtype
+        if dtype != TIMESTAMP:
+            raise PlanError(f"withWatermark needs a timestamp column; `{self.column}` is {type_name(dtype)}")
+        windows = self.input.traits.windows if self.input.traits.event_time == self.column else ()
+        self._settle(self.input.schema, Traits(self.column, self.delay_us, windows))
+
+
+@dataclass(frozen=True, slots=True)
+class Map(_Unary):
+    """A user's function over whole record batches; stateless, as `mapInArrow` is in Spark."""
+
+    function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+    columns: pa.Schema
+
+    def __post_init__(self) -> None:
+        before = self.input.traits
+        kept = before.event_time in self.columns.names if before.event_time else False
+        self._settle(self.columns, Traits(before.event_time, before.delay_us) if kept else Traits())
+
+
+@dataclass(frozen=True, slots=True)
+class Union(Operator):
+    """Rows of all inputs, which have equal schemas; batches keep their names."""
+
+    members: tuple[Operator, ...]
+
+    def __post_init__(self) -> None:
+        first, *rest = self.members
+        for other in rest:
+            if not other.schema.equals(first.schema):
+                raise PlanError(f"union of different columns: {_show(first.schema)} and {_show(other.schema)}")
+        times = {m.traits.event_time for m in self.members}
+        delay = max(m.traits.delay_us for m in self.members)
+        windows = tuple(w for w in first.traits.windows if all(w in m.traits.windows for m in rest))
+        self._settle(first.schema, Traits(times.pop(), delay, windows) if len(times) == 1 else Traits())
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        return self.members
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate(_Unary):
+    """A windowed groupBy. `mode` is whole, or partial below and final above a cut.
+
+    Whole and final come out as `window, keys…, results…`; partial as `__pane, keys…, states…`, one row for a pane and
+    key (and for each distinct value, where duplicates are being removed).
+    """
+
+    window: Window
+    time: Expr
+    keys: tuple[Named, ...]
+    aggregates: tuple[AggregateCall, ...]
+    mode: str = "whole"
+    window_name: str = "window"
+
+    def __post_init__(self) -> None:
+        if self.input.traits.event_time is None:
+            raise PlanError(
+                "a window over an unbounded stream needs event time: call withWatermark(column, delay) before groupBy"
+            )
+        key_fields = [(name, expr.dtype) for name, expr in self.keys]
+        if self.mode == "partial":
+            states = [(s.name, s.dtype) for a in self.aggregates for s in a.states]
+            schema = pa.schema([(PANE, TIMESTAMP), *key_fields, *states])
+            self._settle(schema, Traits(PANE))
+            return
+        results = [(a.name, a.dtype) for a in self.aggregates]
+        schema = pa.schema([(self.window_name, WINDOW), *key_fields, *results])
+        refuse_repeated(schema.names)
+        self._settle(schema, Traits(None, 0, ((self.window_name, self.window),)))
+
+
+@dataclass(frozen=True, slots=True)
+class Join(Operator):
+    """Two streams matched on equal keys. `using` keys come out once and first, as in PySpark; `condition` is the
+    rest of what must hold, over the columns of both sides."""
+
+    left: Operator
+    right: Operator
+    how: str
+    left_keys: tuple[str, ...]
+    right_keys: tuple[str, ...]
+    using: bool
+    condition: Expr | None = None
+
+    def __post_init__(self) -> None:
+        left, right = self.left.schema, self.right.schema
+        if self.using:
+            keys = [left.field(k) for k in self.left_keys]
+            rest = [f for f in left if f.name not in self.left_keys]
+            other = [f for f in right if f.name not in self.right_keys]
+            fields = [*keys, *rest] if self.how in ("left_semi", "left_anti") else [*keys, *rest, *other]
+        else:
+            fields = list(left) if self.how in ("left_semi", "left_anti") else [*left, *right]
+        refuse_repeated([f.name for f in fields], "join")
+        event_time = self.left.traits.event_time
+        windows = tuple(w for w in self.left.traits.windows)
+        self._settle(pa.schema(fields), Traits(event_time, self.left.traits.delay_us, windows))
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        return (self.left, self.right)
+
+    def window_key(self) -> tuple[int, Window] | None:
+        """The position of the key pair that is the same window of event time on both sides."""
+        for i, (a, b) in enumerate(zip(self.left_keys, self.right_keys, strict=True)):
+            window = self.left.traits.window_of(a)
+            if window is not None and window == self.right.traits.window_of(b):
+                return i, window
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Deduplicate(_Unary):
+    """One row for each value of the columns (all of them if none are named)."""
+
+    columns: tuple[str, ...]
+    within_watermark: bool = False
+
+    def __post_init__(self) -> None:
+        for name in self.columns:
+            column_of(self.input.schema, name)
+        if self.within_watermark and self.input.traits.event_time is None:
+            raise PlanError("dropDuplicatesWithinWatermark needs withWatermark before it")
+        self._settle(self.input.schema, self.input.traits)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ordered(_Unary):
+    """What operators that run over rows in event-time order have in common; they emit once every `every_us`."""
+
+    keys: tuple[str, ...]
+    aggregates: tuple[AggregateCall, ...]
+    every_us: int
+
+    def _check(self, verb: str) -> None:
+        if self.input.traits.event_time is None:
+            raise PlanError(f"{verb} runs in event-time order: call withWatermark(column, delay) before it")
+        if self.every_us <= 0:
+            raise PlanError(f"{verb} needs an interval longer than nothing")
+        for name in self.keys:
+            column_of(self.input.schema, name)
+
+
+@dataclass(frozen=True, slots=True)
+class CountWindow(_Ordered):
+    """Aggregates of every `rows` rows of a key, in event-time order; a window that is not full is not emitted."""
+
+    rows: int
+
+    def __post_init__(self) -> None:
+        self._check("countWindow")
+        if self.rows <= 0:
+            raise PlanError("countWindow needs at least one row a window")
+        time = self.input.traits.event_time
+        keys = [self.input.schema.field(k) for k in self.keys]
+        fields = [pa.field(str(time), TIMESTAMP), *keys, *((a.name, a.dtype) for a in self.aggregates)]
+        schema = pa.schema(fields)
+        refuse_repeated(schema.names)
+        self._settle(schema, Traits(time))
+
+
+@dataclass(frozen=True, slots=True)
+class Scan(_Ordered):
+    """Every row with the running aggregates of its key up to and with it, in event-time order."""
+
+    def __post_init__(self) -> None:
+        self._check("scan")
+        schema = pa.schema([*self.input.schema, *((a.name, a.dtype) for a in self.aggregates)])
+        refuse_repeated(schema.names)
+        self._settle(schema, Traits(self.input.traits.event_time))
+
+
+@dataclass(frozen=True, slots=True)
+class InSpark(_Unary):
+    """The rest of the pipeline, as a user's function from DataFrame to DataFrame; its columns are known to it alone."""
+
+    function: Callable[[Any], Any]
+
+    def __post_init__(self) -> None:
+        self._settle(pa.schema([]), Traits())
+
+
+def walk(plan: Operator) -> Iterator[Operator]:
+    """The plan's operators, inputs first; one that two others share comes twice."""
+    for each in plan.inputs:
+        yield from walk(each)
+    yield plan
+
+
+def column_of(schema: pa.Schema, name: str) -> Column:
+    """A column by name, whatever its case, or an error that names the columns there are."""
+    if name in schema.names:
+        return Column(schema.field(name).type, name)
+    same = [n for n in schema.names if n.lower() == name.lower()]
+    if len(same) == 1:
+        return Column(schema.field(same[0]).type, same[0])
+    raise PlanError(f"no column `{name}`; {nearest(name, schema.names)}")
+
+
+def window_call(expr: Expr) -> tuple[str, Window] | None:
+    """The column and window of a `window(column, …)` expression."""
+    from rove.model.clock import parse_duration
+
+    if not isinstance(expr, Call) or expr.name != "window" or not isinstance(expr.args[0], Column):
+        return None
+    spans = [parse_duration(a.value.as_py()) for a in expr.args[1:] if hasattr(a, "value")]
+    size = spans[0]
+    return expr.args[0].name, Window(size, spans[1] if len(spans) > 1 else size, spans[2] if len(spans) > 2 else 0)
+
+
+def struct_field(column: Expr, name: str) -> Expr:
+    """A field of a struct column."""
+    from rove.plan.expressions.functions import RULES
+
+    return RULES["."]((column, literal(name, STRING)))
+
+
+def refuse_repeated(names: list[str], verb: str = "select") -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name.lower() in seen:
+            raise PlanError(f"column `{name}` stands twice after {verb}; rename or drop one (withColumnRenamed, drop)")
+        seen.add(name.lower())
+
+
+def _show(schema: pa.Schema) -> str:
+    return ", ".join(f"{f.name} {type_name(f.type)}" for f in schema)

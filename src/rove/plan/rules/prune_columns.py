@@ -1,0 +1,80 @@
+"""Columns nobody reads are dropped as early as possible, so that they are neither computed nor sent."""
+
+from __future__ import annotations
+
+from rove.plan.expressions.tree import Column, columns_of, fallible
+from rove.plan.operators import Aggregate, CountWindow, Filter, Join, Operator, Project, Scan, Source, Union, Watermark
+from rove.plan.rules.rewrite import with_inputs
+
+
+def prune_columns(plan: Operator) -> Operator:
+    return _prune(plan, tuple(plan.schema.names))
+
+
+def _prune(operator: Operator, wanted: tuple[str, ...]) -> Operator:
+    """The operator with at least the `wanted` columns; more only where it must."""
+    match operator:
+        case Project(input=below, columns=columns):
+            # A column that can raise is computed even if nobody reads it: the query would fail in Spark as well.
+            kept = tuple((n, e) for n, e in columns if n in wanted or fallible(e)) or columns[:1]
+            return Project(_prune(below, _reads(below, *(e for _, e in kept))), kept)
+        case Filter(input=below, condition=condition):
+            return Filter(_prune(below, _ordered(below, {*wanted, *columns_of(condition)})), condition)
+        case Watermark(input=below, column=column):
+            return with_inputs(operator, (_prune(below, _ordered(below, {*wanted, column})),))
+        case Aggregate(input=below):
+            states = (s.lift for a in operator.aggregates for s in a.states)
+            arguments = (a.argument for a in operator.aggregates if a.argument is not None)
+            reads = _reads(below, operator.time, *(e for _, e in operator.keys), *states, *arguments)
+            times = {t for t in (below.traits.event_time,) if t}
+            return with_inputs(operator, (_prune(below, _ordered(below, {*reads, *times})),))
+        case Source():
+            if set(wanted) == set(operator.schema.names):
+                return operator
+            return Project(operator, tuple((n, Column(operator.schema.field(n).type, n)) for n in wanted))
+        case Join():
+            return _prune_join(operator, set(wanted))
+        case Union(members=members):
+            return _prune_union(operator, wanted)
+        case CountWindow(input=below) | Scan(input=below):
+            lifts = (s.lift for a in operator.aggregates for s in a.states)
+            kept = {*operator.keys, str(below.traits.event_time), *_reads(below, *lifts)}
+            if isinstance(operator, Scan):
+                kept |= set(wanted)
+            return with_inputs(operator, (_prune(below, _ordered(below, kept)),))
+    return with_inputs(operator, tuple(_prune(i, tuple(i.schema.names)) for i in operator.inputs))
+
+
+def _prune_union(operator: Union, wanted: tuple[str, ...]) -> Operator:
+    """All members give the same columns in the same order, or the union would not fit."""
+    pruned = tuple(_prune(m, wanted) for m in operator.members)
+    if all(p.schema.equals(pruned[0].schema) for p in pruned):
+        return Union(pruned)
+    return Union(tuple(_exactly(p, wanted) for p in pruned))
+
+
+def _prune_join(operator: Join, wanted: set[str]) -> Operator:
+    needed = wanted | (columns_of(operator.condition) if operator.condition is not None else set())
+
+    def side(below: Operator, keys: tuple[str, ...]) -> Operator:
+        times = {t for t in (below.traits.event_time,) if t}
+        return _prune(below, _ordered(below, needed | set(keys) | times))
+
+    left, right = side(operator.left, operator.left_keys), side(operator.right, operator.right_keys)
+    return with_inputs(operator, (left, right))
+
+
+def _exactly(operator: Operator, wanted: tuple[str, ...]) -> Operator:
+    if tuple(operator.schema.names) == wanted:
+        return operator
+    return Project(operator, tuple((n, Column(operator.schema.field(n).type, n)) for n in wanted))
+
+
+def _reads(below: Operator, *exprs: object) -> tuple[str, ...]:
+    from rove.plan.expressions.tree import Expr
+
+    return _ordered(below, {c for e in exprs if isinstance(e, Expr) for c in columns_of(e)})
+
+
+def _ordered(below: Operator, names: set[str]) -> tuple[str, ...]:
+    return tuple(n for n in below.schema.names if n in names)

@@ -1,0 +1,109 @@
+"""Where an operator can run: at the edge, in Spark, or both, and why not elsewhere.
+
+Law: rows flow upwards only. Above an operator that runs in Spark, everything runs in Spark.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import pyarrow.types as pt
+
+from rove.model.schema import is_spark_only, type_name
+from rove.plan.expressions.tree import refusal_of
+from rove.plan.operators import (
+    Aggregate,
+    CountWindow,
+    Deduplicate,
+    Filter,
+    InSpark,
+    Join,
+    Map,
+    Operator,
+    Project,
+    Received,
+    Scan,
+    Source,
+    Union,
+    Watermark,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """`edge` and `spark` say whether the operator may run there; `why` is the reason where one of them is False."""
+
+    edge: bool
+    spark: bool
+    why: str = ""
+
+
+@lru_cache(maxsize=4096)
+def site(operator: Operator) -> Site:
+    """Where an operator may run, its inputs considered. O(plan), remembered by operator."""
+    own = _own_refusal(operator)
+    below = next((i for i in operator.inputs if not site(i).edge), None)
+    if isinstance(operator, Scan | CountWindow):
+        # Spark has no event-time order over an unbounded stream, so there is no second place to go to.
+        return Site(own is None and below is None, False, own or "only the edge keeps rows in event-time order")
+    if own is not None:
+        return Site(False, True, own)
+    if below is not None:
+        return Site(False, True, f"its input, {type(below).__name__}, runs in Spark")
+    return Site(True, True)
+
+
+def _own_refusal(operator: Operator) -> str | None:
+    match operator:
+        case Source() | Watermark() | Union() | Map():
+            held = next((f for f in operator.schema if is_spark_only(f.type)), None)
+            return f"column `{held.name}` is {type_name(held.type)}" if held else None
+        case Filter(condition=condition):
+            return refusal_of(condition)
+        case Project(columns=columns):
+            return next((why for _, e in columns if (why := refusal_of(e))), None)
+        case Aggregate():
+            return _aggregate_refusal(operator)
+        case CountWindow() | Scan():
+            return next((w for a in operator.aggregates if (w := a.partial_refusal or a.final_refusal)), None)
+        case Join():
+            return _join_refusal(operator)
+        case Deduplicate():
+            return "removing duplicates keeps every value ever seen; Spark holds that state"
+        case Received():
+            return "it has left the edge"
+        case InSpark():
+            return "inSpark hands the rest to Spark"
+    return f"{type(operator).__name__} has no form at the edge"
+
+
+def _aggregate_refusal(operator: Aggregate) -> str | None:
+    for _, key in (("", operator.time), *operator.keys):
+        if why := refusal_of(key):
+            return why
+        if pt.is_nested(key.dtype):
+            return f"a key of type {type_name(key.dtype)}"
+    for each in operator.aggregates:
+        if each.partial_refusal:
+            return each.partial_refusal
+        if each.final_refusal and operator.mode != "partial":
+            return each.final_refusal
+    return None
+
+
+def _join_refusal(operator: Join) -> str | None:
+    if operator.how != "inner":
+        return f"a {operator.how} join keeps rows until they find no match; Spark holds that state"
+    found = operator.window_key()
+    if found is None:
+        return "the edge joins only within a shared window: add window(event_time, …) to both sides and join on it"
+    for i, name in enumerate(operator.left_keys):
+        dtype = operator.left.schema.field(name).type
+        if i != found[0] and pt.is_nested(dtype):
+            return f"a join key of type {type_name(dtype)}"
+        if dtype != operator.right.schema.field(operator.right_keys[i]).type:
+            return f"join keys of different types, {name} and {operator.right_keys[i]}"
+        if pt.is_floating(dtype):
+            return "a join on fractions, where NaN equals NaN in Spark and not in Arrow"
+    return refusal_of(operator.condition) if operator.condition is not None else None

@@ -1,0 +1,162 @@
+"""The two engines side by side: the edge's kernels and Spark, asked the same thing about the same rows.
+
+Law: a difference is a value, a type, or an error that one engine raises and the other does not. NaN equals NaN; the
+sign of a zero counts; the transcendental functions may differ by the number of ulps their form allows.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from rove.model.errors import ArithmeticFault
+from rove.model.schema import DAY_TIME, is_spark_only, parse_type, type_name
+from rove.plan.expressions.arrow import compile_expression
+from rove.plan.expressions.tree import Expr
+
+RAISING_ROWS_CHECKED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeAnswer:
+    """The values on the rows that have one, and which rows raise."""
+
+    values: pa.Array
+    kept: list[int]
+    raising: list[int]
+
+
+def ask_edge(expr: Expr, batch: pa.RecordBatch) -> EdgeAnswer:
+    """The whole batch at once; row by row only if that raises."""
+    evaluate = compile_expression(expr, batch.schema)
+    try:
+        values = evaluate(batch)
+        assert isinstance(values, pa.Array), f"a kernel answered with {type(values)}"
+        assert len(values) == batch.num_rows, f"{len(values)} values for {batch.num_rows} rows"
+        values.validate(full=True)
+        return EdgeAnswer(values, list(range(batch.num_rows)), [])
+    except ArithmeticFault:
+        pass
+    kept, raising, parts = [], [], []
+    for row in range(batch.num_rows):
+        try:
+            parts.append(evaluate(batch.slice(row, 1)))
+            kept.append(row)
+        except ArithmeticFault:
+            raising.append(row)
+    assert raising, "the batch raises, but none of its rows does"
+    return EdgeAnswer(pa.concat_arrays(parts) if parts else pa.nulls(0, expr.dtype), kept, raising)
+
+
+def ask_spark(spark, batch: pa.RecordBatch, texts: Sequence[str]) -> tuple[list[pa.Array], list[pa.DataType]]:  # type: ignore[no-untyped-def]
+    """Spark's columns and their types, or what it raises."""
+    frame = spark.createDataFrame(pa.table(batch)).selectExpr(*(f"{t} AS c{i}" for i, t in enumerate(texts)))
+    types = [spark_type(field.dataType.simpleString()) for field in frame.schema]
+    table = frame.toArrow()
+    return [c.combine_chunks() if c.num_chunks != 1 else c.chunk(0) for c in table.columns], types
+
+
+def spark_type(name: str) -> pa.DataType:
+    """Rove's type for a type that Spark names."""
+    if name.startswith("interval") and "year" not in name and "month" not in name:
+        return DAY_TIME
+    return parse_type(name)
+
+
+def spark_raises(spark, batch: pa.RecordBatch, text: str) -> bool:  # type: ignore[no-untyped-def]
+    try:
+        ask_spark(spark, batch, [text])
+    except Exception:
+        return True
+    return False
+
+
+def differences(spark, expr: Expr, text: str, batch: pa.RecordBatch, ulps: int = 0) -> list[str]:  # type: ignore[no-untyped-def]
+    """What the engines say differently about `text` on these rows; empty if nothing."""
+    edge = ask_edge(expr, batch)
+    found: list[str] = []
+    if edge.kept:
+        rows = batch.take(pa.array(edge.kept)) if edge.raising else batch
+        try:
+            (column,), (dtype,) = ask_spark(spark, rows, [text])
+        except Exception as error:
+            return [f"Spark raises where the edge does not: {_culprit(spark, rows, text, edge.values)} {_line(error)}"]
+        found += column_differences(edge.values, column, expr.dtype, dtype, rows, ulps)
+    step = max(1, len(edge.raising) // RAISING_ROWS_CHECKED)
+    for row in edge.raising[::step][:RAISING_ROWS_CHECKED]:
+        one = batch.slice(row, 1)
+        if not spark_raises(spark, one, text):
+            found.append(f"the edge raises, Spark does not: {show(one, 0)}")
+    return found
+
+
+def column_differences(
+    edge: pa.Array, spark: pa.Array, edge_type: pa.DataType, spark_type: pa.DataType, rows: pa.RecordBatch, ulps: int
+) -> list[str]:
+    """The rows on which two columns differ, at most five."""
+    if not same_type(edge_type, spark_type) or edge.type != edge_type:
+        return [f"type: edge {type_name(edge_type)} (column {edge.type}), Spark {type_name(spark_type)}"]
+    left, right = comparable(edge), comparable(spark.cast(edge_type))
+    wrong = [i for i, (x, y) in enumerate(zip(left, right, strict=True)) if not same(x, y, ulps)]
+    return [f"{show(rows, i)}: edge {left[i]!r}, Spark {right[i]!r}" for i in wrong[:5]]
+
+
+def same_type(a: pa.DataType, b: pa.DataType) -> bool:
+    return is_spark_only(a) or type_name(a) == type_name(b)
+
+
+def comparable(column: pa.Array) -> list[object]:
+    """Python values; moments and days as integers, since Python's calendar ends at the year 9999."""
+    if pt.is_timestamp(column.type) or pt.is_duration(column.type):
+        return column.cast(pa.int64()).to_pylist()
+    if pt.is_date(column.type):
+        return column.cast(pa.int32()).to_pylist()
+    if pt.is_float32(column.type):
+        return [None if x is None else _Single(x) for x in column.to_pylist()]
+    return column.to_pylist()
+
+
+class _Single(float):
+    """A float of 32 bits, for counting ulps."""
+
+
+def same(x: object, y: object, ulps: int) -> bool:
+    if isinstance(x, float) and isinstance(y, float):
+        if math.isnan(x) or math.isnan(y):
+            return math.isnan(x) and math.isnan(y)
+        return x == y and math.copysign(1, x) == math.copysign(1, y) or _ulps_apart(x, y) <= ulps
+    if isinstance(x, list) and isinstance(y, list):
+        return len(x) == len(y) and all(same(a, b, ulps) for a, b in zip(x, y, strict=True))
+    if isinstance(x, dict) and isinstance(y, dict):
+        return x.keys() == y.keys() and all(same(x[k], y[k], ulps) for k in x)
+    return type(x) is type(y) and x == y
+
+
+def _ulps_apart(x: float, y: float) -> int:
+    code, lowest = ("f", 1 << 31) if isinstance(x, _Single) else ("d", 1 << 63)
+    a, b = (int.from_bytes(struct.pack(f">{code}", v), "big") for v in (x, y))
+    a, b = (lowest - v if v >= lowest else v for v in (a, b))
+    if a == b:
+        return 1  # zeros of either sign
+    return abs(a - b)
+
+
+def show(rows: pa.RecordBatch, row: int) -> str:
+    """One row as text, in values that any year fits."""
+    return ", ".join(f"{name}={comparable(rows.column(name).slice(row, 1))[0]!r}" for name in rows.schema.names)
+
+
+def _culprit(spark, rows: pa.RecordBatch, text: str, values: pa.Array) -> str:  # type: ignore[no-untyped-def]
+    for row in range(rows.num_rows):
+        if spark_raises(spark, rows.slice(row, 1), text):
+            return f"{show(rows, row)}: edge {comparable(values.slice(row, 1))[0]!r};"
+    return "(no single row)"
+
+
+def _line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0][:160]

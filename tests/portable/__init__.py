@@ -1,0 +1,1 @@
+"""Queries written once, in PySpark's verbs, that must give the same rows in Spark and in Rove."""
