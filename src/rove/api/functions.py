@@ -11,6 +11,7 @@ Column<round((price * CAST('0.908' AS DOUBLE)), 2) AS euro>
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from rove.api.column import Column, literal, path
@@ -51,6 +52,21 @@ def window(
     return Column(f"window({', '.join(parts)})")
 
 
+def session_window(timeColumn: Column | str, gapDuration: str) -> Column:
+    """A window that ends when nothing came for a while; runs in Spark."""
+    return Column(f"session_window({_column(timeColumn)}, {literal(gapDuration)})")
+
+
+def log(arg1: Column | str | float, arg2: Column | str | None = None) -> Column:
+    """The natural logarithm of a column, or the logarithm to a base of one: `log(2.0, "x")`."""
+    return Column(f"ln({_column(arg1)})" if arg2 is None else f"log({literal(arg1)}, {_column(arg2)})")
+
+
+def sort_array(col: Column | str, asc: bool = True) -> Column:
+    """The elements of an array in order."""
+    return Column(f"sort_array({_column(col)}, {literal(asc)})")
+
+
 def count(col: Column | str) -> Column:
     """How many rows (`"*"`), or how many values that are not null."""
     return Column(f"count({'*' if isinstance(col, str) and col == '*' else _column(col)})")
@@ -82,32 +98,33 @@ _SHAPES = {
         isnan isnotnull isnull kurtosis last last_day lcase length ln log10 log1p log2 lower max mean median min minute
         mode month monthname negate negative octet_length pi positive quarter radians reverse rint second sign signum
         sin sinh size skewness soundex sqrt std stddev stddev_pop stddev_samp sum tan tanh timestamp_micros
-        timestamp_millis timestamp_seconds try_avg try_sum ucase unix_date unix_micros unix_millis unix_seconds upper
+        timestamp_millis timestamp_seconds unix_timestamp try_avg try_sum ucase unix_date unix_micros unix_millis unix_seconds upper
         var_pop var_samp variance weekday weekofyear window_time year ascii crc32 md5 sha1 approx_count_distinct
     """,
-    "c*": "array coalesce concat greatest least hash xxhash64 map_keys map_values ltrim rtrim trim btrim to_date "
-    "to_timestamp",
+    "c*": "array coalesce concat greatest least hash xxhash64 map_keys map_values ltrim rtrim trim btrim",
     "cc": """
-        atan2 contains datediff date_diff endswith equal_null hypot ifnull instr_col levenshtein max_by min_by
+        atan2 contains datediff date_diff endswith equal_null hypot ifnull levenshtein max_by min_by
         mod months_between nanvl nullif nvl pmod pow power startswith try_add try_divide try_element_at try_multiply
-        try_subtract element_at get array_contains left right repeat_col
+        try_subtract get left right
     """,
     "ccc": "nvl2 replace",
     "cl": """
         add_months bround date_add date_format date_sub dateadd element_at format_number instr next_day
-        percentile percentile_approx regexp_like repeat round rlike shiftleft shiftright split trunc regexp_count
+        array_contains array_join percentile percentile_approx regexp_like repeat round rlike shiftleft shiftright split to_date to_timestamp
+        trunc regexp_count
     """,
-    "cll": "lpad regexp_extract regexp_replace rpad substring translate split_part",
-    "lc": "date_trunc log concat_ws date_part extract locate",
+    "cll": "slice lpad regexp_extract regexp_replace rpad substring substr translate split_part",
+    "lc": "date_trunc date_part extract locate",
+    "lc*": "concat_ws",
 }
 _SHAPE_OF = {name: shape for shape, names in _SHAPES.items() for name in names.split()}
-_SHAPE_OF |= {"substr": "cll", "concat_ws": "lc*"}
 
 
 def _argument(kind: str, value: Any) -> str:
     return _column(value) if kind == "c" else literal(value)
 
 
+@cache
 def _make(name: str, shape: str) -> Callable[..., Column]:
     kinds = shape.rstrip("*")
 
@@ -122,8 +139,7 @@ def _make(name: str, shape: str) -> Callable[..., Column]:
 
 def __getattr__(name: str) -> Callable[..., Column]:
     if shape := _SHAPE_OF.get(name):
-        made = globals()[name] = _make(name, shape)
-        return made
+        return _make(name, shape)
     raise AttributeError(f"rove.functions has no `{name}`; write it as F.expr(\"{name}(…)\")")
 
 

@@ -121,9 +121,18 @@ class Stream:
 
     unionAll = union
 
-    def unionByName(self, other: Stream) -> Stream:
-        """The rows of both, columns matched by name."""
-        return self._with(build.united(self._rows(), other._rows(), by_name=True))
+    def unionByName(self, other: Stream, allowMissingColumns: bool = False) -> Stream:
+        """The rows of both, columns matched by name; missing ones are refused, or null if so allowed."""
+        left, right = self, other
+        if allowMissingColumns:
+            left, right = left._padded(right), right._padded(left)
+        return self._with(build.united(left._rows(), right._rows(), by_name=True))
+
+    def _padded(self, other: Stream) -> Stream:
+        """With a null column for each that only the other has."""
+        have = {n.lower() for n in self.columns}
+        missing = {n: Column(f"CAST(NULL AS {t})") for n, t in other.dtypes if n.lower() not in have}
+        return self.withColumns(missing) if missing else self
 
     def join(self, other: Stream, on: str | list[str] | Column | None = None, how: str = "inner") -> Stream:
         """Match two streams, on columns that both have or on a condition.

@@ -26,6 +26,7 @@ from rove.plan.operators import (
     Project,
     Received,
     Source,
+    SparkAggregate,
     Union,
     Watermark,
 )
@@ -58,6 +59,9 @@ def compile_plan(plan: Operator, frames: Mapping[str, Any]) -> Any:
                 return frame.dropDuplicatesWithinWatermark(named) if within else frame.dropDuplicates(named)
             case InSpark(input=below, function=function):
                 return function(build(below))
+            case SparkAggregate(input=below, groups=groups, aggregates=aggregates):
+                grouped = build(below).groupBy(*(F.expr(sql(e)).alias(name) for name, e in groups))
+                return grouped.agg(*(F.expr(a.text).alias(a.name) for a in aggregates))
             case Join():
                 return _join(operator, build(operator.left), build(operator.right))
             case Aggregate(mode="final"):

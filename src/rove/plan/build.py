@@ -22,7 +22,8 @@ from rove.plan.expressions.functions.registry import coerce
 from rove.plan.expressions.parse import parse_expression, span
 from rove.plan.expressions.tree import Call, Column, Expr, Foreign, walk
 from rove.plan.expressions.types import Refused, common_type
-from rove.plan.operators import Aggregate, Filter, Join, Named, Operator, Project, Union, column_of, struct_field
+from rove.plan.operators import Aggregate, Filter, Join, Named, Operator, Project, SparkAggregate, Union, column_of
+from rove.plan.operators import struct_field
 from rove.plan.windows import Window
 
 JOINS = {
@@ -189,9 +190,7 @@ def grouped(plan: Operator, groups: Sequence[Item], outputs: Sequence[Item]) -> 
     """`groupBy(groups).agg(outputs)`, with expressions over aggregates computed above them."""
     found = Grouping.of(plan, groups)
     calls, results = found.calls(outputs)
-    base = Aggregate(
-        plan, found.window, found.time, tuple(found.keys), tuple(calls), window_name=found.window_name
-    )
+    base = found.aggregate(tuple(calls))
     grouping = [(name, Column(base.schema.field(name).type, name)) for name in found.order]
     columns = [*grouping, *((r.name, bind_node(r.node, base.schema, r.text)) for r in results)]
     if [n for n, _ in columns] == base.schema.names and all(isinstance(e, Column) and e.name == n for n, e in columns):
@@ -204,16 +203,16 @@ class Grouping:
     """A groupBy taken apart: the one window, the other keys, and the order they were named in."""
 
     plan: Operator
-    window: Window
-    time: Expr
     window_name: str
+    window: Window | Foreign  # a window that the edge can compute, or the text of one that only Spark can
+    time: Expr | None
     keys: list[Named]
     order: list[str]
 
     @classmethod
     def of(cls, plan: Operator, groups: Sequence[Item]) -> Grouping:
         keys: list[Named] = []
-        windows: list[tuple[str, Window, Expr]] = []
+        windows: list[tuple[str, Window | Foreign, Expr | None]] = []
         order: list[str] = []
         for each in groups:
             order.append(each.name)
@@ -228,10 +227,21 @@ class Grouping:
                 f"groupBy(F.window(time, '10 seconds'), …), got {len(windows)}. For running totals use scan(…), "
                 "for anything else inSpark(…)"
             )
-        (name, window, time) = windows[0]
-        if plan.traits.event_time is None:
+        name, window, time = windows[0]
+        if isinstance(window, Window) and plan.traits.event_time is None:
             raise PlanError("a windowed groupBy needs withWatermark(column, delay) before it")
-        return cls(plan, window, time, name, keys, order)
+        return cls(plan, name, window, time, keys, order)
+
+    def aggregate(self, calls: tuple[AggregateCall, ...]) -> Operator:
+        """The operator for these calls."""
+        if isinstance(self.window, Foreign):
+            by = {**dict(self.keys), self.window_name: self.window}
+            return SparkAggregate(self.plan, tuple((n, by[n]) for n in self.order), calls, self.window.refusal)
+        if self.time is None:
+            raise PlanError("a window without a time column")
+        return Aggregate(
+            self.plan, self.window, self.time, tuple(self.keys), calls, window_name=self.window_name
+        )
 
     def calls(self, outputs: Sequence[Item]) -> tuple[list[AggregateCall], list[Item]]:
         """The aggregate calls, and each output as an expression over their results."""
@@ -291,22 +301,35 @@ def _is_aggregate(node: exp.Expression) -> bool:
     return isinstance(node, exp.Anonymous) and node.name.lower() in AGGREGATE_NAMES
 
 
-def _window_spec(plan: Operator, each: Item) -> tuple[Window, Expr] | None:
-    """A window to group by: `window(time, …)`, or a column that already is one."""
-    if isinstance(each.node, exp.Anonymous) and each.node.name.lower() == "session_window":
-        raise PlanError("session windows run in Spark: write this step with inSpark(lambda df: …)")
-    if isinstance(each.node, exp.Anonymous) and each.node.name.lower() == "window":
-        time, *spans = each.node.expressions
+def _window_spec(plan: Operator, each: Item) -> tuple[Window | Foreign, Expr | None] | None:
+    """A window to group by: `window(time, …)`, a column that already is one, or one that only Spark knows."""
+    node = each.node
+    name = node.name.lower() if isinstance(node, exp.Anonymous) else ""
+    if name == "session_window":
+        return _foreign_window(plan, each, "session windows grow with their rows; Spark holds that state"), None
+    if name == "window":
+        time, *spans = node.expressions
         moment = bind_node(time, plan.schema, each.text)
+        if moment.dtype == WINDOW:
+            return _foreign_window(plan, each, "an aggregate of an aggregate is left to Spark"), None
         if moment.dtype != TIMESTAMP:
             raise TypeMismatch(f"window needs a timestamp, got {type_name(moment.dtype)}", each.text, span(time))
         return window_of([s.name for s in spans]), moment
-    if isinstance(each.node, exp.Column) and len(each.node.parts) == 1:
-        column = column_of(plan.schema, each.node.name)
+    if isinstance(node, exp.Column) and len(node.parts) == 1:
+        column = column_of(plan.schema, node.name)
+        if column.dtype != WINDOW:
+            return None
         window = plan.traits.window_of(column.name)
-        if column.dtype == WINDOW and window is not None:
-            return window, struct_field(column, "start")
+        if window is None or plan.traits.event_time is None or window.slide_us != window.size_us:
+            return _foreign_window(plan, each, "an aggregate of an aggregate is left to Spark"), None
+        return window, struct_field(column, "start")
     return None
+
+
+def _foreign_window(plan: Operator, each: Item, why: str) -> Foreign:
+    columns = [bind_node(c, plan.schema, each.text) for c in each.node.find_all(exp.Column)]
+    text = each.node.sql("spark", normalize_functions=False)
+    return Foreign(WINDOW, text, tuple(c for c in columns if isinstance(c, Column)), why)
 
 
 def window_of(spans: Sequence[str]) -> Window:

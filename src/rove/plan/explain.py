@@ -18,6 +18,7 @@ from rove.plan.operators import (
     Received,
     Scan,
     Source,
+    SparkAggregate,
     Union,
     Watermark,
 )
@@ -73,6 +74,9 @@ def describe(operator: Operator) -> str:
             by = ", ".join([f"window({sql(operator.time)}, {operator.window.text})", *(n for n, _ in operator.keys)])
             mode = "" if operator.mode == "whole" else f" ({operator.mode})"
             return f"Aggregate{mode} by {by}: {', '.join(f'{a.text} AS {a.name}' for a in operator.aggregates)}"
+        case SparkAggregate():
+            by = ', '.join(sql(e) for _, e in operator.groups)
+            return f"Aggregate by {by}: {', '.join(f'{a.text} AS {a.name}' for a in operator.aggregates)}"
         case Join():
             pairs = zip(operator.left_keys, operator.right_keys, strict=True)
             on = [a if operator.using else f"{a} = {b}" for a, b in pairs]

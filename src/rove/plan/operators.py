@@ -211,6 +211,21 @@ class Aggregate(_Unary):
 
 
 @dataclass(frozen=True, slots=True)
+class SparkAggregate(_Unary):
+    """A groupBy whose windows only Spark knows: sessions, and aggregates of aggregates."""
+
+    groups: tuple[Named, ...]
+    aggregates: tuple[AggregateCall, ...]
+    why: str
+
+    def __post_init__(self) -> None:
+        groups = [(name, e.dtype) for name, e in self.groups]
+        schema = pa.schema([*groups, *((a.name, a.dtype) for a in self.aggregates)])
+        refuse_repeated(schema.names)
+        self._settle(schema, Traits())
+
+
+@dataclass(frozen=True, slots=True)
 class Join(Operator):
     """Two streams matched on equal keys. `using` keys come out once and first, as in PySpark; `condition` is the
     rest of what must hold, over the columns of both sides."""

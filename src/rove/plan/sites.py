@@ -25,6 +25,7 @@ from rove.plan.operators import (
     Received,
     Scan,
     Source,
+    SparkAggregate,
     Union,
     Watermark,
 )
@@ -73,6 +74,8 @@ def _own_refusal(operator: Operator) -> str | None:
             return "removing duplicates keeps every value ever seen; Spark holds that state"
         case Received():
             return "it has left the edge"
+        case SparkAggregate(why=why):
+            return why
         case InSpark():
             return "inSpark hands the rest to Spark"
     return f"{type(operator).__name__} has no form at the edge"

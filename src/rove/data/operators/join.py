@@ -19,6 +19,7 @@ from rove.model.schema import BIGINT
 from rove.model.state import Snapshot
 from rove.plan.expressions.arrow import compile_expression
 from rove.plan.operators import Join, column_of, struct_field
+from rove.plan.windows import Window
 
 LEFT, RIGHT = 0, 1
 
@@ -40,7 +41,8 @@ class JoinLogic:
             raise PlanError("the edge joins only within a shared window of event time")
         position, window = found
         self._plan = plan
-        self._clock = PaneClock(window, origin)
+        # A row's window is known by its start; windows that overlap follow each other by their slide.
+        self._clock = PaneClock(Window(window.slide_us, window.slide_us, window.offset_us), origin)
         self._sides = (RowsByPane(plan.left.schema), RowsByPane(plan.right.schema))
         self._starts = tuple(
             compile_expression(struct_field(column_of(side.schema, keys[position]), "start"), side.schema)

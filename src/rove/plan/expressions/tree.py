@@ -37,9 +37,11 @@ class Column(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Literal(Expr):
-    """A constant; `value` is an Arrow scalar of the literal's type."""
+    """A constant; `value` is an Arrow scalar of the literal's type, `text` its SQL where the value alone is not enough:
+    an interval written in days moves a date to a date, one written in hours moves it to a timestamp."""
 
     value: pa.Scalar
+    text: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +131,7 @@ def sql(expr: Expr) -> str:
         case Column(name=name):
             return quoted(name)
         case Literal():
-            return literal_sql(expr.value, expr.dtype)
+            return expr.text or literal_sql(expr.value, expr.dtype)
         case Foreign(text=text):
             return text
         case Call(template=str(template), args=args):

@@ -17,6 +17,8 @@ def _prune(operator: Operator, wanted: tuple[str, ...]) -> Operator:
         case Project(input=below, columns=columns):
             # A column that can raise is computed even if nobody reads it: the query would fail in Spark as well.
             kept = tuple((n, e) for n, e in columns if n in wanted or fallible(e)) or columns[:1]
+            if isinstance(below, Source):  # this projection is where the source's other columns go
+                return Project(below, kept)
             return Project(_prune(below, _reads(below, *(e for _, e in kept))), kept)
         case Filter(input=below, condition=condition):
             return Filter(_prune(below, _ordered(below, {*wanted, *columns_of(condition)})), condition)

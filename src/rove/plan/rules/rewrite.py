@@ -5,8 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from rove.plan.operators import Aggregate, CountWindow, Deduplicate, Filter, InSpark, Join, Map, Operator, Project, Scan
-from rove.plan.operators import Union, Watermark
+from rove.plan.operators import (
+    Aggregate,
+    CountWindow,
+    Deduplicate,
+    Filter,
+    InSpark,
+    Join,
+    Map,
+    Operator,
+    Project,
+    Scan,
+    SparkAggregate,
+    Union,
+    Watermark,
+)
+
+_Unary = (Filter, Project, Watermark, Map, Aggregate, SparkAggregate, Deduplicate, CountWindow, Scan, InSpark)
 
 
 def with_inputs(operator: Operator, inputs: tuple[Operator, ...]) -> Operator:
@@ -18,9 +33,7 @@ def with_inputs(operator: Operator, inputs: tuple[Operator, ...]) -> Operator:
             return Union(inputs)
         case Join():
             return replace(operator, left=inputs[0], right=inputs[1])
-        case Filter() | Project() | Watermark() | Map() | Aggregate() | Deduplicate() | CountWindow() | Scan() | InSpark():
-            return replace(operator, input=inputs[0])
-    return operator
+    return replace(operator, input=inputs[0]) if isinstance(operator, _Unary) else operator
 
 
 def bottom_up(plan: Operator, rule: Callable[[Operator], Operator]) -> Operator:

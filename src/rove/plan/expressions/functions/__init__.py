@@ -5,15 +5,20 @@ from rove.plan.expressions.functions import (
     casts,
     comparison,
     conditional,
+    formats,
+    intervals,
     logic,
     maths,
     nested,
+    regex,
     rounding,
+    search,
     strings,
     times,
+    windows,
 )
 from rove.plan.expressions.functions.registry import RULES
 
-FAMILIES = (logic, comparison, arithmetic, casts, conditional, maths, rounding, strings, times, nested)
+FAMILIES = (logic, comparison, arithmetic, casts, conditional, maths, rounding, strings, search, regex, times, nested, windows)
 
 __all__ = ["FAMILIES", "RULES"]

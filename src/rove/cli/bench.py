@@ -1,0 +1,44 @@
+"""`rove bench NAME`: the benchmarks of a clone, each a module of the `bench` folder."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rove.model.errors import SetupError, nearest
+
+NOT_BENCHMARKS = ("__init__", "nexmark", "report")
+
+
+def bench(
+    name: Annotated[str, typer.Argument(help="Which benchmark, for example: engine.")],
+    quick: Annotated[bool, typer.Option("--quick", help="End within 50 seconds on two cores.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line.")] = False,
+    data: Annotated[Path | None, typer.Option(help="Folder of real traces; generated data where it is absent.")] = None,
+) -> None:
+    """Run a benchmark: figures, and whether they hold what we promise."""
+    folder = _folder()
+    known = sorted(p.stem for p in folder.glob("*.py") if p.stem not in NOT_BENCHMARKS)
+    if name not in known:
+        raise SetupError(f"no benchmark `{name}`; {nearest(name, known)}")
+    sys.path.insert(0, str(folder.parent))
+    result: dict[str, Any] = importlib.import_module(f"bench.{name}").run(quick=quick, data=data)
+    report = importlib.import_module("bench.report")
+    if as_json:
+        print(json.dumps(result))
+    else:
+        report.show(result, folder / "out")
+    raise typer.Exit(0 if all(c["holds"] for c in result["checks"]) else 1)
+
+
+def _folder() -> Path:
+    for root in (Path.cwd(), *Path(__file__).resolve().parents):
+        if (root / "bench" / "report.py").is_file():
+            return root / "bench"
+    raise SetupError("the benchmarks are part of a clone of the repository; run this inside one")

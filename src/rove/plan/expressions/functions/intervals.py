@@ -1,0 +1,298 @@
+"""Intervals, and the arithmetic of moments.
+
+Law: a day-time interval is a number of microseconds, a year-month interval a number of months that exists only beside a
+date or a timestamp. A date plus whole days is a date; plus hours it is a timestamp.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from rove.model.errors import ArithmeticFault, ParseError, TypeMismatch
+from rove.model.schema import BIGINT, DATE, DAY_TIME, DOUBLE, INT, SMALLINT, STRING, TIMESTAMP, TINYINT, VOID, YEAR_MONTH
+from rove.model.schema import type_name
+from rove.plan.expressions.functions.casts import cast
+from rove.plan.expressions.functions.civil import DAY_US, add_months, as_date, civil, days_in_month, days_of, floor_modulo
+from rove.plan.expressions.functions.civil import micros, time_of_day
+from rove.plan.expressions.functions.registry import arity, coerce, constant, function
+from rove.plan.expressions.functions.strings import known_text
+from rove.plan.expressions.functions.times import MOMENTS, moment
+from rove.plan.expressions.tree import Call, Datum, Expr, Literal
+from rove.plan.expressions.types import Refused
+
+UNIT_US = {
+    "week": 7 * DAY_US,
+    "day": DAY_US,
+    "hour": 3_600_000_000,
+    "minute": 60_000_000,
+    "second": 1_000_000,
+    "millisecond": 1000,
+    "microsecond": 1,
+}
+UNIT_MONTHS = {"year": 12, "quarter": 3, "month": 1}
+_ORDER = ("day", "hour", "minute", "second")
+
+
+@function("interval")
+def interval(args: tuple[Expr, ...]) -> Expr:
+    """A literal from its text and unit, as in `INTERVAL '1 02:03:04.5' DAY TO SECOND`."""
+    written = str(constant(args[0], "an interval")).strip()
+    unit = str(constant(args[1], "an interval's unit"))
+    first, _, last = unit.partition(" to ")
+    first, last = first.removesuffix("s"), last.removesuffix("s")
+    if last:
+        if first == "year":
+            years = re.fullmatch(r"([+-]?)(\d+)-(\d+)", written, re.ASCII)
+            if not years or int(years[3]) > 11:
+                raise ParseError(f"`{written}` is not an interval of years and months, as in '1-2'")
+            return _months((int(years[2]) * 12 + int(years[3])) * (-1 if years[1] == "-" else 1))
+        return _span(written, first, last)
+    if not re.fullmatch(r"[+-]?(\d+(\.\d*)?|\.\d+)", written, re.ASCII) or (first != "second" and "." in written):
+        raise Refused(f"the interval `{written}` {unit} is left to Spark")
+    if first in UNIT_MONTHS and first != "quarter":
+        return _months(int(written) * UNIT_MONTHS[first])
+    if first not in UNIT_US:
+        raise Refused(f"intervals in {unit} are left to Spark")
+    size = Decimal(written) * UNIT_US[first]
+    if size != int(size):
+        raise Refused("intervals finer than a microsecond are left to Spark")
+    return _duration(int(size), whole_days=first in ("day", "week"))
+
+
+def _span(written: str, first: str, last: str) -> Expr:
+    """Fields from `first` to `last`: days before a space, then hours, minutes and seconds with colons."""
+    if first not in _ORDER or last not in _ORDER or _ORDER.index(first) >= _ORDER.index(last):
+        raise Refused(f"intervals from {first} to {last} are left to Spark")
+    fields = _ORDER[_ORDER.index(first) : _ORDER.index(last) + 1]
+    patterns = {"day": r"(\d+)", "hour": r"(\d{1,2})", "minute": r"(\d{1,2})", "second": r"(\d{1,2}(?:\.\d{1,6})?)"}
+    body = ":".join(patterns[f] for f in fields).replace(r"(\d+):", r"(\d+) +", 1)
+    found = re.fullmatch(rf"([+-]?){body}", written, re.ASCII)
+    if not found:
+        raise Refused(f"the interval `{written}` is left to Spark")
+    values = [Decimal(v) for v in found.groups()[1:]]
+    limits = {"hour": 24, "minute": 60, "second": 60}
+    if any(v >= limits.get(f, 10**9) for f, v in zip(fields[1:], values[1:], strict=True)):
+        raise Refused(f"the interval `{written}` has a field out of range; Spark raises")
+    size = sum(v * UNIT_US[f] for f, v in zip(fields, values, strict=True))
+    return _duration(int(size) * (-1 if found[1] == "-" else 1), whole_days=False)
+
+
+def _duration(size: int, whole_days: bool) -> Literal:
+    if not -(2**63) <= size < 2**63:
+        raise ParseError("an interval is longer than 106751991 days")
+    text = f"INTERVAL '{size // DAY_US}' DAY" if whole_days else None
+    return Literal(DAY_TIME, pa.scalar(size, DAY_TIME), text)
+
+
+def _months(count: int) -> Literal:
+    return Literal(YEAR_MONTH, pa.scalar(count, BIGINT), f"INTERVAL '{count}' MONTH")
+
+
+def whole_days(expr: Expr) -> bool:
+    """Whether an interval was written in days only."""
+    return isinstance(expr, Literal) and expr.text is not None and expr.dtype == DAY_TIME
+
+
+@function("temporal_+")
+def plus(args: tuple[Expr, ...]) -> Expr:
+    a, b = args
+    if a.dtype not in (DATE, *MOMENTS) and b.dtype in (DATE, *MOMENTS):
+        a, b = b, a
+    return _moved(a, b, 1)
+
+
+@function("temporal_-")
+def minus(args: tuple[Expr, ...]) -> Expr:
+    a, b = args
+    if a.dtype == b.dtype == DATE:
+        kernel = lambda x, y: pc.cast(pc.multiply(pc.subtract(_days(x), _days(y)), DAY_US), DAY_TIME)  # noqa: E731
+        return Call(DAY_TIME, "-", args, kernel, template="({0} - {1})")
+    if a.dtype in (DATE, *MOMENTS) and b.dtype in (DATE, *MOMENTS):
+        kind = a.dtype if a.dtype != DATE else b.dtype
+        if {a.dtype, b.dtype} == set(MOMENTS):
+            raise Refused("timestamp and timestamp_ntz meet by Spark's session rules", DAY_TIME)
+        sides = (coerce(a, kind), coerce(b, kind))
+        kernel = lambda x, y: pc.cast(pc.subtract_checked(micros(x), micros(y)), DAY_TIME)  # noqa: E731
+        return Call(DAY_TIME, "-", sides, kernel, fallible=True, template="({0} - {1})")
+    return _moved(a, b, -1)
+
+
+def _days(x: Datum) -> Datum:
+    return days_of(x) if isinstance(x, pa.Array) else pc.cast(pc.cast(x, INT), BIGINT)
+
+
+def _moved(a: Expr, b: Expr, sign: int) -> Expr:
+    symbol = "+" if sign > 0 else "-"
+    if a.dtype == VOID or b.dtype == VOID:
+        raise Refused(f"`{symbol}` of untyped nulls is folded by Spark")
+    if a.dtype == DATE and b.dtype in (INT, SMALLINT, TINYINT):
+        return _date_moved(a, coerce(b, INT), sign, f"({{0}} {symbol} {{1}})")
+    if isinstance(b, Literal) and b.dtype == YEAR_MONTH and a.dtype in (DATE, *MOMENTS):
+        return _months_moved(a, b, sign, f"({{0}} {symbol} {b.text})")
+    if b.dtype == DAY_TIME and a.dtype in (*MOMENTS, DAY_TIME):
+        return _micros_moved(a, b, sign)
+    if a.dtype == DATE and b.dtype == DAY_TIME:
+        if not isinstance(b, Literal):
+            raise Refused("a date moved by an interval that is not a literal is left to Spark")
+        if whole_days(b):
+            count = b.value.value // DAY_US
+            return _date_moved(a, Literal(INT, pa.scalar(count, INT)), sign, f"({{0}} {symbol} {{1}})")
+        return _micros_moved(cast(a, TIMESTAMP), b, sign)
+    if STRING in (a.dtype, b.dtype) or YEAR_MONTH in (a.dtype, b.dtype):
+        raise Refused(f"`{symbol}` of {type_name(a.dtype)} and {type_name(b.dtype)} is left to Spark")
+    raise TypeMismatch(f"`{symbol}` does not take {type_name(a.dtype)} and {type_name(b.dtype)}")
+
+
+def _micros_moved(a: Expr, b: Expr, sign: int) -> Expr:
+    both_literal_days = whole_days(a) and whole_days(b)
+    if a.dtype == DAY_TIME and (both_literal_days or (isinstance(a, Literal) and isinstance(b, Literal))):
+        total = a.value.value + sign * b.value.value  # type: ignore[attr-defined]
+        return _duration(total, both_literal_days)
+    move = pc.add_checked if sign > 0 else pc.subtract_checked
+    symbol = "+" if sign > 0 else "-"
+
+    def kernel(x: Datum, y: Datum) -> Datum:
+        return pc.cast(move(pc.cast(x, BIGINT), pc.cast(y, BIGINT)), a.dtype)
+
+    return Call(a.dtype, symbol, (a, b), kernel, fallible=True, template=f"({{0}} {symbol} {{1}})")
+
+
+def _date_moved(value: Expr, days: Expr, sign: int, template: str | None = None) -> Expr:
+    """Days wrap around in 32 bits, as in Spark."""
+    move = pc.add if sign > 0 else pc.subtract
+    name = "date_add" if sign > 0 else "date_sub"
+    return Call(DATE, name, (value, days), lambda x, n: pc.cast(move(pc.cast(x, INT), n), DATE), template=template)
+
+
+def _months_moved(value: Expr, by: Literal, sign: int, template: str) -> Expr:
+    count = pa.scalar(sign * by.value.as_py(), BIGINT)
+    return Call(value.dtype, f"+ {count} months", (value,), lambda x: shift_months(x, count), True, template=template)
+
+
+def shift_months(x: pa.Array, months: Datum) -> pa.Array:
+    """Dates or timestamps some months on; the time of day stays."""
+    days = add_months(days_of(x), months)
+    if pt.is_date(x.type):
+        return pc.cast(pc.cast(days, INT), DATE)
+    return pc.cast(pc.add_checked(pc.multiply_checked(days, DAY_US), time_of_day(x)), x.type)
+
+
+def _date_shift(name: str, sign: int) -> None:
+    @function(name)
+    def rule(args: tuple[Expr, ...]) -> Expr:
+        arity(name, args, 2)
+        if args[1].dtype not in (INT, SMALLINT, TINYINT, VOID):
+            if args[1].dtype == STRING or pt.is_duration(args[1].dtype):
+                raise Refused(f"{name} by {type_name(args[1].dtype)} is left to Spark", DATE)
+            raise TypeMismatch(f"{name} takes an int number of days, got {type_name(args[1].dtype)}")
+        return _date_moved(coerce(moment(args[0], name), DATE), coerce(args[1], INT), sign)
+
+
+_date_shift("date_add", 1)
+_date_shift("dateadd", 1)
+_date_shift("date_sub", -1)
+
+
+@function("add_months")
+def add_months_rule(args: tuple[Expr, ...]) -> Expr:
+    arity("add_months", args, 2)
+    value, count = coerce(moment(args[0], "add_months"), DATE), coerce(args[1], INT)
+    return Call(DATE, "add_months", (value, count), lambda x, n: shift_months(_whole(x, n), pc.cast(n, BIGINT)), True)
+
+
+def _whole(x: Datum, other: Datum) -> Datum:
+    return pa.repeat(x, len(other)) if isinstance(x, pa.Scalar) else x
+
+
+@function("datediff", "date_diff")
+def datediff(args: tuple[Expr, ...]) -> Expr:
+    arity("datediff", args, 2)
+    sides = tuple(coerce(moment(a, "datediff"), DATE) for a in args)
+    return Call(INT, "datediff", sides, lambda x, y: pc.subtract(pc.cast(x, INT), pc.cast(y, INT)))
+
+
+def _unit(expr: Expr) -> str:
+    return known_text(expr, "a unit of time").lower().removesuffix("s").replace("dayofyear", "day")
+
+
+@function("timestampadd")
+def timestampadd(args: tuple[Expr, ...]) -> Expr:
+    arity("timestampadd", args, 3)
+    unit = _unit(args[0])
+    count, value = coerce(args[1], BIGINT), moment(args[2], "timestampadd")
+    value = cast(value, TIMESTAMP) if value.dtype == DATE else value
+    template = f"timestampadd({unit.upper()}, {{0}}, {{1}})"
+    if unit not in UNIT_US and unit not in UNIT_MONTHS:
+        raise Refused(f"timestampadd in {unit} is left to Spark", TIMESTAMP)
+
+    def kernel(n: Datum, x: Datum) -> Datum:
+        if step := UNIT_US.get(unit):
+            return pc.cast(pc.add_checked(pc.cast(x, BIGINT), pc.multiply_checked(n, step)), value.dtype)
+        months = pc.multiply_checked(n, UNIT_MONTHS[unit])
+        if pc.any(pc.greater(pc.abs(_whole(months, x)), 2**31 - 1)).as_py():
+            raise ArithmeticFault("timestampadd goes past the calendar's end")
+        return shift_months(_whole(x, n), months)
+
+    return Call(value.dtype, f"timestampadd {unit}", (count, value), kernel, True, template=template)
+
+
+@function("timestampdiff")
+def timestampdiff(args: tuple[Expr, ...]) -> Expr:
+    """Whole units from the first moment to the second, cut towards zero."""
+    arity("timestampdiff", args, 3)
+    unit = _unit(args[0])
+    sides = tuple(cast(m, TIMESTAMP) if m.dtype == DATE else m for m in (moment(a, "timestampdiff") for a in args[1:]))
+    if unit not in UNIT_US and unit not in UNIT_MONTHS:
+        raise Refused(f"timestampdiff in {unit} is left to Spark", BIGINT)
+
+    def kernel(x: Datum, y: Datum) -> Datum:
+        if step := UNIT_US.get(unit):
+            return pc.divide(pc.subtract_checked(pc.cast(y, BIGINT), pc.cast(x, BIGINT)), step)
+        return pc.divide(_months_apart(_whole(x, y), _whole(y, x)), UNIT_MONTHS[unit])
+
+    template = f"timestampdiff({unit.upper()}, {{0}}, {{1}})"
+    return Call(BIGINT, f"timestampdiff {unit}", sides, kernel, unit in UNIT_US, template=template)
+
+
+def _months_apart(x: pa.Array, y: pa.Array) -> pa.Array:
+    """Whole months from x to y: the months' difference, less one that is not complete."""
+    (year_x, month_x, day_x), (year_y, month_y, day_y) = civil(days_of(x)), civil(days_of(y))
+    months = pc.add(pc.multiply(pc.subtract(year_y, year_x), 12), pc.subtract(month_y, month_x))
+    within_x = pc.add(pc.multiply(day_x, DAY_US), time_of_day(x))
+    within_y = pc.add(pc.multiply(day_y, DAY_US), time_of_day(y))
+    short = pc.and_(pc.greater(months, 0), pc.less(within_y, within_x))
+    over = pc.and_(pc.less(months, 0), pc.greater(within_y, within_x))
+    return pc.add(pc.subtract(months, pc.cast(short, BIGINT)), pc.cast(over, BIGINT))
+
+
+@function("months_between")
+def months_between(args: tuple[Expr, ...]) -> Expr:
+    """Whole months where the days agree or both end a month; else 31 days to a month, to 8 places."""
+    arity("months_between", args, 2, 3)
+    rounds = constant(args[2], "the rounding of months_between") if len(args) == 3 else True
+    sides = tuple(cast(m, TIMESTAMP) if m.dtype == DATE else m for m in (moment(a, "months_between") for a in args[:2]))
+
+    def kernel(x: Datum, y: Datum, *_: Datum) -> Datum:
+        x, y = _whole(x, y), _whole(y, x)
+        (year_x, month_x, day_x), (year_y, month_y, day_y) = civil(days_of(x)), civil(days_of(y))
+        months = pc.add(pc.multiply(pc.subtract(year_x, year_y), 12), pc.subtract(month_x, month_y))
+        last = pc.and_(
+            pc.equal(day_x, days_in_month(year_x, month_x)), pc.equal(day_y, days_in_month(year_y, month_y))
+        )
+        seconds = pc.subtract(_second_of_day(x), _second_of_day(y))
+        apart = pc.add(pc.multiply(pc.subtract(day_x, day_y), 86_400), seconds)
+        exact = pc.add(pc.cast(months, DOUBLE), pc.divide(pc.cast(apart, DOUBLE), 31.0 * 86_400.0))
+        if rounds:
+            exact = pc.divide(pc.floor(pc.add(pc.multiply(exact, 1e8), 0.5)), 1e8)
+        return pc.if_else(pc.or_(pc.equal(day_x, day_y), last), pc.cast(months, DOUBLE), exact)
+
+    return Call(DOUBLE, "months_between", (*sides, *args[2:]), kernel)
+
+
+def _second_of_day(x: pa.Array) -> pa.Array:
+    return pc.divide(floor_modulo(micros(x), DAY_US), 1_000_000)

@@ -1,0 +1,76 @@
+"""The same function on a PySpark DataFrame and on a Rove stream, cut at every legal point, gives the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import rove
+from rove.cloud.compile import compile_plan
+from rove.plan.cuts import Cut, legal_cuts
+from rove.plan.operators import walk
+from rove.plan.optimizer import optimize
+from rove.runtime.local import run
+from tests.portable.queries import QUERIES, inputs, tables
+from tests.portable.rows import assert_same_rows
+
+ORIGINS = 3
+ROWS_PER_BATCH = 150
+
+
+@cache
+def origins(name: str) -> dict[str, list[pa.RecordBatch]]:
+    """A table as several devices would send it: each has every third row, in order, in small batches."""
+    table = tables()[name]
+    parts = {}
+    for i in range(ORIGINS):
+        rows = table.take(pa.arange(i, table.num_rows, ORIGINS))
+        parts[f"{name}/{i}"] = rows.combine_chunks().to_batches(max_chunksize=ROWS_PER_BATCH)
+    return parts
+
+
+def plan_of(query: Callable[..., Any]) -> Any:
+    session = rove.Session.local()
+    streams = [session.stream(n, schema=tables()[n].schema) for n in inputs(query)]
+    return query(*streams).plan
+
+
+def run_at(spark: Any, cut: Cut, names: tuple[str, ...]) -> pa.Table:
+    results = run(dict(cut.lower), {n: origins(n) for n in names})
+    assert all(r.late == 0 for r in results.values())
+    if not cut.needs_spark:
+        return results[cut.lower[0][0]].rows
+    frames = {name: spark.createDataFrame(result.rows) for name, result in results.items()}
+    return compile_plan(cut.upper, frames).toArrow()
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=lambda q: q.__name__)
+def test_a_query_gives_sparks_rows_wherever_it_is_cut(spark: Any, query: Callable[..., Any]) -> None:
+    names = inputs(query)
+    expected = query(*(spark.createDataFrame(tables()[n]) for n in names)).toArrow()
+    assert expected.num_rows
+    plan = optimize(plan_of(query))
+    cuts = list(legal_cuts(plan))
+    assert cuts
+    for cut in cuts:
+        assert_same_rows(run_at(spark, cut, names), expected, f"{query.__name__} cut into {_shape(cut)}")
+
+
+def test_the_optimizer_changes_no_rows(spark: Any) -> None:
+    for query in QUERIES:
+        names = inputs(query)
+        frames = {n: spark.createDataFrame(tables()[n]) for n in names}
+        plan = plan_of(query)
+        if query.__name__.startswith("q") and "approx" not in query.__name__:
+            assert_same_rows(
+                compile_plan(optimize(plan), frames).toArrow(), compile_plan(plan, frames).toArrow(), query.__name__
+            )
+
+
+def _shape(cut: Cut) -> str:
+    parts = [[type(o).__name__ for o in walk(p)] for _, p in cut.lower]
+    return f"edge {parts}, Spark {[type(o).__name__ for o in walk(cut.upper)]}"
