@@ -15,11 +15,9 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from rove.model.errors import ArithmeticFault
-from rove.model.schema import DAY_TIME, is_spark_only, parse_type, type_name
+from rove.model.schema import DAY_TIME, VOID, is_spark_only, parse_type, type_name
 from rove.plan.expressions.arrow import compile_expression
 from rove.plan.expressions.tree import Expr
-
-RAISING_ROWS_CHECKED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +51,18 @@ def ask_edge(expr: Expr, batch: pa.RecordBatch) -> EdgeAnswer:
     return EdgeAnswer(pa.concat_arrays(parts) if parts else pa.nulls(0, expr.dtype), kept, raising)
 
 
+def frame_of(spark, batch: pa.RecordBatch):  # type: ignore[no-untyped-def]
+    """The rows in Spark; it takes a timestamp without a zone for one with the session's."""
+    frame = spark.createDataFrame(pa.table(batch))
+    for field in batch.schema:
+        if pt.is_timestamp(field.type) and field.type.tz is None:
+            frame = frame.withColumn(field.name, frame[field.name].cast("timestamp_ntz"))
+    return frame
+
+
 def ask_spark(spark, batch: pa.RecordBatch, texts: Sequence[str]) -> tuple[list[pa.Array], list[pa.DataType]]:  # type: ignore[no-untyped-def]
     """Spark's columns and their types, or what it raises."""
-    frame = spark.createDataFrame(pa.table(batch)).selectExpr(*(f"{t} AS c{i}" for i, t in enumerate(texts)))
+    frame = frame_of(spark, batch).selectExpr(*(f"{t} AS c{i}" for i, t in enumerate(texts)))
     types = [spark_type(field.dataType.simpleString()) for field in frame.schema]
     table = frame.toArrow()
     return [c.combine_chunks() if c.num_chunks != 1 else c.chunk(0) for c in table.columns], types
@@ -65,33 +72,62 @@ def spark_type(name: str) -> pa.DataType:
     """Rove's type for a type that Spark names."""
     if name.startswith("interval") and "year" not in name and "month" not in name:
         return DAY_TIME
-    return parse_type(name)
+    return VOID if name == "void" else parse_type(name)
 
 
 def spark_raises(spark, batch: pa.RecordBatch, text: str) -> bool:  # type: ignore[no-untyped-def]
+    """Whether Spark raises on these rows. Small relations are computed by the optimizer, which is quick to ask."""
+    frame = frame_of(spark, batch).selectExpr(f"{text} AS c")
     try:
-        ask_spark(spark, batch, [text])
+        frame._jdf.queryExecution().optimizedPlan()
+        frame.toArrow()
     except Exception:
         return True
     return False
 
 
-def differences(spark, expr: Expr, text: str, batch: pa.RecordBatch, ulps: int = 0) -> list[str]:  # type: ignore[no-untyped-def]
-    """What the engines say differently about `text` on these rows; empty if nothing."""
-    edge = ask_edge(expr, batch)
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One expression to ask both engines about."""
+
+    text: str
+    expr: Expr
+    ulps: int = 0
+
+
+def differences(spark, asked: Sequence[Question], batch: pa.RecordBatch, raising_rows: int = 3) -> list[str]:  # type: ignore[no-untyped-def]
+    """What the engines say differently about these rows; empty if nothing.
+
+    All questions go to Spark in one select. A row that raises at the edge is kept from Spark by a CASE, which is lazy;
+    a few such rows are then asked about one by one, for Spark must raise as well.
+    """
+    answers = [ask_edge(q.expr, batch) for q in asked]
     found: list[str] = []
-    if edge.kept:
-        rows = batch.take(pa.array(edge.kept)) if edge.raising else batch
-        try:
-            (column,), (dtype,) = ask_spark(spark, rows, [text])
-        except Exception as error:
-            return [f"Spark raises where the edge does not: {_culprit(spark, rows, text, edge.values)} {_line(error)}"]
-        found += column_differences(edge.values, column, expr.dtype, dtype, rows, ulps)
-    step = max(1, len(edge.raising) // RAISING_ROWS_CHECKED)
-    for row in edge.raising[::step][:RAISING_ROWS_CHECKED]:
-        one = batch.slice(row, 1)
-        if not spark_raises(spark, one, text):
-            found.append(f"the edge raises, Spark does not: {show(one, 0)}")
+    kept = {
+        f"kept{i}": pa.array([row not in set(answer.raising) for row in range(batch.num_rows)])
+        for i, answer in enumerate(answers)
+        if answer.raising
+    }
+    rows = pa.record_batch([*batch.columns, *kept.values()], names=[*batch.schema.names, *kept])
+    texts = [f"CASE WHEN kept{i} THEN {q.text} END" if f"kept{i}" in kept else q.text for i, q in enumerate(asked)]
+    try:
+        columns, types = ask_spark(spark, rows, texts)
+    except Exception as error:
+        if len(asked) > 1:
+            return [line for q in asked for line in differences(spark, [q], batch, raising_rows)]
+        where = _culprit(spark, rows, texts[0])
+        return [f"`{asked[0].text}`: Spark raises where the edge does not: {where} {_line(error)}"]
+    for question, answer, column, dtype in zip(asked, answers, columns, types, strict=True):
+        if answer.raising:
+            column = column.take(pa.array(answer.kept, pa.int64()))
+        some = batch.take(pa.array(answer.kept, pa.int64())) if answer.raising else batch
+        wrong = column_differences(answer.values, column, question.expr.dtype, dtype, some, question.ulps)
+        found += [f"`{question.text}`: {line}" for line in wrong]
+        step = max(1, len(answer.raising) // raising_rows)
+        for row in answer.raising[::step][:raising_rows]:
+            one = batch.slice(row, 1)
+            if not spark_raises(spark, one, question.text):
+                found.append(f"`{question.text}`: the edge raises, Spark does not: {show(one, 0)}")
     return found
 
 
@@ -151,10 +187,10 @@ def show(rows: pa.RecordBatch, row: int) -> str:
     return ", ".join(f"{name}={comparable(rows.column(name).slice(row, 1))[0]!r}" for name in rows.schema.names)
 
 
-def _culprit(spark, rows: pa.RecordBatch, text: str, values: pa.Array) -> str:  # type: ignore[no-untyped-def]
+def _culprit(spark, rows: pa.RecordBatch, text: str) -> str:  # type: ignore[no-untyped-def]
     for row in range(rows.num_rows):
         if spark_raises(spark, rows.slice(row, 1), text):
-            return f"{show(rows, row)}: edge {comparable(values.slice(row, 1))[0]!r};"
+            return f"{show(rows, row)};"
     return "(no single row)"
 
 

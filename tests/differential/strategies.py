@@ -137,10 +137,9 @@ def corner_values(kind: str, dtype: pa.DataType) -> list[object]:
     if kind in CORNERS:
         return [None, *CORNERS[kind]]
     if pt.is_decimal(dtype):
-        top = Decimal(10**dtype.precision - 1).scaleb(-dtype.scale)
-        step = Decimal(1).scaleb(-dtype.scale)
-        some = [Decimal(0), step, -step, step * 5, step * -15, step * 25, step * 100, step * -12345, top, -top, top / 2]
-        return [None, *sorted({v.quantize(step) for v in some if abs(v) <= top})]
+        top = 10**dtype.precision - 1
+        some = {0, 1, -1, 5, -15, 25, 100, -12345, top, -top, top // 2, 10 ** (dtype.precision - 1), 1255, -2500}
+        return [None, *(unscaled(v, dtype.scale) for v in sorted(some) if abs(v) <= top)]
     if pt.is_list(dtype):
         items = corner_values(kind[len("array<") : -1], dtype.value_type)
         return [None, [], [None], items[1:2], items[1:4], [items[1], None, items[2]], items[:9]]
@@ -153,6 +152,11 @@ def corner_values(kind: str, dtype: pa.DataType) -> list[object]:
         keys, values = corner_values(key, dtype.key_type)[1:], corner_values(value, dtype.item_type)
         return [None, [], [(keys[0], None)], list(zip(keys[:5], values[:5], strict=False)), [(keys[2], values[1])]]
     raise KeyError(kind)
+
+
+def unscaled(digits: int, scale: int) -> Decimal:
+    """A decimal from its digits, whatever the context's precision."""
+    return Decimal((int(digits < 0), tuple(map(int, str(abs(digits)))), -scale))
 
 
 def _struct_kind(kind: str, name: str) -> str:
@@ -198,7 +202,7 @@ def values(kind: str, dtype: pa.DataType) -> st.SearchStrategy[object]:
         return known | st.integers(-719162, 2932896) | st.integers(0, 25000)
     if pt.is_decimal(dtype):
         top = 10**dtype.precision - 1
-        return known | st.integers(-top, top).map(lambda v: Decimal(v).scaleb(-dtype.scale))
+        return known | st.integers(-top, top).map(lambda v: unscaled(v, dtype.scale))
     if pt.is_list(dtype):
         return known | st.lists(values(kind[len("array<") : -1], dtype.value_type), max_size=5)
     return known

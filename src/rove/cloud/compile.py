@@ -12,7 +12,7 @@ from typing import Any
 from rove.model.clock import duration_text
 from rove.model.errors import EdgeRefusal
 from rove.model.names import quoted
-from rove.model.schema import WINDOW, schema_text
+from rove.model.schema import WINDOW, schema_text, type_name
 from rove.plan.aggregates import AggregateCall, StateColumn
 from rove.plan.expressions.tree import Call, Column, Expr, sql
 from rove.plan.operators import (
@@ -90,7 +90,7 @@ def _groups(operator: Aggregate) -> list[Any]:
 def _window_column(time: Expr) -> str | None:
     """The column that already is the window to group by, where `time` is just its start."""
     match time:
-        case Call(name=".", args=(Column(name=name, dtype=dtype), *_)) if dtype == WINDOW:
+        case Call(name=".start", args=(Column(name=name, dtype=dtype),)) if dtype == WINDOW:
             return name
     return None
 
@@ -124,7 +124,8 @@ def _merges(call: AggregateCall) -> list[tuple[str, str]]:
         return [(f"{call.name}__moments", _moments(call.states))]
     if first.merge == "distinct":
         return [(first.name, f"approx_count_distinct({quoted(first.name)})")]
-    return [(s.name, f"{s.merge}({quoted(s.name)})") for s in call.states]
+    # Spark widens a sum of decimals once more than the edge did; the state's own type is wide enough.
+    return [(s.name, f"CAST({s.merge}({quoted(s.name)}) AS {type_name(s.dtype)})") for s in call.states]
 
 
 def _moments(states: tuple[StateColumn, ...]) -> str:

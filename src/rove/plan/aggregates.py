@@ -128,7 +128,8 @@ def _sum(name: str, argument: Expr) -> AggregateCall:
         return AggregateCall("sum", argument, name, BIGINT, states, f"`{name}__sum`")
     # Arrow's sums wrap around unseen; two halves cannot, and their sum is checked once, at the end.
     states = _states(name, argument, ("hi", "shiftright(x, 32)", "sum"), ("lo", "x & 4294967295L", "sum"))
-    finish = f"CAST(CAST(`{name}__hi` AS DECIMAL(19,0)) * 4294967296 + `{name}__lo` AS BIGINT)"
+    hi, lo = f"`{name}__hi`", f"`{name}__lo`"
+    finish = f"({hi} + shiftright({lo}, 32)) * 4294967296L + ({lo} & 4294967295L)"
     return AggregateCall("sum", argument, name, BIGINT, states, finish)
 
 

@@ -18,7 +18,7 @@ from rove.model.clock import MICROS_MIN
 from rove.model.schema import BIGINT
 from rove.plan.windows import Window
 
-PANES_BY_FILTER_MAX = 4
+ROWS_PER_FILTER = 2_048  # below this many rows a pane, one sort is cheaper than a filter for each pane
 
 
 class PaneClock:
@@ -122,7 +122,7 @@ def _by_number(data: pa.RecordBatch, numbers: pa.Array) -> Iterator[tuple[int, p
     if first == last:
         yield first, data
         return
-    if last - first < PANES_BY_FILTER_MAX:
+    if last - first < max(3, data.num_rows // ROWS_PER_FILTER):
         for number in range(first, last + 1):
             part = data.filter(pc.equal(numbers, pa.scalar(number, BIGINT)))
             if part.num_rows:

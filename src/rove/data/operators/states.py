@@ -19,6 +19,9 @@ from rove.plan.expressions.tree import Datum, Evaluator
 from rove.plan.operators import Named
 
 
+_TOTALS = {"sum": pc.sum, "min": pc.min, "max": pc.max}
+
+
 @dataclass(slots=True)
 class States:
     """The states of a set of aggregates by key. `lifted` says that the input already is states (a final's input)."""
@@ -70,6 +73,8 @@ class States:
             return _one_batch(table)
         if self._moments:
             return self._merge_with_moments(table)
+        if not self.groups:
+            return self._total(table)
         return self._grouped(table, self._merges)
 
     def finish(self, merged: pa.RecordBatch) -> list[pa.Array]:
@@ -81,6 +86,11 @@ class States:
         if not self.groups or merged.num_rows < 2:
             return merged
         return merged.sort_by([(g, "ascending") for g in self.groups])
+
+    def _total(self, table: pa.Table) -> pa.RecordBatch:
+        """Without keys there is nothing to hash: one scalar aggregation a state."""
+        found = [_TOTALS[merge](table[name]).cast(self.schema.field(name).type) for name, merge in self._merges]
+        return pa.RecordBatch.from_arrays([pa.repeat(f, 1) for f in found], schema=self.schema)
 
     def _grouped(self, table: pa.Table, merges: list[tuple[str, str]]) -> pa.RecordBatch:
         result = pa.TableGroupBy(table, self.groups, use_threads=False).aggregate(merges)

@@ -236,7 +236,9 @@ class _Binder:
     def _trim(self, node: exp.Trim) -> Expr:
         name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(node.args.get("position") or "", "trim")
         chars = node.args.get("expression")
-        return self._call(name, node.this, *([chars] if chars else []))
+        if chars is None:
+            return self._call(name, node.this)
+        return self._call(name, chars, node.this)
 
     def _substring(self, node: exp.Substring) -> Expr:
         given = [node.this, node.args.get("start"), node.args.get("length")]
@@ -271,6 +273,8 @@ class _Binder:
         """`struct(a, b AS c, 1)`: fields are named by column, by alias, or by place."""
         args: list[Expr] = []
         for i, part in enumerate(node.expressions):
+            if part.find(exp.Star):
+                raise Refused("a struct of all columns is spelled out by Spark")
             named = isinstance(part, exp.Alias | exp.Column | exp.Dot)
             args += [literal(part.alias_or_name if named else f"col{i + 1}", STRING), self.bind(part)]
         return RULES["named_struct"](tuple(args))
@@ -307,12 +311,15 @@ def check_precedence(node: exp.Expression, text: str) -> None:
 
 def spark_text(node: exp.Expression) -> str:
     """Syntax as text that Spark reads the same way: every operator in parentheses, functions as they were written."""
-    copy = node.copy()
-    inner = [n for n in copy.walk() if n is not copy and isinstance(n, exp.Binary | exp.Unary | exp.Between | exp.In)]
-    for part in inner:
-        if not isinstance(part, exp.Dot | exp.Paren | exp.PropertyEQ) and not isinstance(part.parent, exp.Paren):
+    root = exp.Paren(this=node.copy())
+    for part in list(root.walk()):
+        operator = isinstance(part, exp.Binary | exp.Unary | exp.Between | exp.In | exp.Is)
+        apart = isinstance(part, exp.Dot | exp.Paren | exp.PropertyEQ) or isinstance(part.parent, exp.Paren | exp.Escape)
+        if operator and not apart:
             part.replace(exp.Paren(this=part.copy()))
-    return str(copy.sql(dialect=RoveSpark, normalize_functions=False))
+    shown = root if isinstance(root.this, exp.Binary | exp.Unary | exp.Between | exp.In | exp.Is) else root.this
+    shown = root.this if isinstance(root.this, exp.Dot | exp.Paren) else shown
+    return str(shown.sql(dialect=RoveSpark, normalize_functions=False))
 
 
 def number(digits: str) -> Literal:

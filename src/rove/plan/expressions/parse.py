@@ -6,6 +6,7 @@ because the binder's table is in Spark's names and nothing else.
 
 from __future__ import annotations
 
+import re
 from typing import ClassVar
 
 from sqlglot import exp
@@ -59,6 +60,26 @@ def span(node: exp.Expression, offset: int = len("SELECT ")) -> tuple[int, int] 
     return min(p["start"] for p in places) - offset, max(p["end"] for p in places) + 1 - offset
 
 
+_QUOTED = re.compile(
+    r"""[rR]'[^']*'|[rR]"[^"]*"|'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/""", re.DOTALL
+)
+_DOUBLED = {"'": re.compile(r"(\\.)|''", re.DOTALL), '"': re.compile(r'(\\.)|""', re.DOTALL)}
+
+
+def doubled_quotes_escaped(text: str) -> str:
+    """`'it''s'` as `'it\\'s'`, which is as long: the parser would read two neighbouring strings."""
+
+    def mend(found: re.Match[str]) -> str:
+        token = found[0]
+        quote = token[0]
+        if quote not in _DOUBLED:
+            return token
+        inner = _DOUBLED[quote].sub(lambda m: m[1] or "\\" + quote, token[1:-1])
+        return quote + inner + quote
+
+    return _QUOTED.sub(mend, text)
+
+
 def _given(node: exp.Expression) -> list[str]:
     return [k for k, v in node.args.items() if v]
 
@@ -67,7 +88,7 @@ def _parse(statement: str, text: str) -> exp.Expression:
     if len(text) > TEXT_CHARS_MAX:
         raise ParseError(f"the text has {len(text)} characters; the most is {TEXT_CHARS_MAX}")
     try:
-        nodes = _DIALECT.parse(statement)
+        nodes = _DIALECT.parse(doubled_quotes_escaped(statement))
     except SqlglotError as error:
         details = getattr(error, "errors", None) or [{}]
         what = details[0].get("description") or str(error).splitlines()[0]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pyarrow.types as pt
 
-from rove.plan.expressions.tree import Call, Column, Expr, Foreign, Literal, walk
+from rove.plan.expressions.tree import Call, Column, Expr, Foreign, walk
 from rove.plan.operators import Filter, Named, Operator, Project
 from rove.plan.rules.rewrite import bottom_up
 
@@ -22,44 +22,41 @@ def _narrow(operator: Operator) -> Operator:
             if any(isinstance(n, Foreign) for e in exprs for n in walk(e)):
                 return operator
             whole = {n.name for e in exprs for n in _whole_columns(e)}
-            fields = {n: f"{n.args[0].name}.{_field(n)}" for e in exprs for n in walk(e) if _is_field(n, whole)}
+            fields = {n: f"{c.name}{n.name}" for e in exprs for n, c in _accesses(e) if c.name not in whole}
             if not fields:
                 return operator
-            names = sorted(n for n in whole)
-            kept: list[Named] = [(n, Column(below.schema.field(n).type, n)) for n in below.schema.names if n in names]
+            kept: list[Named] = [(n, Column(below.schema.field(n).type, n)) for n in below.schema.names if n in whole]
             narrowed = Project(below, (*kept, *((name, node) for node, name in fields.items())))
             new = tuple((name, _replaced(e, fields)) for name, e in columns)
             return Project(Filter(narrowed, _replaced(condition, fields)), new)
     return operator
 
 
-def _field(node: Expr) -> str:
-    return str(node.args[1].value.as_py()) if isinstance(node, Call) and isinstance(node.args[1], Literal) else ""
+def _access(expr: Expr) -> tuple[Call, Column] | None:
+    """A field of a struct column, such as `bid.price`, and the column."""
+    match expr:
+        case Call(name=name, args=(Column() as column,)) if name.startswith(".") and pt.is_struct(column.dtype):
+            return expr, column
+    return None
 
 
-def _is_access(node: Expr) -> bool:
-    return (
-        isinstance(node, Call) and node.name == "." and isinstance(node.args[0], Column) and pt.is_struct(node.args[0].dtype)
-    )
-
-
-def _is_field(node: Expr, whole: set[str]) -> bool:
-    return _is_access(node) and isinstance(node, Call) and isinstance(node.args[0], Column) and node.args[0].name not in whole
+def _accesses(expr: Expr) -> list[tuple[Call, Column]]:
+    return [found for node in walk(expr) if (found := _access(node))]
 
 
 def _whole_columns(expr: Expr) -> list[Column]:
     """The columns an expression reads other than by one of their fields."""
-    if _is_access(expr):
+    if _access(expr):
         return []
     if isinstance(expr, Column):
         return [expr]
     return [c for a in (expr.args if isinstance(expr, Call) else ()) for c in _whole_columns(a)]
 
 
-def _replaced(expr: Expr, fields: dict[Expr, str]) -> Expr:
-    if expr in fields:
-        return Column(expr.dtype, fields[expr])
+def _replaced(expr: Expr, fields: dict[Call, str]) -> Expr:
     if isinstance(expr, Call):
+        if expr in fields:
+            return Column(expr.dtype, fields[expr])
         args = tuple(_replaced(a, fields) for a in expr.args)
         return expr if args == expr.args else replace(expr, args=args)
     return expr

@@ -92,16 +92,21 @@ def multiply(args: tuple[Expr, ...]) -> Expr:
     return Call(dtype, "*", (a, b), pc.multiply_checked, fallible=True, template="({0} * {1})")
 
 
+def zero_of(dtype: pa.DataType) -> pa.Scalar:
+    """A zero; through text, since Arrow will not cast an integer to a narrow decimal."""
+    return pc.cast(pa.scalar("0"), dtype)
+
+
 def refuse_zero(dividend: Datum, divisor: Datum) -> None:
     """Division by zero raises, but only where both sides have a value."""
-    zero = pc.equal(divisor, pa.scalar(0).cast(divisor.type))
+    zero = pc.equal(divisor, zero_of(divisor.type))
     if any_true(zero) and any_true(pc.and_(pc.fill_null(zero, False), both_valid(dividend, divisor))):
         raise ArithmeticFault("division by zero; guard it with `case when`, `nullif` or `try_divide`")
 
 
 def hide_zero(divisor: Datum) -> Datum:
     """Zeroes become null, for kernels that would stumble over them beside a null dividend."""
-    return pc.if_else(pc.equal(divisor, pa.scalar(0).cast(divisor.type)), pa.scalar(None, divisor.type), divisor)
+    return pc.if_else(pc.equal(divisor, zero_of(divisor.type)), pa.scalar(None, divisor.type), divisor)
 
 
 def _never_zero(expr: Expr) -> bool:
@@ -141,6 +146,8 @@ def decimal_division(a: pa.DataType, b: pa.DataType) -> tuple[pa.DataType, Kerne
     result = bounded_decimal(precision, scale)
     lifted_scale = scale + 1 + b.scale
     lifted = pa.decimal256(a.precision - a.scale + lifted_scale, lifted_scale)
+    if precision + b.precision + 1 > 39:
+        raise Refused("Spark rounds such a quotient twice, first to 39 digits", result)
     if lifted.precision + b.precision + 1 > 76:
         raise Refused("the quotient needs more than 76 digits on the way", result)
     divisor = pa.decimal256(b.precision, b.scale)
@@ -184,7 +191,14 @@ def negate(args: tuple[Expr, ...]) -> Expr:
         return Call(dtype, "negative", args, pc.negate_checked, fallible=True, template="(- {0})")
     if dtype == DAY_TIME:
         raise Refused("negation of an interval is left to Spark", dtype)
+    refuse_long_decimal("negation", dtype)
     return Call(dtype, "negative", args, pc.negate, template="(- {0})")
+
+
+def refuse_long_decimal(what: str, dtype: pa.DataType) -> None:
+    """Spark changes a decimal's sign in 34 digits, and so rounds a longer one."""
+    if is_decimal(dtype) and dtype.precision > 34:
+        raise Refused(f"{what} of {type_name(dtype)} is left to Spark, which rounds it to 34 digits", dtype)
 
 
 @function("positive")
@@ -224,15 +238,34 @@ def _shift(name: str, symbol: str, kernel: Kernel) -> None:
             raise TypeMismatch(f"{name} needs integers, got {type_name(value.dtype)} and {type_name(by.dtype)}")
         value = value if value.dtype == BIGINT else coerce(value, INT)
         bits = value.dtype.bit_width
+        unsigned = pa.uint64() if bits == 64 else pa.uint32()
         mask = pa.scalar(bits - 1, value.dtype)  # as Java: only the low 5 or 6 bits of the amount count
         narrowed = coerce(by, INT)
 
         def shifted(x: Datum, amount: Datum) -> Datum:
-            return kernel(x, pc.bit_wise_and(pc.cast(amount, value.dtype), mask))
+            # Arrow does not shift a signed number by all of its value bits; an unsigned one it does.
+            steps = pc.cast(pc.bit_wise_and(pc.cast(amount, value.dtype), mask), unsigned)
+            moved = kernel(pc.cast(x, unsigned, safe=False), steps)
+            if name == "shiftright":  # copies of the sign come in from the left
+                ones = pc.shift_left(pc.subtract(pa.scalar(0, unsigned), pa.scalar(1, unsigned)), _left_over(steps, bits))
+                fill = pc.if_else(pc.equal(steps, pa.scalar(0, unsigned)), pa.scalar(0, unsigned), ones)
+                moved = pc.if_else(pc.less(x, pa.scalar(0, x.type)), pc.bit_wise_or(moved, fill), moved)
+            return pc.cast(moved, value.dtype, safe=False)
 
-        return Call(value.dtype, name, (value, narrowed), shifted, template=f"({{0}} {symbol} {{1}})")
+        template = f"({{0}} {symbol} {{1}})" if symbol else None
+        known = narrowed.value.as_py() if isinstance(narrowed, Literal) else None
+        if known is not None and symbol and known & (bits - 1) < bits - 1:
+            steps = pa.scalar(known & (bits - 1), value.dtype)  # the ordinary case is one kernel
+            return Call(value.dtype, name, (value, narrowed), lambda x, _: kernel(x, steps), template=template)
+        return Call(value.dtype, name, (value, narrowed), shifted, template=template)
+
+
+def _left_over(steps: Datum, bits: int) -> Datum:
+    """How far the ones that stand for the sign are shifted; never by the whole width."""
+    return pc.if_else(pc.equal(steps, pa.scalar(0, steps.type)), steps, pc.subtract(pa.scalar(bits, steps.type), steps))
 
 
 _shift("shiftleft", "<<", pc.shift_left)
 _shift("shiftright", ">>", pc.shift_right)
+_shift("shiftrightunsigned", "", pc.shift_right)
 

@@ -94,7 +94,7 @@ def _power_of_ten(exponent: int, scale: int) -> pa.Scalar:
 def _fraction_to_integer(have: pa.DataType, want: pa.DataType) -> Conversion:
     """Java's bounds are the integers' own as floating point, so a float of 2⁶³ still becomes the greatest bigint."""
     low, high = -(2.0 ** (want.bit_width - 1)), 2.0 ** (want.bit_width - 1)
-    exact_bounds = want != BIGINT and (have == DOUBLE or want != INT)
+    exact_bounds = want != BIGINT
     top = pa.scalar(2 ** (want.bit_width - 1) - 1, want)
 
     def convert(x: Datum) -> Datum:
@@ -146,7 +146,7 @@ def _decimal_to_integer(have: pa.DataType, want: pa.DataType) -> Conversion:
 
 
 def _to_boolean(have: pa.DataType, want: pa.DataType) -> Conversion:
-    zero = pa.scalar(0).cast(have)
+    zero = pc.cast(pa.scalar("0"), have)
     return Conversion(lambda x: pc.not_equal(x, zero))
 
 

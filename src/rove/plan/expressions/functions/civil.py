@@ -57,9 +57,8 @@ def civil(days: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
     bounds = pc.min_max(days)
     low, high = bounds["min"].as_py(), bounds["max"].as_py()
     if low is None or (low >= _ARROW_DAYS[0] and high <= _ARROW_DAYS[1]):
-        parts = pc.year_month_day(as_date(days))
-        year, month, day = (pc.struct_field(parts, i) for i in range(3))
-        return year, month, day
+        dates = as_date(days)  # Arrow's `year_month_day` does all three at once, and crashes on some columns with nulls
+        return pc.year(dates), pc.month(dates), pc.day(dates)
     return _civil_by_hand(days)
 
 

@@ -148,7 +148,14 @@ def _extreme(name: str, ieee: Callable[..., Datum], nan_wins: bool) -> None:
         if pt.is_boolean(dtype) or pt.is_binary(dtype):
             raise Refused(f"{name} of {type_name(dtype)} values is left to Spark", dtype)
         kernel = ieee if not is_fractional(dtype) else _nan_extreme(ieee, dtype, nan_wins)
+        if pt.is_timestamp(dtype):
+            kernel = _as_numbers(ieee, dtype)
         return Call(dtype, name, operands, kernel)
+
+
+def _as_numbers(kernel: Callable[..., Datum], dtype: pa.DataType) -> Callable[..., Datum]:
+    """Arrow compares moments, but picks extremes of plain numbers only."""
+    return lambda *moments: pc.cast(kernel(*(pc.cast(m, pa.int64()) for m in moments)), dtype)
 
 
 def _nan_extreme(ieee: Callable[..., Datum], dtype: pa.DataType, nan_wins: bool) -> Callable[..., Datum]:

@@ -260,14 +260,19 @@ def timestampdiff(args: tuple[Expr, ...]) -> Expr:
 
 
 def _months_apart(x: pa.Array, y: pa.Array) -> pa.Array:
-    """Whole months from x to y: the months' difference, less one that is not complete."""
-    (year_x, month_x, day_x), (year_y, month_y, day_y) = civil(days_of(x)), civil(days_of(y))
-    months = pc.add(pc.multiply(pc.subtract(year_y, year_x), 12), pc.subtract(month_y, month_x))
-    within_x = pc.add(pc.multiply(day_x, DAY_US), time_of_day(x))
-    within_y = pc.add(pc.multiply(day_y, DAY_US), time_of_day(y))
-    short = pc.and_(pc.greater(months, 0), pc.less(within_y, within_x))
-    over = pc.and_(pc.less(months, 0), pc.greater(within_y, within_x))
-    return pc.add(pc.subtract(months, pc.cast(short, BIGINT)), pc.cast(over, BIGINT))
+    """Whole months from x to y."""
+    start, end, clock_x, clock_y = days_of(x), days_of(y), time_of_day(x), time_of_day(y)
+    # As Java: an incomplete last day is given back first, then months are counted by their days.
+    short = pc.and_(pc.greater(end, start), pc.less(clock_y, clock_x))
+    over = pc.and_(pc.less(end, start), pc.greater(clock_y, clock_x))
+    end = pc.add(pc.subtract(end, pc.cast(short, BIGINT)), pc.cast(over, BIGINT))
+    return pc.divide(pc.subtract(_packed(end), _packed(start)), 32)
+
+
+def _packed(days: pa.Array) -> pa.Array:
+    """Months since the year 0 in the high bits, the day of the month in the low five."""
+    year, month, day = civil(days)
+    return pc.add(pc.multiply(pc.add(pc.multiply(year, 12), month), 32), day)
 
 
 @function("months_between")

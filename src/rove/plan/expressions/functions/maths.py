@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from rove.model.errors import TypeMismatch
 from rove.model.schema import BIGINT, BOOLEAN, DOUBLE, FLOAT, INT, STRING, VOID, type_name
-from rove.plan.expressions.functions.arithmetic import dividing, operands
+from rove.plan.expressions.functions.arithmetic import dividing, operands, refuse_long_decimal, zero_of
 from rove.plan.expressions.functions.registry import RULES, arity, coerce, function, simple
 from rove.plan.expressions.tree import Call, Datum, Expr, literal
 from rove.plan.expressions.types import Refused, is_decimal, is_integral, is_numeric
@@ -51,8 +51,17 @@ simple("degrees", (DOUBLE,), DOUBLE, lambda x: pc.multiply(x, 180.0 / math.pi))
 simple("radians", (DOUBLE,), DOUBLE, lambda x: pc.multiply(x, math.pi / 180.0))
 simple("rint", (DOUBLE,), DOUBLE, lambda x: pc.round(x, round_mode="half_to_even"))
 simple("hypot", (DOUBLE, DOUBLE), DOUBLE, pc.hypot)
+# The next three are Spark's own formulas.
+simple("asinh", (DOUBLE,), DOUBLE, lambda x: _asinh(x))
+simple("acosh", (DOUBLE,), DOUBLE, lambda x: pc.ln(pc.add(x, pc.sqrt(pc.subtract(pc.multiply(x, x), 1.0)))))
+simple("atanh", (DOUBLE,), DOUBLE, lambda x: pc.multiply(pc.subtract(pc.log1p(x), pc.log1p(pc.negate(x))), 0.5))
 # Zeros lose their sign on the way in, as in Spark.
 simple("atan2", (DOUBLE, DOUBLE), DOUBLE, lambda y, x: pc.atan2(pc.add(y, 0.0), pc.add(x, 0.0)))
+
+
+def _asinh(x: Datum) -> Datum:
+    found = pc.ln(pc.add(x, pc.sqrt(pc.add(pc.multiply(x, x), 1.0))))
+    return pc.if_else(pc.equal(x, -math.inf), x, found)
 
 
 def _sign(x: Datum) -> Datum:
@@ -116,6 +125,7 @@ def absolute(args: tuple[Expr, ...]) -> Expr:
         raise TypeMismatch(f"abs needs a number, got {type_name(dtype)}")
     if is_integral(dtype):
         return Call(dtype, "abs", args, pc.abs_checked, fallible=True)
+    refuse_long_decimal("abs", dtype)
     return Call(dtype, "abs", args, pc.abs)
 
 
@@ -125,9 +135,13 @@ def positive_modulo(args: tuple[Expr, ...]) -> Expr:
     if is_decimal(dtype):
         raise Refused("`pmod` of decimals is left to Spark")
 
+    wide = INT if is_integral(dtype) and dtype.bit_width < 32 else dtype  # as Java: small integers are added as int
+
     def kernel(x: Datum, y: Datum) -> Datum:
+        x, y = pc.cast(x, wide), pc.cast(y, wide)
         rest = pc.remainder(x, y)
-        return pc.if_else(pc.less(rest, pa.scalar(0).cast(dtype)), pc.remainder(pc.add(rest, y), y), rest)
+        found = pc.if_else(pc.less(rest, zero_of(wide)), pc.remainder(pc.add(rest, y), y), rest)
+        return pc.cast(found, dtype)
 
     checked, fallible = dividing(kernel, b)
     return Call(dtype, "pmod", (a, b), checked, fallible)
@@ -219,7 +233,7 @@ def _trying(name: str, symbol: str) -> None:
 
 def _wide(kernel: Kernel) -> Callable[[pa.DataType], Kernel]:
     """Computed in decimals that cannot overflow, then brought back where the result fits."""
-    digits = pa.decimal128(19, 0)
+    digits = pa.decimal256(19, 0)
 
     def build(dtype: pa.DataType) -> Kernel:
         top = 2 ** (dtype.bit_width - 1)

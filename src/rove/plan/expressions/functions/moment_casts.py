@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rove.model.errors import ArithmeticFault
-from rove.model.schema import BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT, STRING, TIMESTAMP, TIMESTAMP_NTZ
+from rove.model.schema import BIGINT, DATE, DOUBLE, FLOAT, STRING, TIMESTAMP, TIMESTAMP_NTZ
 from rove.plan.expressions.functions.civil import DAY_US, NAIVE, as_date, civil, days_from_civil, days_in_month, days_of
 from rove.plan.expressions.functions.civil import floor_divide, micros, padded, time_of_day, year_text
 from rove.plan.expressions.functions.conversion import Conversion, between, only, plain
@@ -49,7 +49,8 @@ def _text_to_date(have: pa.DataType, want: pa.DataType) -> Conversion:
 def _text_to_moment(have: pa.DataType, want: pa.DataType) -> Conversion:
     def convert(x: pa.Array) -> pa.Array:
         text = trim_all(x)
-        _refuse(text, _TIME_ALONE, "a time without a date")
+        if want == TIMESTAMP:
+            _refuse(text, _TIME_ALONE, "a time without a date")
         parts = pc.extract_regex(text, MOMENT_TEXT)
         days = between(_days(parts), pa.scalar(-106_751_990, BIGINT), pa.scalar(106_751_990, BIGINT))
         hour, minute, second = (_number(parts, n, 0) for n in ("h", "mi", "s"))
@@ -57,6 +58,8 @@ def _text_to_moment(have: pa.DataType, want: pa.DataType) -> Conversion:
         seconds = pc.add(pc.add(pc.multiply(hour, 3600), pc.multiply(minute, 60)), second)
         fraction = pc.utf8_rpad(pc.utf8_slice_codeunits(pc.struct_field(parts, "f"), 0, 6), 6, "0")
         zone = _zone_offsets(pc.struct_field(parts, "z"))
+        if want == TIMESTAMP_NTZ:
+            zone = pc.multiply(zone, 0)  # read, then left out of account
         within = pc.add(pc.multiply(pc.subtract(seconds, zone), SECOND_US), pc.cast(fraction, BIGINT))
         total = pc.add(pc.multiply(only(sound, days), DAY_US), within)
         return pc.cast(total, want)
@@ -163,10 +166,6 @@ def _moment_to_fraction(have: pa.DataType, want: pa.DataType) -> Conversion:
     return Conversion(lambda x: pc.cast(pc.divide(pc.cast(micros(x), DOUBLE, safe=False), 1e6), want, safe=False))
 
 
-def _moment_to_truth(have: pa.DataType, want: pa.DataType) -> Conversion:
-    return Conversion(lambda x: pc.not_equal(micros(x), 0))
-
-
 def _relabel(have: pa.DataType, want: pa.DataType) -> Conversion:
     return Conversion(lambda x: pc.cast(micros(x), want))
 
@@ -175,7 +174,7 @@ _MOMENTS = (TIMESTAMP, TIMESTAMP_NTZ)
 Applies = Callable[[pa.DataType, pa.DataType], bool]
 FAMILIES: tuple[tuple[Applies, Callable[[pa.DataType, pa.DataType], Conversion]], ...] = (
     (lambda a, b: a == STRING and b == DATE, _text_to_date),
-    (lambda a, b: a == STRING and b == TIMESTAMP, _text_to_moment),
+    (lambda a, b: a == STRING and b in _MOMENTS, _text_to_moment),
     (lambda a, b: a == DATE and b == STRING, _date_to_text),
     (lambda a, b: a in _MOMENTS and b == STRING, _moment_to_text),
     (lambda a, b: a == DATE and b in _MOMENTS, _date_to_moment),
@@ -184,5 +183,4 @@ FAMILIES: tuple[tuple[Applies, Callable[[pa.DataType, pa.DataType], Conversion]]
     (lambda a, b: is_integral(a) and b == TIMESTAMP, _seconds_to_moment),
     (lambda a, b: a == TIMESTAMP and is_integral(b), _moment_to_seconds),
     (lambda a, b: a == TIMESTAMP and b in (FLOAT, DOUBLE), _moment_to_fraction),
-    (lambda a, b: a == TIMESTAMP and b == BOOLEAN, _moment_to_truth),
 )

@@ -49,7 +49,7 @@ def _position(x: Datum, wanted: str, skipped: int) -> Datum:
     return pc.if_else(found, pc.add(pc.utf8_length(before), pa.scalar(skipped + 1, INT)), pa.scalar(0, INT))
 
 
-@function("locate", "position", "charindex")
+@function("locate", "position")
 def locate(args: tuple[Expr, ...]) -> Expr:
     arity("locate", args, 2, 3)
     wanted = known_text(args[0], "what locate looks for")

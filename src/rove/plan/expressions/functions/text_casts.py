@@ -90,7 +90,8 @@ def _java_number(text: str) -> str | None:
 
 def _to_decimal(have: pa.DataType, want: pa.DataType) -> Conversion:
     wide = pa.decimal256(76, DECIMAL_TEXT_DIGITS_MAX)
-    top = pc.cast(pa.scalar("1" + "0" * (want.precision - want.scale)), pa.decimal256(76, want.scale))
+    whole = want.precision - want.scale
+    top = pc.cast(pa.scalar("1" + "0" * whole), wide) if whole < DECIMAL_TEXT_DIGITS_MAX else None
     rounded_type = pa.decimal256(39 + want.scale if want.scale < 37 else 76, want.scale)
 
     def convert(x: pa.Array) -> pa.Array:
@@ -100,15 +101,17 @@ def _to_decimal(have: pa.DataType, want: pa.DataType) -> Conversion:
         value = pc.cast(rewrite(text, odd, lambda t: _long_number(t, want)), wide)
         if want.scale < DECIMAL_TEXT_DIGITS_MAX:
             value = pc.round(value, want.scale, round_mode="half_towards_infinity")
-        value = only(pc.less(pc.abs(value), top), value)
+        if top is not None:
+            value = only(pc.less(pc.abs(value), top), value)
         return pc.cast(pc.cast(value, rounded_type), want)
 
     return Conversion(convert, True)
 
 
 def _long_number(text: str, want: pa.DataType) -> str | None:
-    """A number with an exponent or with very many digits, rounded and written out plainly; null if it does not fit."""
-    if not re.fullmatch(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?", text, re.ASCII):
+    """A number with an exponent, with very many digits, or with digits of another script, rounded and written out
+    plainly; null if it is none or does not fit."""
+    if not re.fullmatch(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,9})?", text) or max(text) > "\uffff":
         return None
     value = Decimal(text)
     if value and value.adjusted() > DECIMAL_TEXT_DIGITS_MAX or len(text) > 300:

@@ -109,6 +109,24 @@ _part("hour")
 _part("minute")
 _part("second")
 
+_NAMES = {
+    "dayname": (_weekday, pa.array("Mon Tue Wed Thu Fri Sat Sun".split())),
+    "monthname": (lambda d: pc.subtract(civil(d)[1], 1), pa.array("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split())),
+}
+
+
+def _naming(name: str) -> None:
+    number, names = _NAMES[name]
+
+    @function(name)
+    def rule(args: tuple[Expr, ...]) -> Expr:
+        arity(name, args, 1)
+        return Call(STRING, name, (moment(args[0], name),), lambda x: names.take(number(days_of(x))))
+
+
+_naming("dayname")
+_naming("monthname")
+
 _FIELDS = {
     **{alias: "year" for alias in ("year", "y", "years", "yr", "yrs")},
     **{alias: "quarter" for alias in ("quarter", "qtr")},
@@ -266,10 +284,11 @@ def timestamp_seconds(args: tuple[Expr, ...]) -> Expr:
 
 @function("unix_timestamp", "to_unix_timestamp")
 def unix_timestamp(args: tuple[Expr, ...]) -> Expr:
+    """Cut towards 1970, unlike `unix_seconds`."""
     if len(args) != 1 or args[0].dtype not in (DATE, TIMESTAMP):
         raise Refused("unix_timestamp of other things than one timestamp is left to Spark", BIGINT)
     value = coerce(args[0], TIMESTAMP)
-    return Call(BIGINT, "unix_timestamp", (value,), lambda x: floor_divide(micros(x), 10**6))
+    return Call(BIGINT, "unix_timestamp", (value,), lambda x: pc.divide(micros(x), 10**6))
 
 
 def _reading(name: str, dtype: pa.DataType, null_on_error: bool) -> None:
