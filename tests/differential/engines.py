@@ -1,7 +1,8 @@
 """The two engines side by side: the edge's kernels and Spark, asked the same thing about the same rows.
 
-Law: a difference is a value, a type, or an error that one engine raises and the other does not. NaN equals NaN; the
-sign of a zero counts; the transcendental functions may differ by the number of ulps their form allows.
+Law: a difference is a value, a type, or an error that one engine raises and the other does not. NaN equals
+NaN; the sign of a zero counts; the transcendental functions may differ by the number of ulps their form
+allows.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def ask_spark(spark, batch: pa.RecordBatch, texts: Sequence[str]) -> tuple[list[
     frame = frame_of(spark, batch).selectExpr(*(f"{t} AS c{i}" for i, t in enumerate(texts)))
     types = [spark_type(field.dataType.simpleString()) for field in frame.schema]
     table = frame.toArrow()
-    return [c.combine_chunks() if c.num_chunks != 1 else c.chunk(0) for c in table.columns], types
+    return [pa.concat_arrays(c.chunks) if c.num_chunks else pa.nulls(0, c.type) for c in table.columns], types
 
 
 def spark_type(name: str) -> pa.DataType:
@@ -76,9 +77,10 @@ def spark_type(name: str) -> pa.DataType:
 
 
 def spark_raises(spark, batch: pa.RecordBatch, text: str) -> bool:  # type: ignore[no-untyped-def]
-    """Whether Spark raises on these rows. Small relations are computed by the optimizer, which is quick to ask."""
-    frame = frame_of(spark, batch).selectExpr(f"{text} AS c")
+    """Whether Spark raises on these rows. Small relations are computed by the optimizer, which is quick to
+    ask."""
     try:
+        frame = frame_of(spark, batch).selectExpr(f"{text} AS c")
         frame._jdf.queryExecution().optimizedPlan()
         frame.toArrow()
     except Exception:
@@ -98,8 +100,8 @@ class Question:
 def differences(spark, asked: Sequence[Question], batch: pa.RecordBatch, raising_rows: int = 3) -> list[str]:  # type: ignore[no-untyped-def]
     """What the engines say differently about these rows; empty if nothing.
 
-    All questions go to Spark in one select. A row that raises at the edge is kept from Spark by a CASE, which is lazy;
-    a few such rows are then asked about one by one, for Spark must raise as well.
+    All questions go to Spark in one select. A row that raises at the edge is kept from Spark by a lazy CASE;
+    some such rows are then asked about one by one, for Spark must raise as well.
     """
     answers = [ask_edge(q.expr, batch) for q in asked]
     found: list[str] = []
@@ -109,7 +111,9 @@ def differences(spark, asked: Sequence[Question], batch: pa.RecordBatch, raising
         if answer.raising
     }
     rows = pa.record_batch([*batch.columns, *kept.values()], names=[*batch.schema.names, *kept])
-    texts = [f"CASE WHEN kept{i} THEN {q.text} END" if f"kept{i}" in kept else q.text for i, q in enumerate(asked)]
+    texts = [
+        f"CASE WHEN kept{i} THEN {q.text} END" if f"kept{i}" in kept else q.text for i, q in enumerate(asked)
+    ]
     try:
         columns, types = ask_spark(spark, rows, texts)
     except Exception as error:
@@ -123,7 +127,7 @@ def differences(spark, asked: Sequence[Question], batch: pa.RecordBatch, raising
         some = batch.take(pa.array(answer.kept, pa.int64())) if answer.raising else batch
         wrong = column_differences(answer.values, column, question.expr.dtype, dtype, some, question.ulps)
         found += [f"`{question.text}`: {line}" for line in wrong]
-        step = max(1, len(answer.raising) // raising_rows)
+        step = max(1, len(answer.raising) // max(1, raising_rows))
         for row in answer.raising[::step][:raising_rows]:
             one = batch.slice(row, 1)
             if not spark_raises(spark, one, question.text):
@@ -132,7 +136,12 @@ def differences(spark, asked: Sequence[Question], batch: pa.RecordBatch, raising
 
 
 def column_differences(
-    edge: pa.Array, spark: pa.Array, edge_type: pa.DataType, spark_type: pa.DataType, rows: pa.RecordBatch, ulps: int
+    edge: pa.Array,
+    spark: pa.Array,
+    edge_type: pa.DataType,
+    spark_type: pa.DataType,
+    rows: pa.RecordBatch,
+    ulps: int,
 ) -> list[str]:
     """The rows on which two columns differ, at most five."""
     if not same_type(edge_type, spark_type) or edge.type != edge_type:
@@ -165,7 +174,7 @@ def same(x: object, y: object, ulps: int) -> bool:
     if isinstance(x, float) and isinstance(y, float):
         if math.isnan(x) or math.isnan(y):
             return math.isnan(x) and math.isnan(y)
-        return x == y and math.copysign(1, x) == math.copysign(1, y) or _ulps_apart(x, y) <= ulps
+        return (x == y and math.copysign(1, x) == math.copysign(1, y)) or _ulps_apart(x, y) <= ulps
     if isinstance(x, list) and isinstance(y, list):
         return len(x) == len(y) and all(same(a, b, ulps) for a, b in zip(x, y, strict=True))
     if isinstance(x, dict) and isinstance(y, dict):
@@ -184,7 +193,9 @@ def _ulps_apart(x: float, y: float) -> int:
 
 def show(rows: pa.RecordBatch, row: int) -> str:
     """One row as text, in values that any year fits."""
-    return ", ".join(f"{name}={comparable(rows.column(name).slice(row, 1))[0]!r}" for name in rows.schema.names)
+    return ", ".join(
+        f"{name}={comparable(rows.column(name).slice(row, 1))[0]!r}" for name in rows.schema.names
+    )
 
 
 def _culprit(spark, rows: pa.RecordBatch, text: str) -> str:  # type: ignore[no-untyped-def]

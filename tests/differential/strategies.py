@@ -1,7 +1,7 @@
 """Rows that have broken engines before, and hypothesis' own ideas beside them.
 
-Law: each type has a list of corner values. `corners` crosses them for a form's columns; `batches` draws from them and
-from the whole range of the type, nulls included.
+Law: each type has a list of corner values. `corners` crosses them for a form's columns; `batches` draws from
+them and from the whole range of the type, nulls included.
 """
 
 from __future__ import annotations
@@ -24,10 +24,33 @@ DAY_US = 86_400_000_000
 
 def _moments() -> list[int]:
     """Microseconds: month ends, leap days, before 1970, fractions, the first and last years."""
-    days = [-719162, -141428, -25509, -1, 0, 1, 58, 59, 364, 365, 10956, 11015, 11016, 18261, 18320, 18321, 18322, 18350]
+    days = [
+        -719162,
+        -141428,
+        -25509,
+        -1,
+        0,
+        1,
+        58,
+        59,
+        364,
+        365,
+        10956,
+        11015,
+        11016,
+        18261,
+        18320,
+        18321,
+        18322,
+        18350,
+    ]
     days += [18627, 19722, 19782, 2932896]
     seconds = [0, 1, DAY_US - 1, 45_296_789_012, 3_600_000_000, 59_999_999, 500_000]
-    return [d * DAY_US + seconds[i % len(seconds)] for i, d in enumerate(days)] + [951_827_696_789_012, -1, -1_000_001]
+    return [d * DAY_US + seconds[i % len(seconds)] for i, d in enumerate(days)] + [
+        951_827_696_789_012,
+        -1,
+        -1_000_001,
+    ]
 
 
 TEXTS = [
@@ -66,28 +89,220 @@ TEXTS = [
     "abababab",
     "Ⅷ ⓐ Ǆ ǅ ǆ ᾳ",
 ]
-NUMBERS = ["0", "1", "-1", "+7", " 42 ", "007", "\t5\n", "2147483647", "2147483648", "-2147483648", "9223372036854775807"]
-NUMBERS += ["9223372036854775808", "-9223372036854775808", "127", "128", "-129", "32768", "1.5", "-0.0", ".5", "5.", "1e3"]
-NUMBERS += ["1E-3", "1e400", "-1e400", "1e-400", "NaN", "nan", "inf", "-Infinity", "+infinity", "1.5d", "2.5F", "0x1p3"]
-NUMBERS += ["1_000", "12 34", "--1", "+", "-", ".", "", " ", "e5", "1e", "0.30000000000000004", "123456789.987654321"]
-NUMBERS += ["99999999999999999999999999999999999999", "0.125", "2.675", "1.005", "-99.995", "\u00a012", "１２", "1.0e+2"]
-NUMBERS += ["00000000000000000000000000000000000000000000000000000000000000000000000000000000012", "1e38", "4.35e-2"]
-TRUTHS = ["true", "false", "TRUE", " True ", "t", "F", "y", "Yes", "n", "NO", "1", "0", "2", "", "on", "tru", "\tt\n", "10"]
-DAYS = ["2020-01-31", "2020-2-9", "2020-02-30", "2019-02-29", "2020-02-29", "1582-10-10", "0001-01-01", "9999-12-31"]
-DAYS += ["2020", "2020-05", " 2021-03-04 ", "2020-01-02T", "2020-01-02 junk", "2020-01-02junk", "20200102", "2020-13-01"]
-DAYS += ["-0044-03-15", "+2020-01-01", "02020-01-01", "12020-01-01", "99", "", "abc", "2020-", "2020-1-", "2020-00-01"]
+NUMBERS = [
+    "0",
+    "1",
+    "-1",
+    "+7",
+    " 42 ",
+    "007",
+    "\t5\n",
+    "2147483647",
+    "2147483648",
+    "-2147483648",
+    "9223372036854775807",
+]
+NUMBERS += [
+    "9223372036854775808",
+    "-9223372036854775808",
+    "127",
+    "128",
+    "-129",
+    "32768",
+    "1.5",
+    "-0.0",
+    ".5",
+    "5.",
+    "1e3",
+]
+NUMBERS += [
+    "1E-3",
+    "1e400",
+    "-1e400",
+    "1e-400",
+    "NaN",
+    "nan",
+    "inf",
+    "-Infinity",
+    "+infinity",
+    "1.5d",
+    "2.5F",
+    "0x1p3",
+]
+NUMBERS += [
+    "1_000",
+    "12 34",
+    "--1",
+    "+",
+    "-",
+    ".",
+    "",
+    " ",
+    "e5",
+    "1e",
+    "0.30000000000000004",
+    "123456789.987654321",
+]
+NUMBERS += [
+    "99999999999999999999999999999999999999",
+    "0.125",
+    "2.675",
+    "1.005",
+    "-99.995",
+    "\u00a012",
+    "１２",
+    "1.0e+2",
+]
+NUMBERS += [
+    "00000000000000000000000000000000000000000000000000000000000000000000000000000000012",
+    "1e38",
+    "4.35e-2",
+]
+TRUTHS = [
+    "true",
+    "false",
+    "TRUE",
+    " True ",
+    "t",
+    "F",
+    "y",
+    "Yes",
+    "n",
+    "NO",
+    "1",
+    "0",
+    "2",
+    "",
+    "on",
+    "tru",
+    "\tt\n",
+    "10",
+]
+DAYS = [
+    "2020-01-31",
+    "2020-2-9",
+    "2020-02-30",
+    "2019-02-29",
+    "2020-02-29",
+    "1582-10-10",
+    "0001-01-01",
+    "9999-12-31",
+]
+DAYS += [
+    "2020",
+    "2020-05",
+    " 2021-03-04 ",
+    "2020-01-02T",
+    "2020-01-02 junk",
+    "2020-01-02junk",
+    "20200102",
+    "2020-13-01",
+]
+DAYS += [
+    "-0044-03-15",
+    "+2020-01-01",
+    "02020-01-01",
+    "12020-01-01",
+    "99",
+    "",
+    "abc",
+    "2020-",
+    "2020-1-",
+    "2020-00-01",
+]
 DAYS += ["2020-01-00", "2020-001-01", "2020/01/02", "1999-12-31T23:59:59Z", "2020-01-02\n"]
-MOMENTS = ["2020-01-31 12:34:56", "2020-01-31T12:34:56.789", "2020-01-31 12:34:56.123456789", "2020-01-31 1:2:3", "2020-01-31"]
-MOMENTS += ["2020-01-31 12:34", "2020-01-31 12", "2020-01-31 24:00:00", "2020-01-31 23:60:00", "2020-01-31 23:59:60"]
-MOMENTS += ["1969-12-31 23:59:59.999999", "2020-01-31T12:34:56Z", "2020-01-31T12:34:56+02:00", "2020-01-31 12:34:56-0530"]
-MOMENTS += ["2020-01-31 12:34:56+1", "2020-01-31 12:34:56 UTC", "2020-01-31 12:34:56.", "2020-01-31 12:34:56.5 +01:00"]
-MOMENTS += ["2020", "2020-02", "2020-02-30 00:00:00", " 2020-01-31 00:00:00 ", "2020-01-31T", "2020-01-31 ", "", "x"]
-MOMENTS += ["0001-01-01 00:00:00", "9999-12-31 23:59:59.999999", "2020-01-31 12:34:56+25:00", "2020-01-31  12:34:56"]
-MOMENTS += ["2020-01-31T12:34:56.000001Z", "2020-01-31 12:34:56 +2:30", "2020-01-31 12:34:56+18:00", "2020-1-1T1:1"]
+MOMENTS = [
+    "2020-01-31 12:34:56",
+    "2020-01-31T12:34:56.789",
+    "2020-01-31 12:34:56.123456789",
+    "2020-01-31 1:2:3",
+    "2020-01-31",
+]
+MOMENTS += [
+    "2020-01-31 12:34",
+    "2020-01-31 12",
+    "2020-01-31 24:00:00",
+    "2020-01-31 23:60:00",
+    "2020-01-31 23:59:60",
+]
+MOMENTS += [
+    "1969-12-31 23:59:59.999999",
+    "2020-01-31T12:34:56Z",
+    "2020-01-31T12:34:56+02:00",
+    "2020-01-31 12:34:56-0530",
+]
+MOMENTS += [
+    "2020-01-31 12:34:56+1",
+    "2020-01-31 12:34:56 UTC",
+    "2020-01-31 12:34:56.",
+    "2020-01-31 12:34:56.5 +01:00",
+]
+MOMENTS += [
+    "2020",
+    "2020-02",
+    "2020-02-30 00:00:00",
+    " 2020-01-31 00:00:00 ",
+    "2020-01-31T",
+    "2020-01-31 ",
+    "",
+    "x",
+]
+MOMENTS += [
+    "0001-01-01 00:00:00",
+    "9999-12-31 23:59:59.999999",
+    "2020-01-31 12:34:56+25:00",
+    "2020-01-31  12:34:56",
+]
+MOMENTS += [
+    "2020-01-31T12:34:56.000001Z",
+    "2020-01-31 12:34:56 +2:30",
+    "2020-01-31 12:34:56+18:00",
+    "2020-1-1T1:1",
+]
 
-_FLOATS = [0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, 2.675, 0.1, 1e-7, 1 / 3, 123456.789, -1e15, 9007199254740993.0]
-_FLOATS += [9.3e18, -9.3e18, 1e300, -1e300, 5e-324, 2.2250738585072014e-308, math.pi, math.nan, math.inf, -math.inf]
-_FLOATS += [2147483647.0, 2147483648.0, 1e22, 0.49999999999999994, 3.0, 1e-300, 127.6, -32768.9, 9223372036854775807.0]
+_FLOATS = [
+    -123.45,
+    2.345,
+    0.15,
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    0.5,
+    1.5,
+    2.5,
+    -2.5,
+    2.675,
+    0.1,
+    1e-7,
+    1 / 3,
+    123456.789,
+    -1e15,
+    9007199254740993.0,
+]
+_FLOATS += [
+    9.3e18,
+    -9.3e18,
+    1e300,
+    -1e300,
+    5e-324,
+    2.2250738585072014e-308,
+    math.pi,
+    math.nan,
+    math.inf,
+    -math.inf,
+]
+_FLOATS += [
+    2147483647.0,
+    2147483648.0,
+    1e22,
+    0.49999999999999994,
+    3.0,
+    1e-300,
+    127.6,
+    -32768.9,
+    9223372036854775807.0,
+]
 
 CORNERS: dict[str, list[object]] = {
     "boolean": [True, False],
@@ -114,7 +329,11 @@ _TEXT_KINDS = ("number", "truth", "day", "moment")
 def schema_of(ddl: str) -> pa.Schema:
     """The schema of a form; `number`, `truth`, `day`, `moment` are strings that look like one."""
     parts = [part.split() for part in _columns(ddl)]
-    return parse_schema(", ".join(f"{n} {'string' if k in _TEXT_KINDS else k}" for n, k in ((p[0], " ".join(p[1:])) for p in parts)))
+    return parse_schema(
+        ", ".join(
+            f"{n} {'string' if k in _TEXT_KINDS else k}" for n, k in ((p[0], " ".join(p[1:])) for p in parts)
+        )
+    )
 
 
 def _kinds(ddl: str) -> list[str]:
@@ -138,7 +357,22 @@ def corner_values(kind: str, dtype: pa.DataType) -> list[object]:
         return [None, *CORNERS[kind]]
     if pt.is_decimal(dtype):
         top = 10**dtype.precision - 1
-        some = {0, 1, -1, 5, -15, 25, 100, -12345, top, -top, top // 2, 10 ** (dtype.precision - 1), 1255, -2500}
+        some = {
+            0,
+            1,
+            -1,
+            5,
+            -15,
+            25,
+            100,
+            -12345,
+            top,
+            -top,
+            top // 2,
+            10 ** (dtype.precision - 1),
+            1255,
+            -2500,
+        }
         return [None, *(unscaled(v, dtype.scale) for v in sorted(some) if abs(v) <= top)]
     if pt.is_list(dtype):
         items = corner_values(kind[len("array<") : -1], dtype.value_type)
@@ -150,7 +384,13 @@ def corner_values(kind: str, dtype: pa.DataType) -> list[object]:
     if pt.is_map(dtype):
         key, value = _columns(kind[len("map<") : -1])
         keys, values = corner_values(key, dtype.key_type)[1:], corner_values(value, dtype.item_type)
-        return [None, [], [(keys[0], None)], list(zip(keys[:5], values[:5], strict=False)), [(keys[2], values[1])]]
+        return [
+            None,
+            [],
+            [(keys[0], None)],
+            list(zip(keys[:5], values[:5], strict=False)),
+            [(keys[2], values[1])],
+        ]
     raise KeyError(kind)
 
 
@@ -193,7 +433,9 @@ def values(kind: str, dtype: pa.DataType) -> st.SearchStrategy[object]:
         near = st.decimals(-1000, 1000, places=3).map(float)
         return known | st.floats(width=width) | near.map(lambda v: pa.scalar(v, dtype).as_py())
     if kind == "string":
-        return known | st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cn", "Co")), max_size=12)
+        return known | st.text(
+            st.characters(codec="utf-8", exclude_categories=("Cs", "Cn", "Co")), max_size=12
+        )
     if pt.is_string(dtype):
         return known
     if pt.is_timestamp(dtype):

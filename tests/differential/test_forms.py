@@ -1,5 +1,5 @@
-"""Every form that the edge computes gives Spark's answer, row for row; every form it refuses prints text that means the
-same to Spark."""
+"""Every form that the edge computes gives Spark's answer, row for row; every form it refuses prints text that
+means the same to Spark."""
 
 from __future__ import annotations
 
@@ -85,6 +85,8 @@ def test_a_refused_form_prints_text_that_means_the_same_to_spark(spark, form: Fo
         except Exception:
             continue
         assert types[0] == types[1]
-        assert as_given.equals(as_printed) or all(map(same_values, as_given.to_pylist(), as_printed.to_pylist()))
+        assert as_given.equals(as_printed) or all(
+            map(same_values, as_given.to_pylist(), as_printed.to_pylist())
+        )
         return
     assert spark_raises(spark, batch.slice(0, 1), form.sql), f"Spark reads the form, but not `{printed}`"

@@ -118,12 +118,13 @@ def nothing_but_nan(readings: Frame) -> Frame:
 
 
 def aggregates_by_dictionary(readings: Frame) -> Frame:
-    """agg with a dictionary, whose columns Spark names."""
+    """agg with a dictionary, whose columns Spark names, in an order that Java's hash map gives."""
     F = functions_for(readings)
     return (
         _numbers(readings)
         .groupBy(F.window("ts", "10 seconds"), "sensor")
         .agg({"level": "max", "value": "sum", "amount": "min"})
+        .select("window", "sensor", "max(level)", "sum(value)", "min(amount)")
     )
 
 
@@ -208,7 +209,7 @@ def window_over_steps(readings: Frame) -> Frame:
         .groupBy(F.window("ts", "30 seconds"), "Sensor Name")
         .agg(F.avg("fahrenheit").alias("Mean Temperature"), F.count("*").alias("n"))
         .selectExpr(
-            "window.start AS start", "`Sensor Name`", "round(`Mean Temperature`, 3) AS mean", "n * 2 AS twice"
+            "window.start AS start", "`Sensor Name`", "`Mean Temperature` / 2 AS mean", "n * 2 AS twice"
         )
     )
 

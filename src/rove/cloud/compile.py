@@ -30,6 +30,7 @@ from rove.plan.operators import (
     Union,
     Watermark,
 )
+from rove.plan.rules.split_aggregates import merge_aggregates
 
 
 def compile_plan(plan: Operator, frames: Mapping[str, Any]) -> Any:
@@ -38,8 +39,12 @@ def compile_plan(plan: Operator, frames: Mapping[str, Any]) -> Any:
 
     def build(operator: Operator) -> Any:
         match operator:
-            case Source(stream=stream) | Received(stream=stream):
+            case Source(stream=stream):
                 return frames[stream]
+            case Received(stream=stream, carried=carried):
+                # Spark knows its own window columns by a mark, which rows from the edge have lost on the way.
+                marked = {n: F.col(quoted(n)).alias(n, metadata={"spark.timeWindow": True}) for n, _ in carried.windows}
+                return frames[stream].withColumns(marked) if marked else frames[stream]
             case Filter(input=below, condition=condition):
                 return build(below).where(F.expr(sql(condition)))
             case Project(input=below, columns=columns):
@@ -71,7 +76,7 @@ def compile_plan(plan: Operator, frames: Mapping[str, Any]) -> Any:
                 return frame.agg(*(F.expr(a.text).alias(a.name) for a in operator.aggregates))
         raise EdgeRefusal(f"{type(operator).__name__} runs at the edge only; Spark has no such step")
 
-    return build(plan)
+    return build(merge_aggregates(plan))
 
 
 def _groups(operator: Aggregate) -> list[Any]:

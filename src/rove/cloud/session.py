@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from rove.cloud.java import ensure_java
@@ -18,17 +19,25 @@ SETTINGS: dict[str, str] = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
+    "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
 }
+
+
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 
 def spark_session(master: str = "local[*]", settings: Mapping[str, str] | None = None, name: str = "rove") -> Any:
     """A session at `master`; `settings` are laid over ours. Finds or installs Java first."""
     ensure_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     from pyspark.sql import SparkSession
 
+    chosen = {**SETTINGS, **(settings or {})}
+    quiet = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}"
+    chosen[_JAVA_OPTIONS] = f"{quiet} {chosen.get(_JAVA_OPTIONS, '')}".strip()
     builder = SparkSession.builder.master(master).appName(name)
-    for key, value in {**SETTINGS, **(settings or {})}.items():
+    for key, value in chosen.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()

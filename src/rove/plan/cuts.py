@@ -1,19 +1,18 @@
 """Where a plan can be cut in two: the lower part at the edge, the upper part in Spark.
 
-Law: every legal cut gives the same rows. A cut falls between an operator and its reader, or through a windowed
-aggregate, between its partial and its final half.
+Law: every legal cut gives the same rows. A cut falls between an operator and its reader; the two halves of a windowed
+aggregate are two operators, so it may fall between them as well.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 
 from rove.model.errors import PlanError
-from rove.plan.operators import Aggregate, Operator, Received
+from rove.plan.operators import Operator, Received
 from rove.plan.rules.rewrite import with_inputs
-from rove.plan.rules.split_aggregates import final_over
 from rove.plan.sites import site
 
 
@@ -36,7 +35,7 @@ def legal_cuts(plan: Operator) -> Iterator[Cut]:
 
 
 def highest_cut(plan: Operator) -> Cut:
-    """As much at the edge as can be: aggregates that the edge cannot finish are at least begun there."""
+    """As much at the edge as can be."""
     return _named(_highest(plan))
 
 
@@ -49,8 +48,6 @@ def _uppers(operator: Operator) -> Iterator[Operator]:
         if not found.edge:
             raise PlanError(f"{type(operator).__name__} can run nowhere: {found.why}")
         return
-    if partial := _partial(operator):
-        yield final_over(_mark(partial), _whole(operator))
     for inputs in product(*(list(_uppers(i)) for i in operator.inputs)):
         yield with_inputs(operator, inputs)
 
@@ -61,8 +58,6 @@ def _highest(operator: Operator) -> Operator:
         return _mark(operator)
     if not found.spark:
         raise PlanError(f"{type(operator).__name__} can run nowhere: {found.why}")
-    if partial := _partial(operator):
-        return final_over(_mark(partial), _whole(operator))
     return with_inputs(operator, tuple(_highest(i) for i in operator.inputs))
 
 
@@ -75,19 +70,6 @@ class _Lower(Received):
 
 def _mark(part: Operator) -> Operator:
     return _Lower("", part.schema, part.traits, part)
-
-
-def _whole(operator: Operator) -> Aggregate:
-    if not isinstance(operator, Aggregate):
-        raise PlanError(f"{type(operator).__name__} is not an aggregate")
-    return operator
-
-
-def _partial(operator: Operator) -> Operator | None:
-    if not isinstance(operator, Aggregate) or operator.mode != "whole":
-        return None
-    partial = replace(operator, mode="partial")
-    return partial if site(partial).edge else None
 
 
 def _named(upper: Operator) -> Cut:

@@ -27,25 +27,25 @@ from rove.plan.sites import site
 
 
 def explain(plan: Operator) -> str:
-    """The optimized plan, its last step first.
+    """The optimized plan, its last step first, with where each step can run.
 
     >>> import rove
     >>> s = rove.Session.local().stream("trains", schema="train string, boarding int")
-    >>> print(explain(s.where("boarding > 0").plan))
-    Filter boarding > 0             edge or Spark
-    └─ Source trains                edge or Spark   train string, boarding int
+    >>> print(explain(s.where("boarding > 0").selectExpr("soundex(train) AS sound").plan))
+    Spark           Project SOUNDEX(train) AS sound
+                    because the function `soundex` runs in Spark only
+    edge or Spark   └─ Filter boarding > 0
+    edge or Spark      └─ Source trains: train string, boarding int
     """
-    lines = list(_lines(optimize(plan), "", ""))
-    width = max(len(head) for head, _, _ in lines) + 4
-    place = max(len(where) for _, where, _ in lines) + 2
-    return "\n".join(f"{head:<{width}}{where:<{place}}{why}".rstrip() for head, where, why in lines)
+    return "\n".join(f"{where:<16}{line}".rstrip() for where, line in _lines(optimize(plan), "", ""))
 
 
-def _lines(operator: Operator, first: str, rest: str) -> list[tuple[str, str, str]]:
+def _lines(operator: Operator, first: str, rest: str) -> list[tuple[str, str]]:
     found = site(operator)
     where = "edge or Spark" if found.edge and found.spark else "edge" if found.edge else "Spark"
-    why = schema_text(operator.schema) if isinstance(operator, Source) else found.why and f"because {found.why}"
-    lines = [(first + describe(operator), where, why)]
+    lines = [(where, first + describe(operator))]
+    if found.why:
+        lines.append(("", f"{rest}{'│  ' if len(operator.inputs) > 1 else ''}because {found.why}"))
     for i, child in enumerate(operator.inputs):
         last = i == len(operator.inputs) - 1
         lines += _lines(child, rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  "))
@@ -56,7 +56,7 @@ def describe(operator: Operator) -> str:
     """One line for one operator."""
     match operator:
         case Source(stream=stream):
-            return f"Source {stream}"
+            return f"Source {stream}: {schema_text(operator.schema)}"
         case Received(stream=stream):
             return f"Received {stream}"
         case Filter(condition=condition):

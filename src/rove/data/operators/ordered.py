@@ -81,7 +81,7 @@ def one_batch(table: pa.Table) -> pa.RecordBatch:
 
 
 def group_numbers(keys: list[pa.Array], rows: int) -> pa.Array:
-    """A number for every distinct key, from 0 in order of first appearance; nulls are a key like any other."""
+    """A number for every distinct key; nulls are a key like any other."""
     if not keys:
         return pa.repeat(pa.scalar(0, BIGINT), rows)
     names = [f"k{i}" for i in range(len(keys))]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +20,7 @@ from rove.plan.expressions.tree import Datum, Evaluator
 from rove.plan.operators import Named
 
 
+Rows = TypeVar("Rows", pa.RecordBatch, pa.Table)
 _TOTALS = {"sum": pc.sum, "min": pc.min, "max": pc.max}
 
 
@@ -81,11 +83,11 @@ class States:
         """The results, one column an aggregate."""
         return [f(merged) for f in self._finishes]
 
-    def ordered(self, merged: pa.RecordBatch) -> pa.RecordBatch:
+    def ordered(self, states: Rows) -> Rows:
         """By key, so that output does not remember the order of arrival."""
-        if not self.groups or merged.num_rows < 2:
-            return merged
-        return merged.sort_by([(g, "ascending") for g in self.groups])
+        if not self.groups or states.num_rows < 2:
+            return states
+        return states.sort_by([(g, "ascending") for g in self.groups])
 
     def _total(self, table: pa.Table) -> pa.RecordBatch:
         """Without keys there is nothing to hash: one scalar aggregation a state."""
@@ -101,14 +103,14 @@ class States:
 
     def _merge_with_moments(self, table: pa.Table) -> pa.RecordBatch:
         """Two passes: first the means of the groups, then the squared distances from them."""
-        if self.groups:
-            table = table.sort_by([(g, "ascending") for g in self.groups])
+        table = self.ordered(table)
         weights = [(f"{m}__n", "sum") for m in self._moments] + [(f"{m}__w", "sum") for m in self._moments]
         weighted = table
         for m in self._moments:
             product = pc.multiply(table[f"{m}__n"], table[f"{m}__mean"])
             weighted = weighted.append_column(f"{m}__w", product)
         totals = pa.TableGroupBy(weighted, self.groups, use_threads=False).aggregate([*weights, ([], "count_all")])
+        totals = self.ordered(totals)  # hash tables have an order of their own; the rows' groups are sorted
         ends = pc.cumulative_sum(totals["count_all"].combine_chunks()).cast(pa.int32())
         means: dict[str, pa.Array] = {}
         for m in self._moments:
@@ -121,7 +123,7 @@ class States:
             index = table.schema.get_field_index(f"{m}__m2")
             table = table.set_column(index, f"{m}__m2", pc.add(table[f"{m}__m2"], squares))
         sums = [(f"{m}__{part}", "sum") for m in self._moments for part in ("n", "mean", "m2")]
-        merged = self._grouped(table, [*self._merges, *sums])
+        merged = self.ordered(self._grouped(table, [*self._merges, *sums]))
         for m in self._moments:
             index = merged.schema.get_field_index(f"{m}__mean")
             merged = merged.set_column(index, self.schema.field(index), means[m])

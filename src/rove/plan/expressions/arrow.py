@@ -1,7 +1,8 @@
 """A typed tree → one function over a record batch.
 
-Law: compile once, then a batch costs one kernel call a node and nothing per row. Arrow's complaints about the data
-(overflow, division by zero, a cast that fails) come out as `ArithmeticFault` with the expression that raised.
+Law: compile once, then a batch costs one kernel call a node and nothing per row. Arrow's complaints about the
+data (overflow, division by zero, a cast that fails) come out as `ArithmeticFault` with the expression that
+raised.
 """
 
 from __future__ import annotations
@@ -9,10 +10,22 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rove.model.errors import ArithmeticFault, EdgeRefusal, PlanError
-from rove.plan.expressions.functions.masks import as_array
-from rove.plan.expressions.tree import Call, Column, Datum, Evaluator, Expr, Foreign, Literal, refusal_of, sql
+from rove.plan.expressions.functions.masks import as_array, evaluate_where
+from rove.plan.expressions.tree import (
+    Call,
+    Column,
+    Datum,
+    Evaluator,
+    Expr,
+    Foreign,
+    Literal,
+    fallible,
+    refusal_of,
+    sql,
+)
 
 
 def compile_expression(expr: Expr, schema: pa.Schema) -> Evaluator:
@@ -62,10 +75,54 @@ def _compile(expr: Expr, schema: pa.Schema) -> Evaluator:
             # Kernels want at least one whole column, or they would answer with a scalar.
             constant = all(isinstance(a, Literal) for a in args)
             inputs = tuple((_column if constant else _compile)(a, schema) for a in args)
-            return _apply_lazily(kernel, inputs) if lazy else _apply(kernel, inputs)
+            if lazy:
+                return _apply_lazily(kernel, inputs)
+            order = evaluation_order(expr.name, len(args))
+            if any(fallible(args[i]) for i in order[1:]):
+                return _apply_in_order(expr.name, kernel, inputs, order, tuple(a.dtype for a in args))
+            return _apply(kernel, inputs)
         case Foreign() | Call():
             raise EdgeRefusal(f"`{sql(expr)}` runs in Spark only")
     raise PlanError(f"no such node: {expr!r}")
+
+
+# Spark computes every argument of these; of all others it stops at the first that is null.
+_COMPUTES_ALL = frozenset(["concat", "concat_ws", "greatest", "least", "named_struct", "array", "in", "<=>"])
+_DIVISOR_FIRST = frozenset(["/", "%", "div", "pmod", "try_divide", "try_mod"])
+_TRIED_DIVISIONS = frozenset(["try_divide", "try_mod"])  # a zero divisor stops these as a null does
+
+
+def evaluation_order(name: str, arguments: int) -> tuple[int, ...]:
+    """The order in which a null argument keeps Spark from computing the next one; one place long if none
+    does."""
+    if name in _COMPUTES_ALL:
+        return (0,) if arguments else ()
+    return (1, 0) if name in _DIVISOR_FIRST else tuple(range(arguments))
+
+
+def _apply_in_order(
+    name: str,
+    kernel: Callable[..., Datum],
+    inputs: tuple[Evaluator, ...],
+    order: tuple[int, ...],
+    types: tuple[pa.DataType, ...],
+) -> Evaluator:
+    """An argument that can raise sees only the rows on which those before it have a value."""
+
+    stops_at_zero = 1 if name in _TRIED_DIVISIONS else None
+    zero = pc.cast(pa.scalar("0"), types[1]) if stops_at_zero else None
+
+    def run(batch: pa.RecordBatch) -> Datum:
+        values: dict[int, Datum] = {}
+        alive = pa.repeat(pa.scalar(True), batch.num_rows)
+        for i in order:
+            values[i] = evaluate_where(alive, inputs[i], batch, types[i])
+            alive = pc.and_(alive, pc.is_valid(values[i]))
+            if i == stops_at_zero:
+                alive = pc.fill_null(pc.and_(alive, pc.not_equal(values[i], zero)), False)
+        return kernel(*(values[i] for i in range(len(inputs))))
+
+    return run
 
 
 def _apply_lazily(kernel: Callable[..., Datum], inputs: tuple[Evaluator, ...]) -> Evaluator:

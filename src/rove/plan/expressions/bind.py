@@ -1,57 +1,55 @@
 """sqlglot's syntax tree + a schema → a typed tree.
 
-Law: names are resolved without regard to case, as in Spark; every error points at its place in the text; whatever
-the edge cannot compute becomes a node that says why, never an error.
+Law: names are resolved without regard to case, as in Spark; every error points at its place in the text;
+whatever the edge cannot compute becomes a node that says why, never an error.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as pt
 from sqlglot import exp
 
-from rove.model.errors import ArithmeticFault, ExpressionError, ParseError, TypeMismatch, UnknownColumn
-from rove.model.errors import UnknownFunction, nearest
-from rove.model.schema import BIGINT, BINARY, BOOLEAN, DECIMAL_DIGITS_MAX, DOUBLE, INT, STRING, UNKNOWN, VOID
-from rove.model.schema import arrow_type, type_name
+from rove.model.errors import (
+    ArithmeticFault,
+    ExpressionError,
+    ParseError,
+    TypeMismatch,
+    UnknownColumn,
+    UnknownFunction,
+    nearest,
+)
+from rove.model.schema import (
+    BINARY,
+    BOOLEAN,
+    STRING,
+    UNKNOWN,
+    VOID,
+    arrow_type,
+    type_name,
+)
 from rove.plan.expressions.arrow import evaluate_constant
 from rove.plan.expressions.functions import RULES
 from rove.plan.expressions.functions.casts import cast
-from rove.plan.expressions.parse import RoveSpark, parse_expression, span
+from rove.plan.expressions.functions.intervals import UNIT_MONTHS, UNIT_US
+from rove.plan.expressions.parse import parse_expression, span
 from rove.plan.expressions.spark_names import SPARK_FUNCTIONS
+from rove.plan.expressions.syntax import (
+    BINARY_OPERATORS,
+    UNARY_OPERATORS,
+    ancestors,
+    check_precedence,
+    number,
+    spark_text,
+)
 from rove.plan.expressions.tree import Call, Column, Expr, Foreign, Literal, literal, refusal_of
 from rove.plan.expressions.types import Refused
 
-_BINARY: dict[type[exp.Expression], str] = {
-    exp.And: "and",
-    exp.Or: "or",
-    exp.EQ: "eq",
-    exp.NEQ: "ne",
-    exp.LT: "lt",
-    exp.LTE: "le",
-    exp.GT: "gt",
-    exp.GTE: "ge",
-    exp.NullSafeEQ: "<=>",
-    exp.Add: "+",
-    exp.Sub: "-",
-    exp.Mul: "*",
-    exp.Div: "/",
-    exp.IntDiv: "div",
-    exp.Mod: "%",
-    exp.BitwiseAnd: "&",
-    exp.BitwiseOr: "|",
-    exp.BitwiseXor: "^",
-    exp.BitwiseLeftShift: "shiftleft",
-    exp.BitwiseRightShift: "shiftright",
-    exp.Like: "like",
-    exp.ILike: "ilike",
-    exp.RegexpLike: "rlike",
-    exp.DPipe: "concat",
-}
 _SPECIAL_MOMENTS = ("epoch", "now", "today", "tomorrow", "yesterday")
 _WITH_UNIT = {
     "timestampadd": "timestampadd",
@@ -61,12 +59,12 @@ _WITH_UNIT = {
     "datediff": "timestampdiff",
     "date_diff": "timestampdiff",
 }
-_UNITS = frozenset("year quarter month week day dayofyear hour minute second millisecond microsecond".split())
-_UNARY: dict[type[exp.Expression], str] = {exp.Not: "not", exp.BitwiseNot: "~"}
+_UNITS = frozenset((*UNIT_US, *UNIT_MONTHS, "dayofyear"))
 
 
 def bind(text: str, schema: pa.Schema) -> Expr:
-    """The typed tree of a piece of Spark SQL over the columns of `schema`; an alias is for the caller to strip."""
+    """The typed tree of a piece of Spark SQL over the columns of `schema`; an alias is for the caller to
+    strip."""
     return bind_node(parse_expression(text), schema, text)
 
 
@@ -94,11 +92,13 @@ class _Binder:
 
     def _bind(self, node: exp.Expression) -> Expr:
         kind = type(node)
-        if kind in _BINARY:
-            found = self._call(_BINARY[kind], node.this, node.expression)
+        if kind in BINARY_OPERATORS:
+            found = self._call(BINARY_OPERATORS[kind], node.this, node.expression)
             return RULES["not"]((found,)) if node.args.get("negate") else found
-        if kind in _UNARY:
-            return self._call(_UNARY[kind], node.this)
+        if kind is exp.Not and isinstance(node.this, exp.Is) and isinstance(node.this.expression, exp.Null):
+            return self._call("isnotnull", node.this.this)
+        if kind in UNARY_OPERATORS:
+            return self._call(UNARY_OPERATORS[kind], node.this)
         if handler := _HANDLERS.get(kind):
             return handler(self, node)
         return self._foreign(node, f"`{spark_text(node)}` has no form at the edge", UNKNOWN)
@@ -114,7 +114,7 @@ class _Binder:
         return Foreign(dtype, spark_text(node), columns, reason)
 
     def _roots(self, node: exp.Column) -> list[Column]:
-        lambdas = {p.name for a in _ancestors(node, exp.Lambda) for p in a.expressions}
+        lambdas = {p.name for a in ancestors(node, exp.Lambda) for p in a.expressions}
         name = node.parts[0].name
         if name in lambdas or (name.lower() in _UNITS and name.lower() not in self.by_lower):
             return []
@@ -156,12 +156,18 @@ class _Binder:
     def _negative(self, node: exp.Neg) -> Expr:
         if isinstance(node.this, exp.Literal) and not node.this.is_string:
             return number(f"-{node.this.this}")  # the smallest integers have no positive twin
-        if isinstance(node.this, exp.Cast) and isinstance(node.this.this, exp.Literal) and not node.this.this.is_string:
+        if (
+            isinstance(node.this, exp.Cast)
+            and isinstance(node.this.this, exp.Literal)
+            and not node.this.this.is_string
+        ):
             dtype = arrow_type(node.this.to)
             lowest = pt.is_integer(dtype) and node.this.this.this == str(2 ** (dtype.bit_width - 1))
             if lowest and re.search(r"cast|::|\(", self.text, re.IGNORECASE):
                 # `-128Y` is a number, `-CAST(128 AS tinyint)` an error; the parser does not tell them apart.
-                raise Refused(f"`{spark_text(node)}` may overflow; write CAST('-{node.this.this.this}' AS …)", dtype)
+                raise Refused(
+                    f"`{spark_text(node)}` may overflow; write CAST('-{node.this.this.this}' AS …)", dtype
+                )
             return self._cast_literal(f"-{node.this.this.this}", dtype)
         return self._call("negative", node.this)
 
@@ -257,7 +263,9 @@ class _Binder:
         if rule := RULES.get(name):
             if name in _WITH_UNIT and len(node.expressions) == 3:
                 unit, *rest = node.expressions
-                return RULES[_WITH_UNIT[name]]((literal(unit.name.lower(), STRING), *(self.bind(n) for n in rest)))
+                return RULES[_WITH_UNIT[name]](
+                    (literal(unit.name.lower(), STRING), *(self.bind(n) for n in rest))
+                )
             if name == "struct":
                 return self._struct(node)
             return rule(tuple(self.bind(n) for n in node.expressions))
@@ -267,7 +275,9 @@ class _Binder:
 
     def _interval(self, node: exp.Interval) -> Expr:
         unit = node.args.get("unit")
-        return RULES["interval"]((literal(node.this.name, STRING), literal(unit.sql("spark").lower() if unit else "", STRING)))
+        return RULES["interval"](
+            (literal(node.this.name, STRING), literal(unit.sql("spark").lower() if unit else "", STRING))
+        )
 
     def _struct(self, node: exp.Anonymous) -> Expr:
         """`struct(a, b AS c, 1)`: fields are named by column, by alias, or by place."""
@@ -288,59 +298,6 @@ class _Binder:
         return self._call("overlay", *(n for n in given if n is not None))
 
 
-_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
-_PREDICATES = (exp.Is, exp.In, exp.Between, exp.Like, exp.ILike, exp.RegexpLike, exp.Escape)
-_BITS = (exp.BitwiseAnd, exp.BitwiseXor, exp.BitwiseOr, exp.BitwiseLeftShift, exp.BitwiseRightShift, exp.DPipe)
-
-
-def check_precedence(node: exp.Expression, text: str) -> None:
-    """Where the parser and Spark group operators differently, ask for parentheses instead of picking one."""
-    sides = (node.args.get("this"), node.args.get("expression"))
-    mixed = False
-    if isinstance(node, _COMPARISONS):
-        mixed = isinstance(sides[1], (*_COMPARISONS, *_PREDICATES)) or isinstance(sides[0], _PREDICATES)
-    elif isinstance(node, exp.DPipe):
-        mixed = isinstance(sides[1], exp.Add | exp.Sub) or isinstance(sides[0], _BITS[:-1])
-    elif isinstance(node, _BITS):
-        shifts = (exp.BitwiseLeftShift, exp.BitwiseRightShift)
-        alike = shifts if isinstance(node, shifts) else type(node)
-        mixed = any(isinstance(side, _BITS) and not isinstance(side, alike) for side in sides)
-    if mixed:
-        raise ParseError("put parentheses around operators of different kinds that stand side by side", text, span(node))
-
-
-def spark_text(node: exp.Expression) -> str:
-    """Syntax as text that Spark reads the same way: every operator in parentheses, functions as they were written."""
-    root = exp.Paren(this=node.copy())
-    for part in list(root.walk()):
-        operator = isinstance(part, exp.Binary | exp.Unary | exp.Between | exp.In | exp.Is)
-        apart = isinstance(part, exp.Dot | exp.Paren | exp.PropertyEQ) or isinstance(part.parent, exp.Paren | exp.Escape)
-        if operator and not apart:
-            part.replace(exp.Paren(this=part.copy()))
-    shown = root if isinstance(root.this, exp.Binary | exp.Unary | exp.Between | exp.In | exp.Is) else root.this
-    shown = root.this if isinstance(root.this, exp.Dot | exp.Paren) else shown
-    return str(shown.sql(dialect=RoveSpark, normalize_functions=False))
-
-
-def number(digits: str) -> Literal:
-    """A bare number at the type Spark reads it as: int, bigint, decimal, or double with an exponent."""
-    try:
-        value = Decimal(digits)
-    except InvalidOperation as error:
-        raise ParseError(f"`{digits}` is not a number") from error
-    if "e" in digits.lower():
-        return literal(float(digits), DOUBLE)
-    if "." not in digits:
-        for dtype in (INT, BIGINT):
-            if -(2 ** (dtype.bit_width - 1)) <= value < 2 ** (dtype.bit_width - 1):
-                return literal(int(value), dtype)
-    scale = max(0, -int(value.as_tuple().exponent))
-    precision = max(len(value.as_tuple().digits), scale)
-    if precision > DECIMAL_DIGITS_MAX:
-        raise ParseError(f"`{digits}` has more than {DECIMAL_DIGITS_MAX} digits")
-    return literal(value, pa.decimal128(max(1, precision), scale))
-
-
 def fold(expr: Expr) -> Expr:
     """A call on constants becomes a constant; one that raises is kept, to raise when a row asks for it."""
     if not isinstance(expr, Call) or not all(isinstance(a, Literal) for a in expr.args) or refusal_of(expr):
@@ -358,15 +315,7 @@ def _nearest_function(name: str) -> str:
     return nearest(name, known).rpartition("; ")[2]
 
 
-def _ancestors(node: exp.Expression, kind: type[exp.Expression]) -> list[exp.Expression]:
-    found = []
-    while (node := node.parent) is not None:
-        if isinstance(node, kind):
-            found.append(node)
-    return found
-
-
-_HANDLERS: dict[type[exp.Expression], Callable[[_Binder, exp.Expression], Expr]] = {
+_HANDLERS: dict[type[exp.Expression], Callable[[_Binder, Any], Expr]] = {
     exp.Alias: lambda b, n: b.bind(n.this),
     exp.Paren: lambda b, n: b.bind(n.this),
     exp.Column: _Binder._column,

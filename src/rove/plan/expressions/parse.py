@@ -1,13 +1,13 @@
 """Spark SQL text → sqlglot's syntax tree.
 
-Law: a function keeps the name the user wrote. sqlglot's own renaming of functions between dialects is switched off,
-because the binder's table is in Spark's names and nothing else.
+Law: a function keeps the name the user wrote. sqlglot's own renaming of functions between dialects is
+switched off, because the binder's table is in Spark's names and nothing else.
 """
 
 from __future__ import annotations
 
 import re
-from typing import ClassVar
+from typing import Any, ClassVar, cast
 
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
@@ -21,9 +21,9 @@ TEXT_CHARS_MAX = 100_000
 class RoveSpark(Spark):
     """Spark's dialect with functions left as they are written."""
 
-    class Parser(Spark.Parser):
+    class Parser(Spark.Parser):  # type: ignore[misc, valid-type]
         STRICT_CAST = True
-        FUNCTIONS: ClassVar = {}
+        FUNCTIONS: ClassVar[dict[str, Any]] = {}
         NO_PAREN_FUNCTION_PARSERS: ClassVar = {
             k: v for k, v in Spark.Parser.NO_PAREN_FUNCTION_PARSERS.items() if k in ("CASE", "IF")
         }
@@ -42,7 +42,7 @@ def parse_expression(text: str) -> exp.Expression:
     node = _parse(f"SELECT {text}", text)
     if not isinstance(node, exp.Select) or len(node.expressions) != 1 or set(_given(node)) - {"expressions"}:
         raise ParseError("this is not one expression", text)
-    found = node.expressions[0]
+    found: exp.Expression = node.expressions[0]
     found.pop()
     return found
 
@@ -52,7 +52,7 @@ def parse_query(text: str) -> exp.Expression:
     return _parse(text, text)
 
 
-def span(node: exp.Expression, offset: int = len("SELECT ")) -> tuple[int, int] | None:
+def span(node: exp.Expr, offset: int = len("SELECT ")) -> tuple[int, int] | None:
     """Where in its expression's text a node stands, from the places that its names were read at."""
     places = [n.meta for n in node.walk() if "start" in n.meta]
     if not places:
@@ -61,7 +61,8 @@ def span(node: exp.Expression, offset: int = len("SELECT ")) -> tuple[int, int] 
 
 
 _QUOTED = re.compile(
-    r"""[rR]'[^']*'|[rR]"[^"]*"|'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/""", re.DOTALL
+    r"""[rR]'[^']*'|[rR]"[^"]*"|'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/""",
+    re.DOTALL,
 )
 _DOUBLED = {"'": re.compile(r"(\\.)|''", re.DOTALL), '"': re.compile(r'(\\.)|""', re.DOTALL)}
 
@@ -97,5 +98,4 @@ def _parse(statement: str, text: str) -> exp.Expression:
         raise ParseError("the expression is nested too deeply", text[:200]) from error
     if len(nodes) != 1 or nodes[0] is None:
         raise ParseError("expected one expression or statement", text)
-    node: exp.Expression = nodes[0]
-    return node
+    return cast(exp.Expression, nodes[0])

@@ -1,7 +1,7 @@
 """The typed tree that an expression becomes.
 
-Law: a node knows its type, its Spark SQL text, and whether the edge computes it. A node that the edge refuses still
-has a place in a plan; the reason travels with it to `explain()`.
+Law: a node knows its type, its Spark SQL text, and whether the edge computes it. A node that the edge refuses
+still has a place in a plan; the reason travels with it to `explain()`.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Column(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Literal(Expr):
-    """A constant; `value` is an Arrow scalar of the literal's type, `text` its SQL where the value alone is not enough:
-    an interval written in days moves a date to a date, one written in hours moves it to a timestamp."""
+    """A constant; `value` is an Arrow scalar of the literal's type, `text` its SQL where that says more: an
+    interval written in days moves a date to a date, one written in hours moves it to a timestamp."""
 
     value: pa.Scalar
     text: str | None = None
@@ -48,8 +48,9 @@ class Literal(Expr):
 class Call(Expr):
     """A function or operator applied to arguments that already have the types it wants.
 
-    `kernel` takes the evaluated arguments; a `lazy` one takes the batch and the arguments' evaluators instead, so that
-    a branch that is not taken is not computed. `template` prints the call where `name(args)` would not do.
+    `kernel` takes the evaluated arguments; a `lazy` one takes the batch and the arguments' evaluators
+    instead, so that a branch that is not taken is not computed. `template` prints the call where `name(args)`
+    would not do.
     """
 
     name: str
@@ -114,7 +115,8 @@ def fallible(expr: Expr) -> bool:
 
 
 def substitute(expr: Expr, replacements: Mapping[str, Expr]) -> Expr:
-    """The expression with columns replaced. A `Foreign` node can only have its columns kept or renamed away from."""
+    """The expression with columns replaced. A `Foreign` node can only have its columns kept or renamed away
+    from."""
     match expr:
         case Column(name=name):
             return replacements.get(name, expr)

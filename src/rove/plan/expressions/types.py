@@ -1,7 +1,8 @@
 """Spark 4's ANSI rules for which types meet and what they become.
 
-Law: where Spark would cast implicitly and Arrow casts the same way, so do we; where Spark would refuse, we raise
-`TypeMismatch`; where Spark would cast from a string, the edge steps back (`Refused`), since that hides bad data.
+Law: where Spark would cast implicitly and Arrow casts the same way, so do we; where Spark would refuse, we
+raise `TypeMismatch`; where Spark would cast from a string, the edge steps back (`Refused`), since that hides
+bad data.
 """
 
 from __future__ import annotations
@@ -12,8 +13,22 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from rove.model.errors import TypeMismatch
-from rove.model.schema import BIGINT, DATE, DECIMAL_DIGITS_MAX, DOUBLE, FLOAT, INT, SMALLINT, STRING, TIMESTAMP
-from rove.model.schema import TIMESTAMP_NTZ, TINYINT, VOID, is_spark_only, type_name
+from rove.model.schema import (
+    BIGINT,
+    DATE,
+    DECIMAL_DIGITS_MAX,
+    DOUBLE,
+    FLOAT,
+    INT,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    TINYINT,
+    VOID,
+    is_spark_only,
+    type_name,
+)
 from rove.plan.expressions.tree import Expr, Literal
 
 INTEGRAL = (TINYINT, SMALLINT, INT, BIGINT)
@@ -21,8 +36,9 @@ _INTEGRAL_DIGITS = {TINYINT: 3, SMALLINT: 5, INT: 10, BIGINT: 20}
 MINIMUM_ADJUSTED_SCALE = 6
 
 
-class Refused(Exception):  # noqa: N818 (not an error: the planner's way to hear "leave this to Spark")
-    """Raised by a type rule where the edge leaves an expression to Spark; `dtype` is the result's type if known."""
+class Refused(Exception):
+    """Raised by a type rule where the edge leaves an expression to Spark; `dtype` is the result's type if
+    known."""
 
     def __init__(self, reason: str, dtype: pa.DataType | None = None) -> None:
         super().__init__(reason)
@@ -81,7 +97,9 @@ def _common(a: pa.DataType, b: pa.DataType) -> pa.DataType:
     if is_numeric(a) and is_numeric(b):
         return _common_numeric(a, b)
     if STRING in (a, b):
-        raise Refused(f"Spark would cast {type_name(b if a == STRING else a)} and string to one type; cast explicitly")
+        raise Refused(
+            f"Spark would cast {type_name(b if a == STRING else a)} and string to one type; cast explicitly"
+        )
     if {a, b} <= {DATE, TIMESTAMP, TIMESTAMP_NTZ}:
         if {a, b} == {DATE, TIMESTAMP}:
             return TIMESTAMP

@@ -24,6 +24,8 @@ def _prune(operator: Operator, wanted: tuple[str, ...]) -> Operator:
             return Filter(_prune(below, _ordered(below, {*wanted, *columns_of(condition)})), condition)
         case Watermark(input=below, column=column):
             return with_inputs(operator, (_prune(below, _ordered(below, {*wanted, column})),))
+        case Aggregate(mode="final", input=below):
+            return with_inputs(operator, (_prune(below, tuple(below.schema.names)),))
         case Aggregate(input=below):
             states = (s.lift for a in operator.aggregates for s in a.states)
             arguments = (a.argument for a in operator.aggregates if a.argument is not None)

@@ -26,7 +26,7 @@ _Unary = (Filter, Project, Watermark, Map, Aggregate, SparkAggregate, Deduplicat
 
 def with_inputs(operator: Operator, inputs: tuple[Operator, ...]) -> Operator:
     """The same step over other inputs; its constructor checks that it still makes sense."""
-    if inputs == operator.inputs:
+    if all(new is old for new, old in zip(inputs, operator.inputs, strict=True)):
         return operator
     match operator:
         case Union():

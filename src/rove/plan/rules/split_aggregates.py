@@ -1,6 +1,7 @@
 """A windowed aggregate in two: partial where the rows are, final where they meet.
 
-The optimizer does not apply it by itself: a cut does, where it falls between the two halves.
+Whoever gets both halves puts them together again (`merge_aggregates`), so a plan that is not cut between them pays
+nothing for it.
 """
 
 from __future__ import annotations
@@ -28,13 +29,9 @@ def _split(operator: Operator) -> Operator:
         return operator
     if any(a.partial_refusal for a in operator.aggregates):
         return operator
-    return final_over(replace(operator, mode="partial"), operator)
-
-
-def final_over(partial: Operator, whole: Aggregate) -> Aggregate:
-    """The second half of `whole`, reading the first half's rows from `partial`."""
-    keys = tuple((name, Column(e.dtype, name)) for name, e in whole.keys)
-    return replace(whole, input=partial, time=Column(TIMESTAMP, PANE), keys=keys, mode="final")
+    keys = tuple((name, Column(e.dtype, name)) for name, e in operator.keys)
+    partial = replace(operator, mode="partial")
+    return replace(operator, input=partial, time=Column(TIMESTAMP, PANE), keys=keys, mode="final")
 
 
 def _merge(operator: Operator) -> Operator:

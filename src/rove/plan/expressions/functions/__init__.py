@@ -19,6 +19,22 @@ from rove.plan.expressions.functions import (
 )
 from rove.plan.expressions.functions.registry import RULES
 
-FAMILIES = (logic, comparison, arithmetic, casts, conditional, maths, rounding, strings, search, regex, times, nested, windows)
+FAMILIES = (
+    logic,
+    comparison,
+    arithmetic,
+    casts,
+    conditional,
+    maths,
+    rounding,
+    strings,
+    search,
+    regex,
+    times,
+    intervals,
+    formats,
+    nested,
+    windows,
+)
 
 __all__ = ["FAMILIES", "RULES"]

@@ -16,8 +16,16 @@ from rove.model.schema import BIGINT, DAY_TIME, DECIMAL_DIGITS_MAX, DOUBLE, INT,
 from rove.plan.expressions.functions.masks import any_true, both_valid
 from rove.plan.expressions.functions.registry import RULES, arity, coerce, function
 from rove.plan.expressions.tree import Call, Datum, Expr, Literal
-from rove.plan.expressions.types import MINIMUM_ADJUSTED_SCALE, Refused, common_type, decimal_of, is_decimal
-from rove.plan.expressions.types import is_fractional, is_integral, is_numeric
+from rove.plan.expressions.types import (
+    MINIMUM_ADJUSTED_SCALE,
+    Refused,
+    common_type,
+    decimal_of,
+    is_decimal,
+    is_fractional,
+    is_integral,
+    is_numeric,
+)
 
 Kernel = Callable[..., Datum]
 
@@ -31,10 +39,17 @@ def operands(symbol: str, args: tuple[Expr, ...]) -> tuple[Expr, Expr, pa.DataTy
             if pt.is_string(side.dtype):
                 raise Refused(f"Spark would cast a string beside `{symbol}`; cast explicitly")
             if pt.is_boolean(side.dtype) or pt.is_nested(side.dtype) or pt.is_binary(side.dtype):
-                raise TypeMismatch(f"`{symbol}` needs numbers, got {type_name(a.dtype)} and {type_name(b.dtype)}")
+                raise TypeMismatch(
+                    f"`{symbol}` needs numbers, got {type_name(a.dtype)} and {type_name(b.dtype)}"
+                )
             raise Refused(f"`{symbol}` of {type_name(a.dtype)} and {type_name(b.dtype)} is left to Spark")
     decimals = is_decimal(a.dtype) or is_decimal(b.dtype)
-    if decimals and not is_fractional(a.dtype) and not is_fractional(b.dtype) and VOID not in (a.dtype, b.dtype):
+    if (
+        decimals
+        and not is_fractional(a.dtype)
+        and not is_fractional(b.dtype)
+        and VOID not in (a.dtype, b.dtype)
+    ):
         a, b = coerce(a, decimal_of(a)), coerce(b, decimal_of(b))
         return a, b, a.dtype
     dtype = common_type([a.dtype, b.dtype])
@@ -44,12 +59,14 @@ def operands(symbol: str, args: tuple[Expr, ...]) -> tuple[Expr, Expr, pa.DataTy
 
 
 def bounded_decimal(precision: int, scale: int) -> pa.DataType:
-    """A result's decimal; past 38 digits Spark gives up fraction digits, which Arrow's kernels cannot follow."""
+    """A result's decimal; past 38 digits Spark gives up fraction digits, which Arrow cannot follow."""
     if precision <= DECIMAL_DIGITS_MAX:
         return pa.decimal128(precision, scale)
     whole = precision - scale
     kept = max(DECIMAL_DIGITS_MAX - whole, min(scale, MINIMUM_ADJUSTED_SCALE))
-    raise Refused("the exact result has more than 38 digits; Spark rounds it", pa.decimal128(DECIMAL_DIGITS_MAX, kept))
+    raise Refused(
+        "the exact result has more than 38 digits; Spark rounds it", pa.decimal128(DECIMAL_DIGITS_MAX, kept)
+    )
 
 
 def _additive(name: str, symbol: str, checked: Kernel, plain: Kernel) -> None:
@@ -114,7 +131,8 @@ def _never_zero(expr: Expr) -> bool:
 
 
 def dividing(kernel: Kernel, divisor: Expr) -> tuple[Kernel, bool]:
-    """A kernel that raises on a zero divisor, and whether it still can: a literal divisor is looked at once, here."""
+    """A kernel that raises on a zero divisor, and whether it still can: a literal divisor is looked at once,
+    here."""
     if _never_zero(divisor):
         return kernel, False
 
@@ -140,7 +158,8 @@ def divide(args: tuple[Expr, ...]) -> Expr:
 
 
 def decimal_division(a: pa.DataType, b: pa.DataType) -> tuple[pa.DataType, Kernel]:
-    """Spark's quotient type, rounded half up: one digit more than wanted is computed in 256 bits, then rounded away."""
+    """Spark's quotient type, rounded half up: one digit more than wanted is computed in 256 bits, then
+    rounded away."""
     scale = max(MINIMUM_ADJUSTED_SCALE, a.scale + b.precision + 1)
     precision = a.precision - a.scale + b.scale + scale
     result = bounded_decimal(precision, scale)
@@ -212,7 +231,9 @@ def _bitwise(name: str, kernel: Kernel) -> None:
     def rule(args: tuple[Expr, ...]) -> Expr:
         a, b, dtype = operands(name, args)
         if not is_integral(dtype):
-            raise TypeMismatch(f"`{name}` needs integers, got {type_name(args[0].dtype)} and {type_name(args[1].dtype)}")
+            raise TypeMismatch(
+                f"`{name}` needs integers, got {type_name(args[0].dtype)} and {type_name(args[1].dtype)}"
+            )
         return Call(dtype, name, (a, b), kernel, template=f"({{0}} {name} {{1}})")
 
 
@@ -235,7 +256,9 @@ def _shift(name: str, symbol: str, kernel: Kernel) -> None:
         arity(name, args, 2)
         value, by = args
         if not is_integral(value.dtype) or not is_integral(by.dtype):
-            raise TypeMismatch(f"{name} needs integers, got {type_name(value.dtype)} and {type_name(by.dtype)}")
+            raise TypeMismatch(
+                f"{name} needs integers, got {type_name(value.dtype)} and {type_name(by.dtype)}"
+            )
         value = value if value.dtype == BIGINT else coerce(value, INT)
         bits = value.dtype.bit_width
         unsigned = pa.uint64() if bits == 64 else pa.uint32()
@@ -247,25 +270,28 @@ def _shift(name: str, symbol: str, kernel: Kernel) -> None:
             steps = pc.cast(pc.bit_wise_and(pc.cast(amount, value.dtype), mask), unsigned)
             moved = kernel(pc.cast(x, unsigned, safe=False), steps)
             if name == "shiftright":  # copies of the sign come in from the left
-                ones = pc.shift_left(pc.subtract(pa.scalar(0, unsigned), pa.scalar(1, unsigned)), _left_over(steps, bits))
+                ones = pc.shift_left(
+                    pc.subtract(pa.scalar(0, unsigned), pa.scalar(1, unsigned)), _left_over(steps, bits)
+                )
                 fill = pc.if_else(pc.equal(steps, pa.scalar(0, unsigned)), pa.scalar(0, unsigned), ones)
                 moved = pc.if_else(pc.less(x, pa.scalar(0, x.type)), pc.bit_wise_or(moved, fill), moved)
             return pc.cast(moved, value.dtype, safe=False)
 
-        template = f"({{0}} {symbol} {{1}})" if symbol else None
+        # Printed as a function: Spark cannot read `>>` where an `array(` stands before it.
         known = narrowed.value.as_py() if isinstance(narrowed, Literal) else None
         if known is not None and symbol and known & (bits - 1) < bits - 1:
             steps = pa.scalar(known & (bits - 1), value.dtype)  # the ordinary case is one kernel
-            return Call(value.dtype, name, (value, narrowed), lambda x, _: kernel(x, steps), template=template)
-        return Call(value.dtype, name, (value, narrowed), shifted, template=template)
+            return Call(value.dtype, name, (value, narrowed), lambda x, _: kernel(x, steps))
+        return Call(value.dtype, name, (value, narrowed), shifted)
 
 
 def _left_over(steps: Datum, bits: int) -> Datum:
     """How far the ones that stand for the sign are shifted; never by the whole width."""
-    return pc.if_else(pc.equal(steps, pa.scalar(0, steps.type)), steps, pc.subtract(pa.scalar(bits, steps.type), steps))
+    return pc.if_else(
+        pc.equal(steps, pa.scalar(0, steps.type)), steps, pc.subtract(pa.scalar(bits, steps.type), steps)
+    )
 
 
 _shift("shiftleft", "<<", pc.shift_left)
 _shift("shiftright", ">>", pc.shift_right)
 _shift("shiftrightunsigned", "", pc.shift_right)
-

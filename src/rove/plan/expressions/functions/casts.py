@@ -1,7 +1,8 @@
 """`cast` and `try_cast` between Spark's types.
 
-Law: a conversion is written once, as its `try_cast`: null where a value cannot be cast. `cast` is the same kernel with
-a raise wherever a null is new. Pairs without a conversion are left to Spark: Java prints doubles in its own way.
+Law: a conversion is written once, as its `try_cast`: null where a value cannot be cast. `cast` is the same
+kernel with a raise wherever a null is new. Pairs without a conversion are left to Spark: Java prints doubles
+in its own way.
 """
 
 from __future__ import annotations
@@ -13,8 +14,23 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from rove.model.errors import ArithmeticFault, TypeMismatch
-from rove.model.schema import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, FLOAT, INT, SMALLINT, STRING, TIMESTAMP
-from rove.model.schema import TIMESTAMP_NTZ, TINYINT, VOID, is_spark_only, type_name
+from rove.model.schema import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    TINYINT,
+    VOID,
+    is_spark_only,
+    type_name,
+)
 from rove.plan.expressions.functions import moment_casts, text_casts
 from rove.plan.expressions.functions.conversion import Conversion, between, plain, refuse_new_nulls
 from rove.plan.expressions.functions.registry import arity, function
@@ -60,9 +76,9 @@ def find_conversion(have: pa.DataType, want: pa.DataType) -> Conversion:
 
 def _castable_in_spark(have: pa.DataType, want: pa.DataType) -> bool:
     moments = (TIMESTAMP, TIMESTAMP_NTZ, DATE)
-    if have in moments and want in moments or is_numeric(have) and is_numeric(want):
+    if (have in moments and want in moments) or (is_numeric(have) and is_numeric(want)):
         return True
-    numbers_and_moments = is_numeric(have) and want == TIMESTAMP or have == TIMESTAMP and is_numeric(want)
+    numbers_and_moments = (is_numeric(have) and want == TIMESTAMP) or (have == TIMESTAMP and is_numeric(want))
     return numbers_and_moments or pt.is_duration(have) or pt.is_duration(want)
 
 
@@ -70,7 +86,9 @@ def _integer_to_integer(have: pa.DataType, want: pa.DataType) -> Conversion:
     if have.bit_width <= want.bit_width:
         return Conversion(plain(want))
     low, high = -(2 ** (want.bit_width - 1)), 2 ** (want.bit_width - 1) - 1
-    return Conversion(lambda x: pc.cast(between(x, pa.scalar(low, have), pa.scalar(high, have)), want, safe=False), True)
+    return Conversion(
+        lambda x: pc.cast(between(x, pa.scalar(low, have), pa.scalar(high, have)), want, safe=False), True
+    )
 
 
 def _integer_to_decimal(have: pa.DataType, want: pa.DataType) -> Conversion:
@@ -92,7 +110,8 @@ def _power_of_ten(exponent: int, scale: int) -> pa.Scalar:
 
 
 def _fraction_to_integer(have: pa.DataType, want: pa.DataType) -> Conversion:
-    """Java's bounds are the integers' own as floating point, so a float of 2⁶³ still becomes the greatest bigint."""
+    """Java's bounds are the integers' own as floating point, so a float of 2⁶³ still becomes the greatest
+    bigint."""
     low, high = -(2.0 ** (want.bit_width - 1)), 2.0 ** (want.bit_width - 1)
     exact_bounds = want != BIGINT
     top = pa.scalar(2 ** (want.bit_width - 1) - 1, want)

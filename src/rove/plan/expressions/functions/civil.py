@@ -1,7 +1,7 @@
 """The proleptic Gregorian calendar in whole-column integer arithmetic.
 
-Law: exact for every day that 32 bits can count and every microsecond that 64 bits can. Arrow's own calendar kernels are
-faster and are used for the years they are right in (they wrap beyond ±32767).
+Law: exact for every day that 32 bits can count and every microsecond that 64 bits can. Arrow's own calendar
+kernels are faster and are used for the years they are right in (they wrap beyond ±32767).
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ def civil(days: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
     bounds = pc.min_max(days)
     low, high = bounds["min"].as_py(), bounds["max"].as_py()
     if low is None or (low >= _ARROW_DAYS[0] and high <= _ARROW_DAYS[1]):
-        dates = as_date(days)  # Arrow's `year_month_day` does all three at once, and crashes on some columns with nulls
+        dates = as_date(
+            days
+        )  # Arrow's `year_month_day` does all three at once, and crashes on some columns with nulls
         return pc.year(dates), pc.month(dates), pc.day(dates)
     return _civil_by_hand(days)
 
@@ -68,14 +70,17 @@ def _civil_by_hand(days: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
     era = floor_divide(z, 146_097)
     of_era = pc.subtract(z, pc.multiply(era, 146_097))
     corrected = pc.subtract(
-        pc.add(pc.subtract(of_era, pc.divide(of_era, 1460)), pc.divide(of_era, 36_524)), pc.divide(of_era, 146_096)
+        pc.add(pc.subtract(of_era, pc.divide(of_era, 1460)), pc.divide(of_era, 36_524)),
+        pc.divide(of_era, 146_096),
     )
     year_of_era = pc.divide(corrected, 365)
     leaps = pc.subtract(pc.divide(year_of_era, 4), pc.divide(year_of_era, 100))
     of_year = pc.subtract(of_era, pc.add(pc.multiply(year_of_era, 365), leaps))
     month_from_march = pc.divide(pc.add(pc.multiply(of_year, 5), 2), 153)
     day = pc.add(pc.subtract(of_year, pc.divide(pc.add(pc.multiply(month_from_march, 153), 2), 5)), 1)
-    month = pc.if_else(pc.less(month_from_march, 10), pc.add(month_from_march, 3), pc.subtract(month_from_march, 9))
+    month = pc.if_else(
+        pc.less(month_from_march, 10), pc.add(month_from_march, 3), pc.subtract(month_from_march, 9)
+    )
     year = pc.add(pc.add(year_of_era, pc.multiply(era, 400)), pc.cast(pc.less_equal(month, 2), BIGINT))
     return year, month, day
 
@@ -110,7 +115,9 @@ def add_months(days: pa.Array, months: Datum) -> pa.Array:
     year, month, day = civil(days)
     total = pc.add(pc.add(pc.multiply(year, 12), pc.subtract(month, 1)), months)
     new_year, new_month = floor_divide(total, 12), pc.add(floor_modulo(total, 12), 1)
-    return days_from_civil(new_year, new_month, pc.min_element_wise(day, days_in_month(new_year, new_month), skip_nulls=False))
+    return days_from_civil(
+        new_year, new_month, pc.min_element_wise(day, days_in_month(new_year, new_month), skip_nulls=False)
+    )
 
 
 def year_text(year: pa.Array) -> pa.Array:

@@ -1,7 +1,7 @@
 """Comparison, `in`, `between`, `greatest` and `least`.
 
-Law: NaN equals NaN and is greater than every other number, as in Spark; Arrow's kernels know IEEE only, so the NaN
-cases are put right where an operand can be NaN, and nowhere else.
+Law: NaN equals NaN and is greater than every other number, as in Spark; Arrow's kernels know IEEE only, so
+the NaN cases are put right where an operand can be NaN, and nowhere else.
 """
 
 from __future__ import annotations
@@ -18,7 +18,14 @@ from rove.model.schema import BOOLEAN, VOID, type_name
 from rove.plan.expressions.functions.masks import as_array
 from rove.plan.expressions.functions.registry import RULES, arity, coerce, function
 from rove.plan.expressions.tree import Call, Datum, Expr, Literal, literal
-from rove.plan.expressions.types import Refused, common_type, decimal_of, is_decimal, is_fractional, is_integral
+from rove.plan.expressions.types import (
+    Refused,
+    common_type,
+    decimal_of,
+    is_decimal,
+    is_fractional,
+    is_integral,
+)
 
 SYMBOLS = {"eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _KERNELS = {
@@ -165,7 +172,9 @@ def _nan_extreme(ieee: Callable[..., Datum], dtype: pa.DataType, nan_wins: bool)
         rows = next(len(v) for v in values if not isinstance(v, pa.Scalar))
         columns = [as_array(v, rows) for v in values]
         nans = [pc.fill_null(pc.is_nan(c), False) for c in columns]
-        numbers = ieee(*(pc.if_else(n, pa.scalar(None, dtype), c) for n, c in zip(nans, columns, strict=True)))
+        numbers = ieee(
+            *(pc.if_else(n, pa.scalar(None, dtype), c) for n, c in zip(nans, columns, strict=True))
+        )
         some_nan = nans[0]
         for n in nans[1:]:
             some_nan = pc.or_(some_nan, n)

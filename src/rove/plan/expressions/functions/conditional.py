@@ -1,7 +1,7 @@
 """`case`, `if`, `coalesce` and their kin.
 
-Law: a branch is computed only for the rows that take it, as soon as it could raise; branches that cannot are computed
-for all rows, which costs less than picking rows out.
+Law: a branch is computed only for the rows that take it, as soon as it could raise; branches that cannot are
+computed for all rows, which costs less than picking rows out.
 """
 
 from __future__ import annotations
@@ -21,14 +21,16 @@ from rove.plan.expressions.types import Refused, common_type
 
 @function("case")
 def case(args: tuple[Expr, ...]) -> Expr:
-    """`case(condition, value, condition, value, …, default)`; the binder adds a null default where there is none."""
+    """`case(condition, value, condition, value, …, default)`; the binder adds a null default where there is
+    none."""
     conditions = [coerce(c, BOOLEAN) for c in args[:-1:2]]
     values = [*args[1::2], args[-1]]
     dtype = common_type([v.dtype for v in values])
     if dtype == VOID:
         raise Refused("a case whose branches are all untyped nulls is folded by Spark")
     values = [coerce(v, dtype) for v in values]
-    ordered = tuple(e for pair in zip(conditions, values[:-1], strict=True) for e in pair) + (values[-1],)
+    pairs = zip(conditions, values[:-1], strict=True)
+    ordered = (*(e for pair in pairs for e in pair), values[-1])
     whens = " ".join(f"WHEN {{{2 * i}}} THEN {{{2 * i + 1}}}" for i in range(len(conditions)))
     template = f"CASE {whens} ELSE {{{len(ordered) - 1}}} END"
     if any(fallible(e) for e in ordered):

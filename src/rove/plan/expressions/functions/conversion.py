@@ -1,4 +1,5 @@
-"""What a cast is made of: a kernel that gives null where a value cannot be converted, and whether that can happen."""
+"""What a cast is made of: a kernel that gives null where a value cannot be converted, and whether that can
+happen."""
 
 from __future__ import annotations
 
@@ -24,15 +25,17 @@ class Conversion:
 
 
 def refuse_new_nulls(convert: Kernel, have: pa.DataType, want: pa.DataType) -> Kernel:
-    """The kernel of ANSI's `cast`: a null that was not there before is an error, and the first such value is named."""
+    """The kernel of ANSI's `cast`: a null that was not there before is an error, and the first such value is
+    named."""
 
     def kernel(x: pa.Array) -> pa.Array:
         result = convert(x)
         if result.null_count != x.null_count:
             bad = x.filter(pc.and_(pc.is_null(result), pc.is_valid(x)))
-            shown = repr(bad[0].as_py()) if have == STRING else str(bad[0])
+            shown = repr(bad[0].as_py()) if have == STRING else pc.cast(bad.slice(0, 1), STRING)[0].as_py()
             raise ArithmeticFault(
-                f"{shown} cannot be cast from {type_name(have)} to {type_name(want)}; use try_cast to get null instead"
+                f"{shown} cannot be cast from {type_name(have)} to {type_name(want)}; "
+                "use try_cast to get null instead"
             )
         return result
 
@@ -55,8 +58,7 @@ def only(mask: Datum, x: Datum) -> Datum:
 
 
 def rewrite(column: pa.Array, mask: pa.Array, replace: Callable[[str], str | None]) -> pa.Array:
-    """The texts that `mask` picks, rewritten in Python, each distinct one once. For rare texts: it is free when none
-    is picked."""
+    """The texts that `mask` picks, rewritten in Python, each distinct one once; free when none is picked."""
     if not mask.true_count:
         return column
     odd = pc.unique(column.filter(mask))

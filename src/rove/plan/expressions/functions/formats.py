@@ -1,7 +1,7 @@
 """`date_format` and `from_unixtime` for patterns made of plain numbers.
 
-Law: only the letters whose text is a zero-padded number, in the widths below; names of days and months, and widths that
-Java reads in its own way, are left to Spark.
+Law: only the letters whose text is a zero-padded number, in the widths below; names of days and months, and
+widths that Java reads in its own way, are left to Spark.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Intervals, and the arithmetic of moments.
 
-Law: a day-time interval is a number of microseconds, a year-month interval a number of months that exists only beside a
-date or a timestamp. A date plus whole days is a date; plus hours it is a timestamp.
+Law: a day-time interval is a number of microseconds, a year-month interval a number of months that exists
+only beside a date or a timestamp. A date plus whole days is a date; plus hours it is a timestamp.
 """
 
 from __future__ import annotations
@@ -14,11 +14,31 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from rove.model.errors import ArithmeticFault, ParseError, TypeMismatch
-from rove.model.schema import BIGINT, DATE, DAY_TIME, DOUBLE, INT, SMALLINT, STRING, TIMESTAMP, TINYINT, VOID, YEAR_MONTH
-from rove.model.schema import type_name
+from rove.model.schema import (
+    BIGINT,
+    DATE,
+    DAY_TIME,
+    DOUBLE,
+    INT,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TINYINT,
+    VOID,
+    YEAR_MONTH,
+    type_name,
+)
 from rove.plan.expressions.functions.casts import cast
-from rove.plan.expressions.functions.civil import DAY_US, add_months, as_date, civil, days_in_month, days_of, floor_modulo
-from rove.plan.expressions.functions.civil import micros, time_of_day
+from rove.plan.expressions.functions.civil import (
+    DAY_US,
+    add_months,
+    civil,
+    days_in_month,
+    days_of,
+    floor_modulo,
+    micros,
+    time_of_day,
+)
 from rove.plan.expressions.functions.registry import arity, coerce, constant, function
 from rove.plan.expressions.functions.strings import known_text
 from rove.plan.expressions.functions.times import MOMENTS, moment
@@ -52,7 +72,9 @@ def interval(args: tuple[Expr, ...]) -> Expr:
                 raise ParseError(f"`{written}` is not an interval of years and months, as in '1-2'")
             return _months((int(years[2]) * 12 + int(years[3])) * (-1 if years[1] == "-" else 1))
         return _span(written, first, last)
-    if not re.fullmatch(r"[+-]?(\d+(\.\d*)?|\.\d+)", written, re.ASCII) or (first != "second" and "." in written):
+    if not re.fullmatch(r"[+-]?(\d+(\.\d*)?|\.\d+)", written, re.ASCII) or (
+        first != "second" and "." in written
+    ):
         raise Refused(f"the interval `{written}` {unit} is left to Spark")
     if first in UNIT_MONTHS and first != "quarter":
         return _months(int(written) * UNIT_MONTHS[first])
@@ -69,7 +91,12 @@ def _span(written: str, first: str, last: str) -> Expr:
     if first not in _ORDER or last not in _ORDER or _ORDER.index(first) >= _ORDER.index(last):
         raise Refused(f"intervals from {first} to {last} are left to Spark")
     fields = _ORDER[_ORDER.index(first) : _ORDER.index(last) + 1]
-    patterns = {"day": r"(\d+)", "hour": r"(\d{1,2})", "minute": r"(\d{1,2})", "second": r"(\d{1,2}(?:\.\d{1,6})?)"}
+    patterns = {
+        "day": r"(\d+)",
+        "hour": r"(\d{1,2})",
+        "minute": r"(\d{1,2})",
+        "second": r"(\d{1,2}(?:\.\d{1,6})?)",
+    }
     body = ":".join(patterns[f] for f in fields).replace(r"(\d+):", r"(\d+) +", 1)
     found = re.fullmatch(rf"([+-]?){body}", written, re.ASCII)
     if not found:
@@ -166,12 +193,16 @@ def _date_moved(value: Expr, days: Expr, sign: int, template: str | None = None)
     """Days wrap around in 32 bits, as in Spark."""
     move = pc.add if sign > 0 else pc.subtract
     name = "date_add" if sign > 0 else "date_sub"
-    return Call(DATE, name, (value, days), lambda x, n: pc.cast(move(pc.cast(x, INT), n), DATE), template=template)
+    return Call(
+        DATE, name, (value, days), lambda x, n: pc.cast(move(pc.cast(x, INT), n), DATE), template=template
+    )
 
 
 def _months_moved(value: Expr, by: Literal, sign: int, template: str) -> Expr:
     count = pa.scalar(sign * by.value.as_py(), BIGINT)
-    return Call(value.dtype, f"+ {count} months", (value,), lambda x: shift_months(x, count), True, template=template)
+    return Call(
+        value.dtype, f"+ {count} months", (value,), lambda x: shift_months(x, count), True, template=template
+    )
 
 
 def shift_months(x: pa.Array, months: Datum) -> pa.Array:
@@ -202,7 +233,9 @@ _date_shift("date_sub", -1)
 def add_months_rule(args: tuple[Expr, ...]) -> Expr:
     arity("add_months", args, 2)
     value, count = coerce(moment(args[0], "add_months"), DATE), coerce(args[1], INT)
-    return Call(DATE, "add_months", (value, count), lambda x, n: shift_months(_whole(x, n), pc.cast(n, BIGINT)), True)
+    return Call(
+        DATE, "add_months", (value, count), lambda x, n: shift_months(_whole(x, n), pc.cast(n, BIGINT)), True
+    )
 
 
 def _whole(x: Datum, other: Datum) -> Datum:
@@ -246,7 +279,9 @@ def timestampdiff(args: tuple[Expr, ...]) -> Expr:
     """Whole units from the first moment to the second, cut towards zero."""
     arity("timestampdiff", args, 3)
     unit = _unit(args[0])
-    sides = tuple(cast(m, TIMESTAMP) if m.dtype == DATE else m for m in (moment(a, "timestampdiff") for a in args[1:]))
+    sides = tuple(
+        cast(m, TIMESTAMP) if m.dtype == DATE else m for m in (moment(a, "timestampdiff") for a in args[1:])
+    )
     if unit not in UNIT_US and unit not in UNIT_MONTHS:
         raise Refused(f"timestampdiff in {unit} is left to Spark", BIGINT)
 
@@ -280,7 +315,9 @@ def months_between(args: tuple[Expr, ...]) -> Expr:
     """Whole months where the days agree or both end a month; else 31 days to a month, to 8 places."""
     arity("months_between", args, 2, 3)
     rounds = constant(args[2], "the rounding of months_between") if len(args) == 3 else True
-    sides = tuple(cast(m, TIMESTAMP) if m.dtype == DATE else m for m in (moment(a, "months_between") for a in args[:2]))
+    sides = tuple(
+        cast(m, TIMESTAMP) if m.dtype == DATE else m for m in (moment(a, "months_between") for a in args[:2])
+    )
 
     def kernel(x: Datum, y: Datum, *_: Datum) -> Datum:
         x, y = _whole(x, y), _whole(y, x)
@@ -292,11 +329,16 @@ def months_between(args: tuple[Expr, ...]) -> Expr:
         seconds = pc.subtract(_second_of_day(x), _second_of_day(y))
         apart = pc.add(pc.multiply(pc.subtract(day_x, day_y), 86_400), seconds)
         exact = pc.add(pc.cast(months, DOUBLE), pc.divide(pc.cast(apart, DOUBLE), 31.0 * 86_400.0))
+        whole = pc.or_(pc.equal(day_x, day_y), last)
+        for side in (x, y):  # Spark computes the midnight before, which the first of all days does not have
+            pc.multiply_checked(
+                days_of(side).filter(pc.invert(whole), null_selection_behavior="drop"), DAY_US
+            )
         if rounds:
             exact = pc.divide(pc.floor(pc.add(pc.multiply(exact, 1e8), 0.5)), 1e8)
-        return pc.if_else(pc.or_(pc.equal(day_x, day_y), last), pc.cast(months, DOUBLE), exact)
+        return pc.if_else(whole, pc.cast(months, DOUBLE), exact)
 
-    return Call(DOUBLE, "months_between", (*sides, *args[2:]), kernel)
+    return Call(DOUBLE, "months_between", (*sides, *args[2:]), kernel, fallible=True)
 
 
 def _second_of_day(x: pa.Array) -> pa.Array:

@@ -1,7 +1,8 @@
 """Java's regular expressions in RE2's words.
 
-Law: an allow-list. A construct is translated only if both engines then match the same texts at the same places; anything
-else (lookaround, back-references, possessive quantifiers, flags, word boundaries, Unicode classes) is left to Spark.
+Law: an allow-list. A construct is translated only if both engines then match the same texts at the same
+places; anything else (lookaround, back-references, possessive quantifiers, flags, word boundaries, Unicode
+classes) is left to Spark.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ _META = "\\^$.|?*+()[]{}"
 
 @dataclass(frozen=True, slots=True)
 class Regex:
-    """A translated pattern: `body` without a trailing `$`, which is `at_end`; whether it can match nothing at all."""
+    """A translated pattern: `body` without a trailing `$`, which is `at_end`; whether it can match nothing at
+    all."""
 
     body: str
     at_end: bool
@@ -82,7 +84,8 @@ class _Reader:
         return found, empty
 
     def sequence(self, top: bool) -> tuple[str, bool]:
-        parts, empty = [], True
+        parts: list[str] = []
+        empty = True
         while (char := self.peek()) and char not in "|)":
             if char == "$":
                 self.next()

@@ -1,7 +1,7 @@
 """Computing on some rows of a batch only.
 
-Law: ANSI SQL raises on a bad row only if that row is asked for. So a branch that can raise sees just the rows that
-reach it, and its results are laid back over the batch with nulls elsewhere.
+Law: ANSI SQL raises on a bad row only if that row is asked for. So a branch that can raise sees just the rows
+that reach it, and its results are laid back over the batch with nulls elsewhere.
 """
 
 from __future__ import annotations
@@ -17,6 +17,11 @@ def true_count(mask: pa.Array) -> int:
     return int(mask.true_count)
 
 
+def row_numbers(rows: int) -> pa.Array:
+    """0, 1, 2, … without a loop in Python."""
+    return pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), rows)), 1)
+
+
 def as_array(value: Datum, rows: int) -> pa.Array:
     """A column for a constant; columns pass as they are."""
     if isinstance(value, pa.Scalar):
@@ -24,7 +29,9 @@ def as_array(value: Datum, rows: int) -> pa.Array:
     return value
 
 
-def evaluate_where(mask: pa.Array, evaluate: Evaluator, batch: pa.RecordBatch, dtype: pa.DataType) -> pa.Array:
+def evaluate_where(
+    mask: pa.Array, evaluate: Evaluator, batch: pa.RecordBatch, dtype: pa.DataType
+) -> pa.Array:
     """The expression on the rows that `mask` (no nulls) picks, null on the others."""
     picked = true_count(mask)
     if picked == batch.num_rows:
@@ -32,7 +39,8 @@ def evaluate_where(mask: pa.Array, evaluate: Evaluator, batch: pa.RecordBatch, d
     if picked == 0:
         return pa.nulls(batch.num_rows, dtype)
     values = as_array(evaluate(batch.filter(mask)), picked)
-    # Positions among the picked rows, null elsewhere: one take lays any type, nested ones too, back over the batch.
+    # Positions among the picked rows, null elsewhere: one take lays any type, nested ones too, back over the
+    # batch.
     positions = pc.if_else(mask, pc.subtract(pc.cumulative_sum(mask.cast(pa.int64())), 1), None)
     return values.take(positions)
 

@@ -1,7 +1,8 @@
 """Mathematical functions.
 
-Law: those that IEEE 754 defines exactly are exact; the transcendental ones come from the C library, Spark's from Java's,
-and each is within an ulp of the true value, so they may differ in the last digit. Domains and nulls are Spark's.
+Law: those that IEEE 754 defines exactly are exact; the transcendental ones come from the C library, Spark's
+from Java's, and each is within an ulp of the true value, so they may differ in the last digit. Domains and
+nulls are Spark's.
 """
 
 from __future__ import annotations
@@ -51,17 +52,11 @@ simple("degrees", (DOUBLE,), DOUBLE, lambda x: pc.multiply(x, 180.0 / math.pi))
 simple("radians", (DOUBLE,), DOUBLE, lambda x: pc.multiply(x, math.pi / 180.0))
 simple("rint", (DOUBLE,), DOUBLE, lambda x: pc.round(x, round_mode="half_to_even"))
 simple("hypot", (DOUBLE, DOUBLE), DOUBLE, pc.hypot)
-# The next three are Spark's own formulas.
-simple("asinh", (DOUBLE,), DOUBLE, lambda x: _asinh(x))
-simple("acosh", (DOUBLE,), DOUBLE, lambda x: pc.ln(pc.add(x, pc.sqrt(pc.subtract(pc.multiply(x, x), 1.0)))))
-simple("atanh", (DOUBLE,), DOUBLE, lambda x: pc.multiply(pc.subtract(pc.log1p(x), pc.log1p(pc.negate(x))), 0.5))
+simple("asinh", (DOUBLE,), DOUBLE, pc.asinh)
+simple("acosh", (DOUBLE,), DOUBLE, pc.acosh)
+simple("atanh", (DOUBLE,), DOUBLE, pc.atanh)
 # Zeros lose their sign on the way in, as in Spark.
 simple("atan2", (DOUBLE, DOUBLE), DOUBLE, lambda y, x: pc.atan2(pc.add(y, 0.0), pc.add(x, 0.0)))
-
-
-def _asinh(x: Datum) -> Datum:
-    found = pc.ln(pc.add(x, pc.sqrt(pc.add(pc.multiply(x, x), 1.0))))
-    return pc.if_else(pc.equal(x, -math.inf), x, found)
 
 
 def _sign(x: Datum) -> Datum:
@@ -135,7 +130,9 @@ def positive_modulo(args: tuple[Expr, ...]) -> Expr:
     if is_decimal(dtype):
         raise Refused("`pmod` of decimals is left to Spark")
 
-    wide = INT if is_integral(dtype) and dtype.bit_width < 32 else dtype  # as Java: small integers are added as int
+    wide = (
+        INT if is_integral(dtype) and dtype.bit_width < 32 else dtype
+    )  # as Java: small integers are added as int
 
     def kernel(x: Datum, y: Datum) -> Datum:
         x, y = pc.cast(x, wide), pc.cast(y, wide)

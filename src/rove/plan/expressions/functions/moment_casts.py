@@ -1,7 +1,8 @@
 """Dates and timestamps from text and numbers, and back. The session's time zone is UTC.
 
-Law: the grammar is Spark's. Two spellings of a timestamp are not read at the edge and raise, since their meaning is not
-in the text: a time without a date (Spark takes today's) and a zone by region (it takes the zone's rules).
+Law: the grammar is Spark's. Two spellings of a timestamp are not read at the edge and raise, since their
+meaning is not in the text: a time without a date (Spark takes today's) and a zone by region (it takes the
+zone's rules).
 """
 
 from __future__ import annotations
@@ -14,17 +15,32 @@ import pyarrow.compute as pc
 
 from rove.model.errors import ArithmeticFault
 from rove.model.schema import BIGINT, DATE, DOUBLE, FLOAT, STRING, TIMESTAMP, TIMESTAMP_NTZ
-from rove.plan.expressions.functions.civil import DAY_US, NAIVE, as_date, civil, days_from_civil, days_in_month, days_of
-from rove.plan.expressions.functions.civil import floor_divide, micros, padded, time_of_day, year_text
-from rove.plan.expressions.functions.conversion import Conversion, between, only, plain
+from rove.plan.expressions.functions.civil import (
+    DAY_US,
+    NAIVE,
+    as_date,
+    civil,
+    days_from_civil,
+    days_in_month,
+    days_of,
+    floor_divide,
+    micros,
+    padded,
+    time_of_day,
+    year_text,
+)
+from rove.plan.expressions.functions.conversion import Conversion, between, only
 from rove.plan.expressions.functions.text_casts import trim_all
-from rove.plan.expressions.types import is_decimal, is_integral
+from rove.plan.expressions.types import is_integral
 
 SECOND_US = 1_000_000
+_DAYS_MAX = 106_751_991  # what 64 bits of microseconds hold
 _DATE = r"(?P<sign>[+-]?)(?P<y>[0-9]{4,%d})(?:-(?P<m>[0-9]{1,2})(?:-(?P<d>[0-9]{1,2})%s)?)?"
-_TIME = r"(?:[ T](?P<h>[0-9]{1,2})(?::(?P<mi>[0-9]{1,2})(?::(?P<s>[0-9]{1,2})(?:\.(?P<f>[0-9]*))?(?P<z>[^0-9.:].*)?)?)?)?"
+_SECONDS = r"(?::(?P<s>[0-9]{1,2})(?:\.(?P<f>[0-9]*))?(?P<z>[^0-9.:].*)?)?"
+_TIME = rf"(?:[ T](?P<h>[0-9]{{1,2}})(?::(?P<mi>[0-9]{{1,2}}){_SECONDS})?)?"
 DATE_TEXT = f"^{_DATE % (7, '(?:[ T](?s:.*))?')}$"
 MOMENT_TEXT = f"^{_DATE % (6, _TIME)}$"
+_COMPLETE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?$"
 _TIME_ALONE = r"^T?[0-9]{1,2}:"
 
 
@@ -48,11 +64,16 @@ def _text_to_date(have: pa.DataType, want: pa.DataType) -> Conversion:
 
 def _text_to_moment(have: pa.DataType, want: pa.DataType) -> Conversion:
     def convert(x: pa.Array) -> pa.Array:
+        if pc.match_substring_regex(x, _COMPLETE).true_count == len(x) - x.null_count:
+            try:
+                return pc.cast(micros(pc.cast(x, NAIVE)), want)  # Arrow reads the complete form as Spark does
+            except pa.ArrowInvalid:
+                pass  # a day or an hour that does not exist
         text = trim_all(x)
         if want == TIMESTAMP:
             _refuse(text, _TIME_ALONE, "a time without a date")
         parts = pc.extract_regex(text, MOMENT_TEXT)
-        days = between(_days(parts), pa.scalar(-106_751_990, BIGINT), pa.scalar(106_751_990, BIGINT))
+        days = between(_days(parts), pa.scalar(-_DAYS_MAX - 1, BIGINT), pa.scalar(_DAYS_MAX, BIGINT))
         hour, minute, second = (_number(parts, n, 0) for n in ("h", "mi", "s"))
         sound = pc.and_(pc.and_(pc.less(hour, 24), pc.less(minute, 60)), pc.less(second, 60))
         seconds = pc.add(pc.add(pc.multiply(hour, 3600), pc.multiply(minute, 60)), second)
@@ -61,10 +82,20 @@ def _text_to_moment(have: pa.DataType, want: pa.DataType) -> Conversion:
         if want == TIMESTAMP_NTZ:
             zone = pc.multiply(zone, 0)  # read, then left out of account
         within = pc.add(pc.multiply(pc.subtract(seconds, zone), SECOND_US), pc.cast(fraction, BIGINT))
-        total = pc.add(pc.multiply(only(sound, days), DAY_US), within)
-        return pc.cast(total, want)
+        return pc.cast(_sum(only(sound, days), within), want)
 
     return Conversion(convert, True)
+
+
+def _sum(days: pa.Array, within: pa.Array) -> pa.Array:
+    """Days and microseconds together, null where 64 bits are too few; negative days count a day later."""
+    early = pc.less(days, 0)
+    product = pc.multiply(pc.add(days, pc.cast(early, BIGINT)), DAY_US)
+    rest = pc.subtract(within, pc.multiply(pc.cast(early, BIGINT), DAY_US))
+    room_above = pc.subtract(pa.scalar(2**63 - 1, BIGINT), pc.max_element_wise(product, pa.scalar(0, BIGINT)))
+    room_below = pc.subtract(pa.scalar(-(2**63), BIGINT), pc.min_element_wise(product, pa.scalar(0, BIGINT)))
+    fits = pc.and_(pc.less_equal(rest, room_above), pc.greater_equal(rest, room_below))
+    return pc.add(only(fits, product), rest)
 
 
 def _refuse(text: pa.Array, pattern: str, what: str) -> None:
@@ -95,7 +126,9 @@ def zone_seconds(text: str) -> int | None:
     offset = _OFFSET.fullmatch(zone[prefixed.end() :] if prefixed else zone)
     if offset is None:
         if re.fullmatch(r"[A-Za-z][A-Za-z0-9~/._+-]+", zone):
-            raise ArithmeticFault(f"{zone!r} is a zone by region, which only Spark reads in a timestamp; cast it in Spark")
+            raise ArithmeticFault(
+                f"{zone!r} is a zone by region, which only Spark reads in a timestamp; cast it in Spark"
+            )
         return None
     sign, hours, *rest = offset.groups()
     minutes, seconds = int(rest[0] or rest[2] or 0), int(rest[1] or rest[3] or 0)
@@ -163,7 +196,9 @@ def _moment_to_seconds(have: pa.DataType, want: pa.DataType) -> Conversion:
 
 
 def _moment_to_fraction(have: pa.DataType, want: pa.DataType) -> Conversion:
-    return Conversion(lambda x: pc.cast(pc.divide(pc.cast(micros(x), DOUBLE, safe=False), 1e6), want, safe=False))
+    return Conversion(
+        lambda x: pc.cast(pc.divide(pc.cast(micros(x), DOUBLE, safe=False), 1e6), want, safe=False)
+    )
 
 
 def _relabel(have: pa.DataType, want: pa.DataType) -> Conversion:

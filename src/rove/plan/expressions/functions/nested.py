@@ -1,7 +1,8 @@
 """Structs, arrays and maps: reaching into them, measuring and building them.
 
-Law: an array's index is looked up through its offsets, so one `take` answers for all rows. An index out of bounds raises
-with `[]` and `element_at`, and is null with `get` and `try_element_at`; a map's missing key is null.
+Law: an array's index is looked up through its offsets, so one `take` answers for all rows. An index out of
+bounds raises with `[]` and `element_at`, and is null with `get` and `try_element_at`; a map's missing key is
+null.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from rove.model.errors import ArithmeticFault, TypeMismatch, nearest
 from rove.model.names import quoted
 from rove.model.schema import BIGINT, BOOLEAN, INT, STRING, VOID, type_name
 from rove.plan.expressions.functions.comparison import can_be_nan
-from rove.plan.expressions.functions.masks import any_true, as_array
+from rove.plan.expressions.functions.masks import any_true, as_array, row_numbers
 from rove.plan.expressions.functions.registry import arity, coerce, constant, function
 from rove.plan.expressions.functions.strings import known_text
 from rove.plan.expressions.tree import Call, Datum, Expr, Literal, sql
@@ -36,7 +37,9 @@ def field(args: tuple[Expr, ...]) -> Expr:
             return at((value, args[1]))
         if isinstance(value.dtype, pa.OpaqueType):
             raise Refused(f"a field of {type_name(value.dtype)} is left to Spark")
-        raise TypeMismatch(f"`{sql(value)}` is {type_name(value.dtype)}, not a struct, so it has no field `{name}`")
+        raise TypeMismatch(
+            f"`{sql(value)}` is {type_name(value.dtype)}, not a struct, so it has no field `{name}`"
+        )
     names = [f.name for f in value.dtype.fields]
     found = [i for i, known in enumerate(names) if known.lower() == name.lower()]
     if not found:
@@ -66,7 +69,9 @@ def _array_item(name: str, value: Expr, index: Expr, strict: bool, template: str
         lists = as_array(lists, len(places)) if isinstance(lists, pa.Scalar) else lists
         items, outside = items_at(lists, places)
         if strict and any_true(outside):
-            raise ArithmeticFault("an array index is out of bounds; use `get` or `try_element_at` to get null instead")
+            raise ArithmeticFault(
+                "an array index is out of bounds; use `get` or `try_element_at` to get null instead"
+            )
         return items
 
     return Call(value.dtype.value_type, name, (value, index), kernel, strict, template=template)
@@ -75,10 +80,11 @@ def _array_item(name: str, value: Expr, index: Expr, strict: bool, template: str
 @function("[]")
 def at(args: tuple[Expr, ...]) -> Expr:
     value, key = args
+    template = "({0})[{1}]" if isinstance(value, Call) else "{0}[{1}]"
     if pt.is_struct(value.dtype):
         return field((value, key))
     if pt.is_map(value.dtype):
-        return _map_item("[]", value, key, "{0}[{1}]")
+        return _map_item("[]", value, key, template)
     if not pt.is_list(value.dtype):
         if isinstance(value.dtype, pa.OpaqueType):
             raise Refused(f"an item of {type_name(value.dtype)} is left to Spark")
@@ -89,7 +95,7 @@ def at(args: tuple[Expr, ...]) -> Expr:
         raise TypeMismatch(f"an array index is an integer, not {type_name(key.dtype)}")
     if key.dtype == BIGINT:
         raise Refused("an array index of type bigint is left to Spark", value.dtype.value_type)
-    return _array_item("[]", value, key, True, "{0}[{1}]")
+    return _array_item("[]", value, key, True, template)
 
 
 @function("get")
@@ -120,7 +126,9 @@ def _element_at(name: str, strict: bool) -> None:
             if any_true(zero):
                 raise ArithmeticFault(f"{name} counts from 1; the place is 0")
             if strict and any_true(outside):
-                raise ArithmeticFault("an array index is out of bounds; use try_element_at to get null instead")
+                raise ArithmeticFault(
+                    "an array index is out of bounds; use try_element_at to get null instead"
+                )
             return items
 
         return Call(value.dtype.value_type, name, (value, index), kernel, fallible=True)
@@ -134,7 +142,9 @@ def _map_item(name: str, value: Expr, key: Expr, template: str | None) -> Expr:
     if not isinstance(key, Literal) or not key.value.is_valid or can_be_nan(key):
         raise Refused("a map's key must be a literal at the edge", value.dtype.item_type)
     if pt.is_floating(value.dtype.key_type) or pt.is_nested(value.dtype.key_type):
-        raise Refused(f"a lookup by {type_name(value.dtype.key_type)} is left to Spark", value.dtype.item_type)
+        raise Refused(
+            f"a lookup by {type_name(value.dtype.key_type)} is left to Spark", value.dtype.item_type
+        )
     if key.dtype != value.dtype.key_type:
         raise Refused("a map's key of another type is left to Spark", value.dtype.item_type)
     wanted = key.value
@@ -211,7 +221,7 @@ def _contains(lists: Datum, wanted: Datum) -> Datum:
     lists = as_array(lists, len(wanted)) if isinstance(lists, pa.Scalar) else lists
     parents, items = pc.list_parent_indices(lists), pc.list_flatten(lists)
     sought = wanted if isinstance(wanted, pa.Scalar) else wanted.take(parents)
-    rows = pa.array(range(len(lists)), pa.int64())
+    rows = row_numbers(len(lists))
     found = pc.is_in(rows, value_set=parents.filter(pc.fill_null(pc.equal(items, sought), False)))
     with_null = pc.is_in(rows, value_set=parents.filter(pc.is_null(items)))
     known = pc.if_else(pc.and_(with_null, pc.invert(found)), pa.scalar(None, BOOLEAN), found)
@@ -255,8 +265,10 @@ def array(args: tuple[Expr, ...]) -> Expr:
     def kernel(*columns: Datum) -> Datum:
         rows = next(len(c) for c in columns if isinstance(c, pa.Array))
         stacked = pa.concat_arrays([as_array(c, rows) for c in columns])
-        order = pa.array([i * rows + row for row in range(rows) for i in range(width)], pa.int64())
-        offsets = pa.array(range(0, rows * width + 1, width), pa.int32())
+        places = row_numbers(rows * width)
+        row = pc.divide(places, width)
+        order = pc.add(pc.multiply(pc.subtract(places, pc.multiply(row, width)), rows), row)
+        offsets = pc.cast(pc.multiply(row_numbers(rows + 1), width), pa.int32())
         return pa.ListArray.from_arrays(offsets, stacked.take(order))
 
     return Call(pa.list_(item), "array", values, kernel)

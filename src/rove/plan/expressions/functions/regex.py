@@ -1,7 +1,7 @@
 """`rlike`, `regexp_replace`, `regexp_extract`, `regexp_count` and `split`.
 
-Law: the pattern is a literal that `java_regex` can translate; a pattern that may match the empty text only answers yes
-or no, since the engines step over empty matches differently.
+Law: the pattern is a literal that `java_regex` can translate; a pattern that may match the empty text only
+answers yes or no, since the engines step over empty matches differently.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ def _consuming(regex: Regex, name: str) -> None:
 def rlike(args: tuple[Expr, ...]) -> Expr:
     arity("rlike", args, 2)
     regex = _pattern(args[1], "rlike")
-    return Call(BOOLEAN, "rlike", (text(args[0], "rlike"), args[1]), _found(regex), template="({0} RLIKE {1})")
+    return Call(
+        BOOLEAN, "rlike", (text(args[0], "rlike"), args[1]), _found(regex), template="({0} RLIKE {1})"
+    )
 
 
 def _found(regex: Regex) -> Kernel:
@@ -63,7 +65,12 @@ def regexp_replace(args: tuple[Expr, ...]) -> Expr:
         raise Refused("regexp_replace with `^`, `$` or a position is left to Spark", STRING)
     by = replacement(known_text(args[2], "the replacement"), regex.groups)
     value = text(args[0], "regexp_replace")
-    return Call(STRING, "regexp_replace", (value, *args[1:]), lambda x, *_: pc.replace_substring_regex(x, regex.body, by))
+    return Call(
+        STRING,
+        "regexp_replace",
+        (value, *args[1:]),
+        lambda x, *_: pc.replace_substring_regex(x, regex.body, by),
+    )
 
 
 def replacement(written: str, groups: int) -> str:

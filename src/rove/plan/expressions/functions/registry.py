@@ -1,7 +1,7 @@
 """The table of functions: Spark's name → a rule that types a call and picks its kernel.
 
-Law: a rule is total over types. It returns a `Call` with a kernel, raises `TypeMismatch` where Spark refuses too, or
-raises `Refused` where Spark has an answer that Arrow kernels cannot give exactly.
+Law: a rule is total over types. It returns a `Call` with a kernel, raises `TypeMismatch` where Spark refuses
+too, or raises `Refused` where Spark has an answer that Arrow kernels cannot give exactly.
 """
 
 from __future__ import annotations
@@ -57,9 +57,13 @@ def coerce(expr: Expr, dtype: pa.DataType) -> Expr:
         )
         if widens:
             return cast(expr, dtype)
-        raise Refused(f"Spark would narrow {type_name(have)} to {type_name(dtype)} by itself; cast explicitly", dtype)
+        raise Refused(
+            f"Spark would narrow {type_name(have)} to {type_name(dtype)} by itself; cast explicitly", dtype
+        )
     if STRING in (have, dtype):
-        raise Refused(f"Spark would cast {type_name(have)} to {type_name(dtype)} by itself; cast explicitly", dtype)
+        raise Refused(
+            f"Spark would cast {type_name(have)} to {type_name(dtype)} by itself; cast explicitly", dtype
+        )
     if pa.types.is_date(have) and pa.types.is_timestamp(dtype):
         return cast(expr, dtype)
     if pa.types.is_timestamp(have) and pa.types.is_date(dtype):
@@ -75,7 +79,11 @@ def constant(expr: Expr, what: str) -> object:
 
 
 def simple(
-    names: str, params: tuple[pa.DataType, ...], result: pa.DataType, kernel: Callable[..., Datum], fallible: bool = False
+    names: str,
+    params: tuple[pa.DataType, ...],
+    result: pa.DataType,
+    kernel: Callable[..., Datum],
+    fallible: bool = False,
 ) -> None:
     """Register a function of fixed types whose kernel takes the arguments as they are."""
     first, *_ = split = names.split()

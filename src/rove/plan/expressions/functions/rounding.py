@@ -1,7 +1,7 @@
 """`round`, `bround`, `ceil` and `floor`.
 
-Law: Spark rounds a double as the decimal number that Java prints for it, half up or half even; so the digits are rounded
-here, not the binary value. Results that do not fit their type raise.
+Law: Spark rounds a double as the decimal number that Java prints for it, half up or half even; so the digits
+are rounded here, not the binary value. Results that do not fit their type raise.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from rove.plan.expressions.tree import Call, Datum, Expr, Literal, literal
 from rove.plan.expressions.types import Refused, is_decimal, is_fractional, is_integral, is_numeric
 
 PLACES_MAX = 15
+_TIE_MARGIN = 1e-3  # a double below 2⁴⁰ is known to a quarter of this
 _WIDE = pa.decimal256(76, 50)
 
 
@@ -42,21 +43,40 @@ def _rounding(name: str, mode: str) -> None:
 
 
 def _fraction(dtype: pa.DataType, places: int, mode: str) -> Kernel:
-    """Doubles past 2⁵² are whole and those far below the last place are zero; the others go through their digits."""
+    """Doubles past 2⁵² are whole and those far below the last place are zero; the others go through their
+    digits."""
     if not -PLACES_MAX <= places <= PLACES_MAX:
         raise Refused(f"doubles are rounded to at most {PLACES_MAX} places at the edge", dtype)
     largest, least = (2.0**53, 10.0 ** (-places - 2)) if places >= 0 else (1e24, 0.0)
 
-    def kernel(x: Datum, _: Datum) -> Datum:
+    def by_digits(x: pa.Array) -> pa.Array:
         size = pc.abs(x)
-        by_digits = pc.and_(pc.less(size, largest), pc.greater_equal(size, least))
-        digits = pc.cast(pc.if_else(by_digits, x, pa.scalar(0.0, dtype)), STRING)
-        digits = pc.utf8_slice_codeunits(digits, 0) if places >= 0 else digits
+        inside = pc.and_(pc.less(size, largest), pc.greater_equal(size, least))
+        # A float is rounded by the digits of the double that it is.
+        digits = pc.cast(pc.cast(pc.if_else(inside, x, pa.scalar(0.0, dtype)), DOUBLE), STRING)
         exact = pc.cast(pc.if_else(pc.less(size, 1e-25), "0", digits), _WIDE)
         rounded = pc.round(exact, places, round_mode=mode)
         found = pc.cast(pc.cast(rounded, STRING), dtype)
         # Whole already, infinite, or NaN: as it is. A zero that came from digits has no sign.
         return pc.if_else(pc.or_(pc.greater_equal(size, largest), pc.is_nan(x)), x, found)
+
+    if dtype == FLOAT or places < 0:
+        return lambda x, _: by_digits(x)
+    power = 10.0**places
+
+    def kernel(x: Datum, _: Datum) -> Datum:
+        scaled = pc.multiply(pc.abs(x), power)
+        down = pc.floor(scaled)
+        off_tie = pc.greater(pc.abs(pc.subtract(pc.subtract(scaled, down), 0.5)), _TIE_MARGIN)
+        # Away from a tie the digits agree, and a whole number below 2⁵³ over a power of ten is exact.
+        clear = pc.fill_null(pc.and_(off_tie, pc.less(scaled, 2.0**40)), True)
+        whole = pc.floor(pc.add(scaled, 0.5))
+        size = pc.divide(whole, power)
+        signed = pc.if_else(pc.and_(pc.less(x, 0.0), pc.greater(whole, 0.0)), pc.negate(size), size)
+        if clear.true_count == len(clear):
+            return signed
+        rest = pc.invert(clear)
+        return pc.replace_with_mask(signed, rest, by_digits(x.filter(rest)))
 
     return kernel
 
@@ -73,7 +93,9 @@ def _decimal(name: str, value: Expr, scale: Expr, places: int, mode: str) -> Exp
     exact = pa.decimal256(precision, kept)
 
     def kernel(x: Datum, _: Datum) -> Datum:
-        rounded = pc.round(pc.cast(x, wide), places, round_mode=mode) if places < have.scale else pc.cast(x, wide)
+        rounded = (
+            pc.round(pc.cast(x, wide), places, round_mode=mode) if places < have.scale else pc.cast(x, wide)
+        )
         return pc.cast(pc.cast(rounded, exact), result)
 
     return Call(result, name, (value, scale), kernel)
@@ -117,7 +139,9 @@ def _whole(names: tuple[str, ...], kernel: Kernel) -> None:
             result = bounded_decimal(have.precision - have.scale + 1, 0)
             wide = pa.decimal256(have.precision + 1, have.scale)
             exact = pa.decimal256(result.precision, 0)
-            return Call(result, names[0], args, lambda x: pc.cast(pc.cast(kernel(pc.cast(x, wide)), exact), result))
+            return Call(
+                result, names[0], args, lambda x: pc.cast(pc.cast(kernel(pc.cast(x, wide)), exact), result)
+            )
         if value.dtype not in (FLOAT, DOUBLE):
             raise TypeMismatch(f"{names[0]} needs a number, got {type_name(value.dtype)}")
         return Call(BIGINT, names[0], (coerce(value, DOUBLE),), lambda x: to_bigint(kernel(x)), fallible=True)

@@ -1,7 +1,7 @@
 """Finding, replacing and splitting by a literal text, and SQL's LIKE.
 
-Law: what is searched for is a literal at the edge. LIKE's pattern becomes a prefix, suffix or substring test where that
-says the same, and an anchored regular expression where not.
+Law: what is searched for is a literal at the edge. LIKE's pattern becomes a prefix, suffix or substring test
+where that says the same, and an anchored regular expression where not.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from rove.model.errors import ArithmeticFault
 from rove.model.schema import BINARY, BOOLEAN, INT, STRING, VOID
-from rove.plan.expressions.functions.masks import as_array
+from rove.plan.expressions.functions.masks import row_numbers
 from rove.plan.expressions.functions.registry import RULES, arity, function
 from rove.plan.expressions.functions.strings import known_int, known_text, text
 from rove.plan.expressions.tree import Call, Datum, Expr
@@ -58,7 +58,12 @@ def locate(args: tuple[Expr, ...]) -> Expr:
     if start < 1:
         nothing = pa.scalar(0, INT)
         none = pa.scalar(None, INT)
-        return Call(INT, "locate", (args[0], value, *args[2:]), lambda _, x, *__: pc.if_else(pc.is_valid(x), nothing, none))
+        return Call(
+            INT,
+            "locate",
+            (args[0], value, *args[2:]),
+            lambda _, x, *__: pc.if_else(pc.is_valid(x), nothing, none),
+        )
     return Call(INT, "locate", (args[0], value, *args[2:]), lambda _, x, *__: _position(x, wanted, start - 1))
 
 
@@ -80,7 +85,7 @@ def replace(args: tuple[Expr, ...]) -> Expr:
 
 @function("translate")
 def translate(args: tuple[Expr, ...]) -> Expr:
-    """Letter by letter. Done one letter after the other, so a letter that is also a result is left to Spark."""
+    """Letter by letter, one after the other; so a letter that is also a result is left to Spark."""
     arity("translate", args, 3)
     letters, results = known_text(args[1], "the letters"), known_text(args[2], "their replacements")
     pairs: dict[str, str] = {}
@@ -117,7 +122,7 @@ def split_part(args: tuple[Expr, ...]) -> Expr:
 
 def _alone(x: pa.Array) -> pa.Array:
     """Each text as a list of one."""
-    return pa.ListArray.from_arrays(pa.array(range(len(x) + 1), pa.int32()), as_array(x, len(x)), mask=pc.is_null(x))
+    return pa.ListArray.from_arrays(pc.cast(row_numbers(len(x) + 1), pa.int32()), x, mask=pc.is_null(x))
 
 
 def part_at(parts: pa.Array, place: int) -> pa.Array:
@@ -141,7 +146,9 @@ def like(args: tuple[Expr, ...]) -> Expr:
     if args[0].dtype not in (STRING, VOID):
         raise Refused("LIKE of other types than string is left to Spark", BOOLEAN)
     template = "({0} LIKE {1} ESCAPE {2})" if len(args) == 3 else "({0} LIKE {1})"
-    return Call(BOOLEAN, "like", (text(args[0], "LIKE"), *args[1:]), lambda x, *_: kernel(x), template=template)
+    return Call(
+        BOOLEAN, "like", (text(args[0], "LIKE"), *args[1:]), lambda x, *_: kernel(x), template=template
+    )
 
 
 def like_kernel(pattern: str, escape: str) -> Kernel:

@@ -1,7 +1,7 @@
 """Functions of text.
 
-Law: a position counts code points, as in Spark. Searching and cutting take literal arguments at the edge; where one is a
-column the call is left to Spark, since Arrow's kernels take their patterns once for all rows.
+Law: a position counts code points, as in Spark. Searching and cutting take literal arguments at the edge;
+where one is a column the call is left to Spark, since Arrow's kernels take their patterns once for all rows.
 """
 
 from __future__ import annotations
@@ -103,7 +103,9 @@ def concat(args: tuple[Expr, ...]) -> Expr:
     if any(pt.is_list(a.dtype) for a in args):
         raise Refused("concat of arrays is left to Spark")
     if all(a.dtype == BINARY for a in args):
-        return Call(BINARY, "concat", args, lambda *xs: pc.binary_join_element_wise(*xs, pa.scalar(b"", BINARY)))
+        return Call(
+            BINARY, "concat", args, lambda *xs: pc.binary_join_element_wise(*xs, pa.scalar(b"", BINARY))
+        )
     values = tuple(text(a, "concat") for a in args)
     return Call(STRING, "concat", values, lambda *xs: pc.binary_join_element_wise(*xs, ""))
 
@@ -156,7 +158,9 @@ def substring(args: tuple[Expr, ...]) -> Expr:
 def left(args: tuple[Expr, ...]) -> Expr:
     arity("left", args, 2)
     count = max(0, known_int(args[1], "the length of left"))
-    return Call(STRING, "left", (text(args[0], "left"), args[1]), lambda x, _: pc.utf8_slice_codeunits(x, 0, count))
+    return Call(
+        STRING, "left", (text(args[0], "left"), args[1]), lambda x, _: pc.utf8_slice_codeunits(x, 0, count)
+    )
 
 
 @function("right")
@@ -198,7 +202,7 @@ def _trimming(name: str, kernel: Kernel, chars_first: bool) -> None:
         keyword = {"ltrim": "LEADING", "rtrim": "TRAILING"}.get(name, "BOTH")
         template = f"trim({keyword} {{1}} FROM {{0}})"
         run = (lambda x, _: kernel(x, known)) if known else (lambda x, _: x)
-        return Call(STRING, f"{name} of", (text(value, name), chars), run, template=template)
+        return Call(STRING, f"trim {keyword.lower()}", (text(value, name), chars), run, template=template)
 
 
 _trimming("trim", pc.utf8_trim, chars_first=True)
@@ -244,7 +248,9 @@ def _at_least_zero(n: Datum) -> Datum:
     return pc.max_element_wise(n, pa.scalar(0, INT), skip_nulls=False)
 
 
-simple("space", (INT,), STRING, lambda n: pc.binary_repeat(as_array(pa.scalar(" "), len(n)), _at_least_zero(n)))
+simple(
+    "space", (INT,), STRING, lambda n: pc.binary_repeat(as_array(pa.scalar(" "), len(n)), _at_least_zero(n))
+)
 
 _CHARACTERS = pa.array([chr(n) for n in range(256)], STRING)
 _LOW_BYTE = pa.scalar(255, pa.int64())
@@ -260,7 +266,8 @@ simple("chr char", (pa.int64(),), STRING, _character)
 
 @function("ascii")
 def ascii_rule(args: tuple[Expr, ...]) -> Expr:
-    """The code point of the first character, 0 for an empty text: a distinct first character is looked up once."""
+    """The code point of the first character, 0 for an empty text: a distinct first character is looked up
+    once."""
     arity("ascii", args, 1)
 
     def kernel(x: Datum) -> Datum:

@@ -1,7 +1,7 @@
 """Numbers and truth values from text, and back.
 
-Law: the grammar is Spark's, spelled out as a regular expression; what it lets through Arrow parses exactly. Spellings
-that only Java knows (`1.5d`, `0x1p3`, `Infinity`) are rewritten first, each distinct one once.
+Law: the grammar is Spark's, spelled out as a regular expression; what it lets through Arrow parses exactly.
+Spellings that only Java knows (`1.5d`, `0x1p3`, `Infinity`) are rewritten first, each distinct one once.
 """
 
 from __future__ import annotations
@@ -37,6 +37,11 @@ def _to_integer(have: pa.DataType, want: pa.DataType) -> Conversion:
     low, high = (pa.scalar(b, BIGINT) for b in (-(2 ** (want.bit_width - 1)), 2 ** (want.bit_width - 1) - 1))
 
     def convert(x: pa.Array) -> pa.Array:
+        if not pc.match_substring(x, "x", ignore_case=True).true_count:
+            try:
+                return pc.cast(x, want)  # hexadecimal is all that Arrow would read beyond Spark
+            except pa.ArrowInvalid:
+                pass
         text = trim_all(x)
         text = only(pc.match_substring_regex(text, r"^[+-]?[0-9]+$"), text)
         text = pc.replace_substring_regex(text, r"^(?:\+|(-))?0*([0-9])", r"\1\2")
@@ -68,8 +73,17 @@ def _to_fraction(have: pa.DataType, want: pa.DataType) -> Conversion:
 
 
 _JAVA_SUFFIXED = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[fFdD]", re.ASCII)
-_JAVA_HEX = re.compile(r"[+-]?0[xX](?:[0-9a-fA-F]+\.?|[0-9a-fA-F]*\.[0-9a-fA-F]+)[pP][+-]?[0-9]+(?=[fFdD]?\Z)", re.ASCII)
-_WORDS = {"inf": "inf", "+inf": "inf", "infinity": "inf", "+infinity": "inf", "-inf": "-inf", "-infinity": "-inf"}
+_JAVA_HEX = re.compile(
+    r"[+-]?0[xX](?:[0-9a-fA-F]+\.?|[0-9a-fA-F]*\.[0-9a-fA-F]+)[pP][+-]?[0-9]+(?=[fFdD]?\Z)", re.ASCII
+)
+_WORDS = {
+    "inf": "inf",
+    "+inf": "inf",
+    "infinity": "inf",
+    "+infinity": "inf",
+    "-inf": "-inf",
+    "-infinity": "-inf",
+}
 
 
 def _java_number(text: str) -> str | None:
@@ -109,12 +123,12 @@ def _to_decimal(have: pa.DataType, want: pa.DataType) -> Conversion:
 
 
 def _long_number(text: str, want: pa.DataType) -> str | None:
-    """A number with an exponent, with very many digits, or with digits of another script, rounded and written out
-    plainly; null if it is none or does not fit."""
+    """A number with an exponent, very many digits, or digits of another script, rounded and written out;
+    null if it is none or does not fit."""
     if not re.fullmatch(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,9})?", text) or max(text) > "\uffff":
         return None
     value = Decimal(text)
-    if value and value.adjusted() > DECIMAL_TEXT_DIGITS_MAX or len(text) > 300:
+    if (value and value.adjusted() > DECIMAL_TEXT_DIGITS_MAX) or len(text) > 300:
         return None
     if value.adjusted() < -want.scale - 2:
         return "0"
@@ -135,7 +149,8 @@ def _to_boolean(have: pa.DataType, want: pa.DataType) -> Conversion:
 
 
 def _decimal_to_text(have: pa.DataType, want: pa.DataType) -> Conversion:
-    """All digits, as Java's toPlainString; Arrow turns to exponents for small values, so digits are laid out here."""
+    """All digits, as Java's toPlainString; Arrow turns to exponents for small values, so digits are laid out
+    here."""
     if not have.scale:
         return Conversion(plain(STRING))
     digits = pa.decimal128(have.precision, 0)

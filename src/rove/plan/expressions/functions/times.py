@@ -13,8 +13,18 @@ import pyarrow.compute as pc
 from rove.model.errors import ArithmeticFault, TypeMismatch
 from rove.model.schema import BIGINT, DATE, INT, STRING, TIMESTAMP, TIMESTAMP_NTZ, VOID, type_name
 from rove.plan.expressions.functions.casts import cast
-from rove.plan.expressions.functions.civil import DAY_US, as_date, civil, days_from_civil, days_in_month, days_of
-from rove.plan.expressions.functions.civil import floor_divide, floor_modulo, micros, time_of_day
+from rove.plan.expressions.functions.civil import (
+    DAY_US,
+    as_date,
+    civil,
+    days_from_civil,
+    days_in_month,
+    days_of,
+    floor_divide,
+    floor_modulo,
+    micros,
+    time_of_day,
+)
 from rove.plan.expressions.functions.masks import any_true, as_array
 from rove.plan.expressions.functions.registry import arity, coerce, function, simple
 from rove.plan.expressions.functions.strings import known_text
@@ -110,8 +120,11 @@ _part("minute")
 _part("second")
 
 _NAMES = {
-    "dayname": (_weekday, pa.array("Mon Tue Wed Thu Fri Sat Sun".split())),
-    "monthname": (lambda d: pc.subtract(civil(d)[1], 1), pa.array("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split())),
+    "dayname": (_weekday, pa.array(["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"])),
+    "monthname": (
+        lambda d: pc.subtract(civil(d)[1], 1),
+        pa.array(["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]),
+    ),
 }
 
 
@@ -128,17 +141,17 @@ _naming("dayname")
 _naming("monthname")
 
 _FIELDS = {
-    **{alias: "year" for alias in ("year", "y", "years", "yr", "yrs")},
-    **{alias: "quarter" for alias in ("quarter", "qtr")},
-    **{alias: "month" for alias in ("month", "mon", "mons", "months")},
-    **{alias: "weekofyear" for alias in ("week", "w", "weeks")},
-    **{alias: "day" for alias in ("day", "d", "days")},
-    **{alias: "dayofweek" for alias in ("dayofweek", "dow")},
-    **{alias: "dayofweek_iso" for alias in ("dayofweek_iso", "dow_iso")},
-    **{alias: "dayofyear" for alias in ("doy", "dayofyear")},
-    **{alias: "hour" for alias in ("hour", "h", "hours", "hr", "hrs")},
-    **{alias: "minute" for alias in ("minute", "m", "min", "mins", "minutes")},
-    **{alias: "seconds" for alias in ("second", "s", "sec", "seconds", "secs")},
+    **dict.fromkeys(("year", "y", "years", "yr", "yrs"), "year"),
+    **dict.fromkeys(("quarter", "qtr"), "quarter"),
+    **dict.fromkeys(("month", "mon", "mons", "months"), "month"),
+    **dict.fromkeys(("week", "w", "weeks"), "weekofyear"),
+    **dict.fromkeys(("day", "d", "days"), "day"),
+    **dict.fromkeys(("dayofweek", "dow"), "dayofweek"),
+    **dict.fromkeys(("dayofweek_iso", "dow_iso"), "dayofweek_iso"),
+    **dict.fromkeys(("doy", "dayofyear"), "dayofyear"),
+    **dict.fromkeys(("hour", "h", "hours", "hr", "hrs"), "hour"),
+    **dict.fromkeys(("minute", "m", "min", "mins", "minutes"), "minute"),
+    **dict.fromkeys(("second", "s", "sec", "seconds", "secs"), "seconds"),
     "yearofweek": "yearofweek",
 }
 
@@ -169,7 +182,14 @@ def _seconds(x: pa.Array) -> pa.Array:
 
 
 _UNITS = {"yyyy": "year", "yy": "year", "mon": "month", "mm": "month", "dd": "day"}
-_FIXED = {"microsecond": 1, "millisecond": 1000, "second": 10**6, "minute": 60 * 10**6, "hour": 3600 * 10**6, "day": DAY_US}
+_FIXED = {
+    "microsecond": 1,
+    "millisecond": 1000,
+    "second": 10**6,
+    "minute": 60 * 10**6,
+    "hour": 3600 * 10**6,
+    "day": DAY_US,
+}
 
 
 def _floor_days(unit: str, days: Datum) -> Datum:
@@ -194,12 +214,17 @@ def date_trunc(args: tuple[Expr, ...]) -> Expr:
 
     def kernel(_: Datum, x: Datum) -> Datum:
         if step := _FIXED.get(unit):
-            return pc.cast(pc.multiply(floor_divide(micros(x), step), step), TIMESTAMP)
-        return pc.cast(pc.multiply(_floor_days(unit, days_of(x)), DAY_US), TIMESTAMP)
+            return pc.cast(pc.multiply_checked(floor_divide(micros(x), step), step), TIMESTAMP)
+        return pc.cast(pc.multiply_checked(_floor_days(unit, days_of(x)), DAY_US), TIMESTAMP)
 
     if unit not in (*_FIXED, "week", "month", "quarter", "year"):
-        return Call(TIMESTAMP, "date_trunc", (args[0], value), lambda _, x: pa.nulls(len(x), TIMESTAMP))
-    return Call(TIMESTAMP, "date_trunc", (args[0], value), kernel)
+        return _null_unasked(TIMESTAMP, "date_trunc", (args[0], value))
+    return Call(TIMESTAMP, "date_trunc", (args[0], value), kernel, fallible=True)
+
+
+def _null_unasked(dtype: pa.DataType, name: str, args: tuple[Expr, ...]) -> Expr:
+    """Null for a unit that is none; like Spark, without computing the moment, so that it cannot raise."""
+    return Call(dtype, name, args, lambda batch, *_: pa.nulls(batch.num_rows, dtype), lazy=True)
 
 
 @function("trunc")
@@ -209,7 +234,7 @@ def trunc(args: tuple[Expr, ...]) -> Expr:
     unit = _UNITS.get(name, name)
     value = coerce(moment(args[0], "trunc"), DATE)
     if unit not in ("week", "month", "quarter", "year"):
-        return Call(DATE, "trunc", (value, args[1]), lambda x, _: pa.nulls(len(x), DATE))
+        return _null_unasked(DATE, "trunc", (value, args[1]))
     return Call(DATE, "trunc", (value, args[1]), lambda x, _: as_date(_floor_days(unit, days_of(x))))
 
 
@@ -229,7 +254,11 @@ _on_date("last_day", DATE, _last_day)
 simple("unix_date", (DATE,), INT, lambda x: pc.cast(x, INT))
 simple("date_from_unix_date", (INT,), DATE, lambda x: pc.cast(x, DATE))
 
-_WEEKDAYS = {name[:n]: i for i, name in enumerate("monday tuesday wednesday thursday friday saturday sunday".split()) for n in (2, 3, 9)}
+_WEEKDAYS = {
+    name[:n]: i
+    for i, name in enumerate(["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"])
+    for n in (2, 3, 9)
+}
 
 
 @function("next_day")
@@ -270,7 +299,13 @@ def _make_date(*parts: Datum) -> Datum:
 for _name, _step in (("unix_seconds", 10**6), ("unix_millis", 1000), ("unix_micros", 1)):
     simple(_name, (TIMESTAMP,), BIGINT, lambda x, step=_step: floor_divide(micros(x), step))
 for _name, _step in (("timestamp_millis", 1000), ("timestamp_micros", 1)):
-    simple(_name, (BIGINT,), TIMESTAMP, lambda x, step=_step: pc.cast(pc.multiply_checked(x, step), TIMESTAMP), _step > 1)
+    simple(
+        _name,
+        (BIGINT,),
+        TIMESTAMP,
+        lambda x, step=_step: pc.cast(pc.multiply_checked(x, step), TIMESTAMP),
+        _step > 1,
+    )
 
 
 @function("timestamp_seconds")
@@ -279,7 +314,13 @@ def timestamp_seconds(args: tuple[Expr, ...]) -> Expr:
     if not is_integral(args[0].dtype):
         raise Refused("timestamp_seconds of fractions is left to Spark", TIMESTAMP)
     value = coerce(args[0], BIGINT)
-    return Call(TIMESTAMP, "timestamp_seconds", (value,), lambda x: pc.cast(pc.multiply_checked(x, 10**6), TIMESTAMP), True)
+    return Call(
+        TIMESTAMP,
+        "timestamp_seconds",
+        (value,),
+        lambda x: pc.cast(pc.multiply_checked(x, 10**6), TIMESTAMP),
+        True,
+    )
 
 
 @function("unix_timestamp", "to_unix_timestamp")

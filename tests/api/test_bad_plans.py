@@ -1,0 +1,184 @@
+"""Bad plans are refused when they are written, and the error says what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import rove
+from rove import functions as F
+from rove.model.errors import (
+    ExpressionError,
+    ParseError,
+    PlanError,
+    RoveError,
+    SetupError,
+    TypeMismatch,
+    UnknownColumn,
+)
+from rove.model.errors import UnknownFunction
+
+
+@pytest.fixture
+def trains() -> Any:
+    return rove.Session.local().stream(
+        "trains",
+        schema="train string, coach int, ts timestamp, boarding int, place struct<lat: double, lon: double>",
+    )
+
+
+BAD: list[tuple[str, Callable[[Any], Any], type[RoveError], str]] = [
+    (
+        "an unknown column",
+        lambda t: t.where("bording > 0"),
+        UnknownColumn,
+        r"no column `bording`; there are: train.*did you mean `boarding`",
+    ),
+    ("an unknown column by name", lambda t: t.select("trian"), UnknownColumn, "did you mean `train`"),
+    (
+        "an unknown column by F.col",
+        lambda t: t.withColumn("x", F.col("cooach") + 1),
+        UnknownColumn,
+        "did you mean `coach`",
+    ),
+    (
+        "an unknown field",
+        lambda t: t.select("place.lab"),
+        TypeMismatch,
+        "no field `lab`; there are: lat, lon",
+    ),
+    ("an unknown function", lambda t: t.selectExpr("uper(train)"), UnknownFunction, "did you mean `upper`"),
+    ("a condition that is not boolean", lambda t: t.where("boarding + 1"), TypeMismatch, "must be boolean"),
+    (
+        "a wrong type",
+        lambda t: t.selectExpr("boarding + place"),
+        TypeMismatch,
+        r"needs numbers.*\n.*boarding \+ place\n\s+\^+",
+    ),
+    (
+        "a wrong type in agg",
+        lambda t: t.withWatermark("ts", "1 second").groupBy(F.window("ts", "1 second")).agg(F.sum("place")),
+        TypeMismatch,
+        "sum needs a number, got struct",
+    ),
+    ("text that is not SQL", lambda t: t.where("boarding >"), ParseError, "not Spark SQL"),
+    ("two statements", lambda t: t.where("true; drop table x"), ParseError, "expected one"),
+    (
+        "an aggregate without a window",
+        lambda t: t.groupBy("train").count(),
+        PlanError,
+        "needs one event-time window",
+    ),
+    (
+        "an aggregate without a watermark",
+        lambda t: t.groupBy(F.window("ts", "1 second")).count(),
+        PlanError,
+        "withWatermark",
+    ),
+    ("an aggregate in select", lambda t: t.select(F.sum("boarding")), ExpressionError, "use it in groupBy"),
+    (
+        "no aggregate in agg",
+        lambda t: t.withWatermark("ts", "1 second").groupBy(F.window("ts", "1 second")).agg(F.col("train")),
+        PlanError,
+        "is not an aggregate",
+    ),
+    (
+        "a distinct count",
+        lambda t: (
+            t.withWatermark("ts", "1 second")
+            .groupBy(F.window("ts", "1 second"))
+            .agg(F.countDistinct("train"))
+        ),
+        PlanError,
+        "approx_count_distinct",
+    ),
+    (
+        "a watermark on a string",
+        lambda t: t.withWatermark("train", "5 seconds"),
+        PlanError,
+        "needs a timestamp column; `train` is string",
+    ),
+    (
+        "a watermark on no column",
+        lambda t: t.withWatermark("tss", "5 seconds"),
+        PlanError,
+        "did you mean `ts`",
+    ),
+    (
+        "a delay that is no duration",
+        lambda t: t.withWatermark("ts", "a while"),
+        PlanError,
+        "not a fixed length of time",
+    ),
+    (
+        "a window of months",
+        lambda t: t.withWatermark("ts", "1 second").groupBy(F.window("ts", "1 month")).count(),
+        PlanError,
+        "not a fixed length of time",
+    ),
+    (
+        "a window on a string",
+        lambda t: t.withWatermark("ts", "1 second").groupBy(F.window("train", "1 second")).count(),
+        TypeMismatch,
+        "window needs a timestamp, got string",
+    ),
+    (
+        "a window that skips rows",
+        lambda t: t.withWatermark("ts", "1 second").groupBy(F.window("ts", "1 second", "2 seconds")).count(),
+        PlanError,
+        "would skip rows",
+    ),
+    ("a column twice", lambda t: t.select("train", F.col("coach").alias("train")), PlanError, "stands twice"),
+    ("no columns left", lambda t: t.select("train").drop("train"), PlanError, "leave no column"),
+    ("a union of different widths", lambda t: t.union(t.select("train")), PlanError, "same number"),
+    (
+        "a union of different types",
+        lambda t: t.select("place").union(t.select("ts")),
+        RoveError,
+        "no common type|together",
+    ),
+    ("a join without a condition", lambda t: t.join(t), PlanError, "never ends"),
+    ("a join of no kind", lambda t: t.join(t, on="train", how="sideways"), PlanError, "no join `sideways`"),
+    ("a join that doubles names", lambda t: t.join(t, on="train"), PlanError, "stands twice after join"),
+    ("a scan without time", lambda t: t.scan(F.max("boarding").alias("m")), PlanError, "withWatermark"),
+    (
+        "a step after inSpark",
+        lambda t: t.inSpark(lambda df: df).where("true"),
+        PlanError,
+        "put this step into its function",
+    ),
+    ("a boolean of a column", lambda t: t.where(bool(F.col("boarding") > 1)), TypeError, "use & for and"),
+]
+
+
+@pytest.mark.parametrize(("build", "kind", "complaint"), [b[1:] for b in BAD], ids=[b[0] for b in BAD])
+def test_a_bad_plan_is_refused(
+    trains: Any, build: Callable[[Any], Any], kind: type[Exception], complaint: str
+) -> None:
+    with pytest.raises(kind, match=complaint):
+        build(trains)
+
+
+def test_an_unknown_stream_names_those_there_are() -> None:
+    session = rove.Session.local()
+    session.stream("trains", schema="a int")
+    with pytest.raises(PlanError, match="no stream `train`; there are: trains; did you mean `trains`"):
+        session.stream("train")
+
+
+def test_a_stream_without_data_says_how_to_give_it_some(trains: Any) -> None:
+    with pytest.raises(PlanError, match="has no data in this session"):
+        trains.toArrow()
+
+
+@pytest.mark.parametrize("schema", ["a", "a nosuchtype", "a int, A string", "a decimal(50, 2)"])
+def test_a_bad_schema_is_refused(schema: str) -> None:
+    with pytest.raises(RoveError):
+        rove.Session.local().stream("s", schema=schema)
+
+
+def test_a_session_elsewhere_says_what_there_is() -> None:
+    with pytest.raises(SetupError, match="Session.local"):
+        rove.Session("tcp://coordinator:4700")

@@ -1,0 +1,75 @@
+"""Stateful operators can be moved at any moment, and do not care how their origins interleave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rove.data.operators import runs
+from tests.data.streams import QUERIES, Feed, Run, feeds, hopping, plan_of, shuffled, tumbling
+
+EXAMPLES = settings(max_examples=30, deadline=None, derandomize=True)
+CASES = [(q, "whole") for q in QUERIES] + [(tumbling, "partial"), (hopping, "partial")]
+
+
+@pytest.fixture(params=[3, runs.FOLD_ROWS], ids=["folding often", "folding rarely"])
+def fold_rows(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small runs take few rows through every level of folding."""
+    monkeypatch.setattr(runs, "FOLD_ROWS", request.param)
+    monkeypatch.setattr(runs, "FAN_IN", 2)
+
+
+@pytest.mark.usefixtures("fold_rows")
+@pytest.mark.parametrize(("query", "mode"), CASES, ids=lambda v: getattr(v, "__name__", v))
+def test_an_operator_restored_from_a_snapshot_goes_on_as_if_nothing_had_happened(
+    query: Callable[[Any, Any], Any], mode: str
+) -> None:
+    plan = plan_of(query, mode)
+
+    @EXAMPLES
+    @given(feeds(), st.integers(0, 40))
+    def check(feed: Feed, at: int) -> None:
+        at = at % (len(feed) + 1)
+        undisturbed = Run(plan, feed).feed(feed).finish()
+        moved = Run(plan, feed).feed(feed[:at]).moved().feed(feed[at:]).finish()
+        assert moved.output() == undisturbed.output()
+        assert moved.late() == undisturbed.late()
+
+    check()
+
+
+@pytest.mark.usefixtures("fold_rows")
+@pytest.mark.parametrize(("query", "mode"), CASES, ids=lambda v: getattr(v, "__name__", v))
+def test_output_does_not_depend_on_how_origins_interleave(
+    query: Callable[[Any, Any], Any], mode: str
+) -> None:
+    plan = plan_of(query, mode)
+
+    @EXAMPLES
+    @given(feeds(), st.lists(st.integers(0, 5), max_size=40))
+    def check(feed: Feed, order: list[int]) -> None:
+        first = Run(plan, feed).feed(feed).finish()
+        other = Run(plan, feed).feed(shuffled(feed, order)).finish()
+        assert other.output() == first.output()
+        assert other.late() == first.late()
+
+    check()
+
+
+@pytest.mark.parametrize("query", [tumbling, hopping], ids=lambda q: q.__name__)
+def test_numbers_have_no_gaps_and_start_at_nought(query: Callable[[Any, Any], Any]) -> None:
+    plan = plan_of(query)
+
+    @EXAMPLES
+    @given(feeds())
+    def check(feed: Feed) -> None:
+        expected = 0
+        for seq, through, _ in Run(plan, feed).feed(feed).finish().output():
+            assert seq == expected
+            expected = through + 1
+
+    check()
