@@ -17,19 +17,23 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-
-from bench import bare
-from bench.nexmark import NexmarkConfig, batches, generate
-from bench.report import check
 from rich.progress import Progress
 
 import rove
+from bench import bare
+from bench.nexmark import NexmarkConfig, batches, generate
+from bench.report import check
 from rove.data.pipeline import Pipeline
 from rove.model.batch import named
 from rove.plan.optimizer import optimize
 
 BATCH_ROWS = (100, 1_000, 8_192, 65_536)
-ROWS_OF = {100: 30_000, 1_000: 200_000, 8_192: 1_000_000, 65_536: 1_000_000}  # small batches need fewer rows to time
+ROWS_OF = {
+    100: 30_000,
+    1_000: 200_000,
+    8_192: 1_000_000,
+    65_536: 1_000_000,
+}  # small batches need fewer rows to time
 DELAY = "2 seconds"
 
 Rows = dict[str, pa.Table]
@@ -206,9 +210,7 @@ def report(rates: dict[str, dict[int, dict[str, float]]], spark: dict[str, float
         for q in QUERIES
     }
     ratios = {q.name: {str(size): against_bare(q.name, size) for size in BATCH_ROWS} for q in QUERIES}
-    batch_us = {
-        q.name: {str(size): size / rates[q.name][size]["rove"] * 1e6 for size in BATCH_ROWS} for q in QUERIES
-    }
+    batch_us = {q.name: {str(size): size / rates[q.name][size]["rove"] * 1e6 for size in BATCH_ROWS} for q in QUERIES}
     curves = {
         q.name: {way: {str(size): rates[q.name][size][way] for size in BATCH_ROWS} for way in ("bare", "rove")}
         for q in QUERIES
@@ -221,5 +223,3 @@ def report(rates: dict[str, dict[int, dict[str, float]]], spark: dict[str, float
         "curves": curves,
     }
     return {"bench": "engine", "checks": checks, "figures": figures, "paper": {}}
-
-

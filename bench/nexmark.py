@@ -103,9 +103,7 @@ class NexmarkConfig:
 
     def __post_init__(self) -> None:
         if not 0 < self.events <= EVENTS_MAX:
-            raise ValueError(
-                f"events is {self.events}, must be 1 to {EVENTS_MAX}; make more in several ranges"
-            )
+            raise ValueError(f"events is {self.events}, must be 1 to {EVENTS_MAX}; make more in several ranges")
         if self.first_event < 0 or self.rate <= 0 or self.disorder_ms < 0:
             raise ValueError("first_event and disorder_ms must not be negative, rate must be positive")
 

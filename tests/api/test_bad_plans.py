@@ -17,8 +17,8 @@ from rove.model.errors import (
     SetupError,
     TypeMismatch,
     UnknownColumn,
+    UnknownFunction,
 )
-from rove.model.errors import UnknownFunction
 
 
 @pytest.fixture
@@ -86,11 +86,7 @@ BAD: list[tuple[str, Callable[[Any], Any], type[RoveError], str]] = [
     ),
     (
         "a distinct count",
-        lambda t: (
-            t.withWatermark("ts", "1 second")
-            .groupBy(F.window("ts", "1 second"))
-            .agg(F.countDistinct("train"))
-        ),
+        lambda t: t.withWatermark("ts", "1 second").groupBy(F.window("ts", "1 second")).agg(F.countDistinct("train")),
         PlanError,
         "approx_count_distinct",
     ),
@@ -154,9 +150,7 @@ BAD: list[tuple[str, Callable[[Any], Any], type[RoveError], str]] = [
 
 
 @pytest.mark.parametrize(("build", "kind", "complaint"), [b[1:] for b in BAD], ids=[b[0] for b in BAD])
-def test_a_bad_plan_is_refused(
-    trains: Any, build: Callable[[Any], Any], kind: type[Exception], complaint: str
-) -> None:
+def test_a_bad_plan_is_refused(trains: Any, build: Callable[[Any], Any], kind: type[Exception], complaint: str) -> None:
     with pytest.raises(kind, match=complaint):
         build(trains)
 
@@ -180,5 +174,5 @@ def test_a_bad_schema_is_refused(schema: str) -> None:
 
 
 def test_a_session_elsewhere_says_what_there_is() -> None:
-    with pytest.raises(SetupError, match="Session.local"):
+    with pytest.raises(SetupError, match=r"Session\.local"):
         rove.Session("tcp://coordinator:4700")

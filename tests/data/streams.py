@@ -45,9 +45,7 @@ def feed_of(seed: int) -> Feed:
                 rows = []
                 for _ in range(random.choice([0, 1, 5, 20])):
                     clock += random.randrange(500_000)
-                    late = random.choice(
-                        [0, 0, 0, 500_000, 1_900_000, 6_000_000 if random.random() < 0.2 else 0]
-                    )
+                    late = random.choice([0, 0, 0, 500_000, 1_900_000, 6_000_000 if random.random() < 0.2 else 0])
                     value = random.choice([0.1, 0.2, 0.7, 1e17, -1e17, 3.3, None])
                     rows.append(
                         (
@@ -58,9 +56,7 @@ def feed_of(seed: int) -> Feed:
                         )
                     )
                 columns = zip(*rows, strict=True) if rows else [()] * len(SCHEMA)
-                arrays = [
-                    pa.array(c, f.type, from_pandas=False) for c, f in zip(columns, SCHEMA, strict=True)
-                ]
+                arrays = [pa.array(c, f.type, from_pandas=False) for c, f in zip(columns, SCHEMA, strict=True)]
                 batch = pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
                 feed.append((stream, named(f"{stream}/{origin}", seq, batch)))
     return feed
@@ -208,9 +204,7 @@ class Run:
         return [(b.header.seq, b.header.through, _bytes(b)) for b in batches]
 
     def late(self) -> list[tuple[str, int, bytes]]:
-        return sorted(
-            (e.batch.header.origin, e.batch.header.seq, _bytes(e.batch)) for e in self.emitted if e.late
-        )
+        return sorted((e.batch.header.origin, e.batch.header.seq, _bytes(e.batch)) for e in self.emitted if e.late)
 
 
 def _bytes(batch: Batch) -> bytes:

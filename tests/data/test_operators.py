@@ -129,9 +129,7 @@ def test_a_join_emits_matches_of_one_window_and_sends_the_late_away() -> None:
     logic.process(named("r", 0, one.rename_columns(["w", "key", "other"])), RIGHT)
     (out,) = (b for b in logic.watermark(10_000_000).batches if b.data is not None)
     assert out.data is not None
-    assert out.data.select(["key", "value", "other"]).to_pylist() == [
-        {"key": "x", "value": 1.5, "other": 1.5}
-    ]
+    assert out.data.select(["key", "value", "other"]).to_pylist() == [{"key": "x", "value": 1.5, "other": 1.5}]
     assert [b.rows for b in logic.process(named("l", 1, one), LEFT).late] == [1]
 
 
@@ -247,14 +245,7 @@ def test_a_plan_that_needs_spark_is_refused_with_the_reason() -> None:
 
 
 def test_an_empty_batch_is_taken_by_every_operator() -> None:
-    plan = (
-        stream()
-        .where("value > 0")
-        .withWatermark("ts", "1 second")
-        .groupBy(F.window("ts", "1 second"))
-        .count()
-        .plan
-    )
+    plan = stream().where("value > 0").withWatermark("ts", "1 second").groupBy(F.window("ts", "1 second")).count().plan
     pipeline = Pipeline({"out": plan}, {"s": ["o"]})
     assert pipeline.process("s", named("o", 0, rows())) == []
     assert pipeline.process("s", named("o", 1, None)) == []

@@ -44,9 +44,7 @@ def test_an_operator_restored_from_a_snapshot_goes_on_as_if_nothing_had_happened
 
 @pytest.mark.usefixtures("fold_rows")
 @pytest.mark.parametrize(("query", "mode"), CASES, ids=lambda v: getattr(v, "__name__", v))
-def test_output_does_not_depend_on_how_origins_interleave(
-    query: Callable[[Any, Any], Any], mode: str
-) -> None:
+def test_output_does_not_depend_on_how_origins_interleave(query: Callable[[Any, Any], Any], mode: str) -> None:
     plan = plan_of(query, mode)
 
     @EXAMPLES

@@ -111,9 +111,7 @@ def differences(spark, asked: Sequence[Question], batch: pa.RecordBatch, raising
         if answer.raising
     }
     rows = pa.record_batch([*batch.columns, *kept.values()], names=[*batch.schema.names, *kept])
-    texts = [
-        f"CASE WHEN kept{i} THEN {q.text} END" if f"kept{i}" in kept else q.text for i, q in enumerate(asked)
-    ]
+    texts = [f"CASE WHEN kept{i} THEN {q.text} END" if f"kept{i}" in kept else q.text for i, q in enumerate(asked)]
     try:
         columns, types = ask_spark(spark, rows, texts)
     except Exception as error:
@@ -193,9 +191,7 @@ def _ulps_apart(x: float, y: float) -> int:
 
 def show(rows: pa.RecordBatch, row: int) -> str:
     """One row as text, in values that any year fits."""
-    return ", ".join(
-        f"{name}={comparable(rows.column(name).slice(row, 1))[0]!r}" for name in rows.schema.names
-    )
+    return ", ".join(f"{name}={comparable(rows.column(name).slice(row, 1))[0]!r}" for name in rows.schema.names)
 
 
 def _culprit(spark, rows: pa.RecordBatch, text: str) -> str:  # type: ignore[no-untyped-def]

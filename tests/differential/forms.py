@@ -447,10 +447,7 @@ forms(
 forms(
     "text casts",
     "a number",
-    *(
-        f"try_cast(a AS {_to})"
-        for _to in ("tinyint", "int", "bigint", "float", "double", "decimal(10,2)", "boolean")
-    ),
+    *(f"try_cast(a AS {_to})" for _to in ("tinyint", "int", "bigint", "float", "double", "decimal(10,2)", "boolean")),
 )
 forms(
     "text casts",
@@ -1066,9 +1063,7 @@ forms(
     "coalesce(a, 5)",
     "decode(a, 'a', 1, 'abc', 2)",
 )
-forms(
-    "conditions", "a date, b timestamp", "coalesce(a, b)", "if(a IS NULL, b, a)", "CASE WHEN a > b THEN a END"
-)
+forms("conditions", "a date, b timestamp", "coalesce(a, b)", "if(a IS NULL, b, a)", "CASE WHEN a > b THEN a END")
 forms(
     "conditions",
     "a array<int>, b struct<x: int, y: string>",

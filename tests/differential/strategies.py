@@ -330,9 +330,7 @@ def schema_of(ddl: str) -> pa.Schema:
     """The schema of a form; `number`, `truth`, `day`, `moment` are strings that look like one."""
     parts = [part.split() for part in _columns(ddl)]
     return parse_schema(
-        ", ".join(
-            f"{n} {'string' if k in _TEXT_KINDS else k}" for n, k in ((p[0], " ".join(p[1:])) for p in parts)
-        )
+        ", ".join(f"{n} {'string' if k in _TEXT_KINDS else k}" for n, k in ((p[0], " ".join(p[1:])) for p in parts))
     )
 
 
@@ -433,9 +431,7 @@ def values(kind: str, dtype: pa.DataType) -> st.SearchStrategy[object]:
         near = st.decimals(-1000, 1000, places=3).map(float)
         return known | st.floats(width=width) | near.map(lambda v: pa.scalar(v, dtype).as_py())
     if kind == "string":
-        return known | st.text(
-            st.characters(codec="utf-8", exclude_categories=("Cs", "Cn", "Co")), max_size=12
-        )
+        return known | st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cn", "Co")), max_size=12)
     if pt.is_string(dtype):
         return known
     if pt.is_timestamp(dtype):

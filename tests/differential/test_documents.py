@@ -56,9 +56,7 @@ def test_the_list_of_forms_is_what_the_edge_says(pytestconfig: pytest.Config) ->
     if pytestconfig.getoption("--rewrite-docs"):
         DOCUMENT.write_text(text)
     assert DOCUMENT.exists(), "run with --rewrite-docs first"
-    assert DOCUMENT.read_text() == text, (
-        "the edge computes other forms than the document says; run with --rewrite-docs"
-    )
+    assert DOCUMENT.read_text() == text, "the edge computes other forms than the document says; run with --rewrite-docs"
 
 
 def test_no_form_stands_twice() -> None:

@@ -85,8 +85,6 @@ def test_a_refused_form_prints_text_that_means_the_same_to_spark(spark, form: Fo
         except Exception:
             continue
         assert types[0] == types[1]
-        assert as_given.equals(as_printed) or all(
-            map(same_values, as_given.to_pylist(), as_printed.to_pylist())
-        )
+        assert as_given.equals(as_printed) or all(map(same_values, as_given.to_pylist(), as_printed.to_pylist()))
         return
     assert spark_raises(spark, batch.slice(0, 1), form.sql), f"Spark reads the form, but not `{printed}`"

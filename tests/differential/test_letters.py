@@ -11,9 +11,7 @@ CODES = [c for c in range(0x20000) if not 0xD800 <= c < 0xE000]
 
 def test_every_letter_has_spark_s_case(spark) -> None:
     letters = pa.array([chr(c) for c in CODES])
-    table = (
-        spark.createDataFrame(pa.table({"a": letters})).selectExpr("upper(a) AS u", "lower(a) AS l").toArrow()
-    )
+    table = spark.createDataFrame(pa.table({"a": letters})).selectExpr("upper(a) AS u", "lower(a) AS l").toArrow()
     assert upper(letters).to_pylist() == table["u"].to_pylist()
     assert lower(letters).to_pylist() == table["l"].to_pylist()
 

@@ -60,9 +60,7 @@ def q3_suggest_local_items_of_the_window(auction: Frame, person: Frame) -> Frame
     sellers = (
         person.withWatermark("dateTime", DELAY)
         .where("state IN ('OR', 'ID', 'CA')")
-        .select(
-            F.window("dateTime", "2 minutes").alias("w"), F.col("id").alias("seller"), "name", "city", "state"
-        )
+        .select(F.window("dateTime", "2 minutes").alias("w"), F.col("id").alias("seller"), "name", "city", "state")
     )
     items = (
         auction.withWatermark("dateTime", DELAY)
@@ -79,9 +77,7 @@ def _bids_while_open(auction: Frame, bid: Frame) -> Frame:
         "id", "category", "itemName", "expires", F.col("dateTime").alias("opened")
     )
     made = bid.withWatermark("dateTime", DELAY).select("auction", "bidder", "price", "dateTime")
-    while_open = (
-        "id = auction AND dateTime BETWEEN opened AND expires AND dateTime <= opened + INTERVAL 12 MINUTES"
-    )
+    while_open = "id = auction AND dateTime BETWEEN opened AND expires AND dateTime <= opened + INTERVAL 12 MINUTES"
     return opened.join(made, on=F.expr(while_open), how="inner")
 
 
@@ -100,9 +96,7 @@ def q5_hot_items(bid: Frame) -> Frame:
     """The auctions with the most bids in each ten seconds, every two seconds."""
     F = functions_for(bid)
     made = bid.withWatermark("dateTime", DELAY)
-    counts = made.groupBy(F.window("dateTime", "10 seconds", "2 seconds"), "auction").agg(
-        F.count("*").alias("num")
-    )
+    counts = made.groupBy(F.window("dateTime", "10 seconds", "2 seconds"), "auction").agg(F.count("*").alias("num"))
     most = counts.groupBy("window").agg(F.max("num").alias("most"))
     return counts.join(most, on="window").where("num = most").select("window.start", "auction", "num")
 
@@ -130,9 +124,7 @@ def q7_highest_bid(bid: Frame) -> Frame:
         .select(F.window("dateTime", "10 seconds").alias("w"), "auction", "bidder", "price", "at")
     )
     highest = made.groupBy("w").agg(F.max("price").alias("price"))
-    return made.join(highest, on=["w", "price"]).select(
-        "auction", "bidder", "price", F.col("at").alias("dateTime")
-    )
+    return made.join(highest, on=["w", "price"]).select("auction", "bidder", "price", F.col("at").alias("dateTime"))
 
 
 def q8_monitor_new_users(person: Frame, auction: Frame) -> Frame:

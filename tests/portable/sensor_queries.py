@@ -248,11 +248,7 @@ def doubled_in_arrow(readings: Frame) -> Frame:
             doubled = pc.multiply(kept["level"], pa.scalar(2, pa.int32()))
             yield pa.RecordBatch.from_arrays([kept["sensor"], doubled], names=["sensor", "doubled"])
 
-    return (
-        readings.select("sensor", "level")
-        .mapInArrow(double, "sensor string, doubled int")
-        .where("doubled > 4")
-    )
+    return readings.select("sensor", "level").mapInArrow(double, "sensor string, doubled int").where("doubled > 4")
 
 
 def sounds_like(readings: Frame) -> Frame:

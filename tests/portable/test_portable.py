@@ -67,7 +67,9 @@ def test_the_optimizer_changes_no_rows(spark: Any) -> None:
         plan = plan_of(query)
         if query.__name__.startswith("q") and "approx" not in query.__name__:
             assert_same_rows(
-                compile_plan(optimize(plan), frames).toArrow(), compile_plan(plan, frames).toArrow(), query.__name__
+                compile_plan(optimize(plan), frames).toArrow(),
+                compile_plan(plan, frames).toArrow(),
+                query.__name__,
             )
 
 

@@ -155,9 +155,7 @@ def busy_sensors(readings: Frame) -> Frame:
         .groupBy(F.window("ts", "10 seconds"), "sensor")
         .agg(F.count("*").alias("n"), F.max("level").alias("top"))
         .where((F.col("n") >= 8) & (F.col("top") > 5))
-        .select(
-            "window.start", F.col("window.end").alias("until"), "sensor", "n", (F.col("n") / 10).alias("rate")
-        )
+        .select("window.start", F.col("window.end").alias("until"), "sensor", "n", (F.col("n") / 10).alias("rate"))
     )
 
 
@@ -208,18 +206,14 @@ def window_over_steps(readings: Frame) -> Frame:
         .withColumnRenamed("sensor", "Sensor Name")
         .groupBy(F.window("ts", "30 seconds"), "Sensor Name")
         .agg(F.avg("fahrenheit").alias("Mean Temperature"), F.count("*").alias("n"))
-        .selectExpr(
-            "window.start AS start", "`Sensor Name`", "`Mean Temperature` / 2 AS mean", "n * 2 AS twice"
-        )
+        .selectExpr("window.start AS start", "`Sensor Name`", "`Mean Temperature` / 2 AS mean", "n * 2 AS twice")
     )
 
 
 def window_of_windows(readings: Frame) -> Frame:
     """The greatest ten-second total of each minute: an aggregate of an aggregate."""
     F = functions_for(readings)
-    totals = (
-        _numbers(readings).groupBy(F.window("ts", "10 seconds"), "sensor").agg(F.sum("value").alias("total"))
-    )
+    totals = _numbers(readings).groupBy(F.window("ts", "10 seconds"), "sensor").agg(F.sum("value").alias("total"))
     return totals.groupBy(F.window("window", "1 minute"), "sensor").agg(F.max("total").alias("greatest"))
 
 
@@ -237,9 +231,7 @@ def _scored(readings: Frame) -> Frame:
             columns = [batch["sensor"], batch["ts"], pc.multiply(points, points)]
             yield pa.RecordBatch.from_arrays(columns, names=["sensor", "ts", "points"])
 
-    return readings.select("sensor", "ts", "level").mapInArrow(
-        score, "sensor string, ts timestamp, points bigint"
-    )
+    return readings.select("sensor", "ts", "level").mapInArrow(score, "sensor string, ts timestamp, points bigint")
 
 
 def arrow_below_a_window(readings: Frame) -> Frame:
@@ -273,18 +265,14 @@ def _sides(readings: Frame) -> tuple[Frame, Frame]:
     F = functions_for(readings)
     windowed = _watched(readings).withColumn("w", F.window("ts", "5 seconds"))
     fine = windowed.where("ok AND level < 4").select("w", "sensor", F.col("level").alias("low"))
-    high = windowed.where("level > 7").select(
-        "w", F.col("sensor").alias("name"), F.col("level").alias("high")
-    )
+    high = windowed.where("level > 7").select("w", F.col("sensor").alias("name"), F.col("level").alias("high"))
     return fine, high.withColumnRenamed("name", "sensor")
 
 
 def low_and_high_in_a_window(readings: Frame) -> Frame:
     """An inner join by window and key."""
     fine, high = _sides(readings)
-    return fine.join(high, on=["w", "sensor"]).selectExpr(
-        "w.start", "sensor", "low", "high", "high - low AS gap"
-    )
+    return fine.join(high, on=["w", "sensor"]).selectExpr("w.start", "sensor", "low", "high", "high - low AS gap")
 
 
 def low_with_or_without_high(readings: Frame) -> Frame:

@@ -41,7 +41,10 @@ def when(condition: Column, value: Any) -> Column:
 
 
 def window(
-    timeColumn: Column | str, windowDuration: str, slideDuration: str | None = None, startTime: str | None = None
+    timeColumn: Column | str,
+    windowDuration: str,
+    slideDuration: str | None = None,
+    startTime: str | None = None,
 ) -> Column:
     """An event-time window to group by: tumbling, or hopping if it slides by less than its length."""
     parts = [_column(timeColumn), literal(windowDuration)]
@@ -98,7 +101,8 @@ _SHAPES = {
         isnan isnotnull isnull kurtosis last last_day lcase length ln log10 log1p log2 lower max mean median min minute
         mode month monthname negate negative octet_length pi positive quarter radians reverse rint second sign signum
         sin sinh size skewness soundex sqrt std stddev stddev_pop stddev_samp sum tan tanh timestamp_micros
-        timestamp_millis timestamp_seconds unix_timestamp try_avg try_sum ucase unix_date unix_micros unix_millis unix_seconds upper
+        timestamp_millis timestamp_seconds try_avg try_sum ucase unix_date unix_micros unix_millis unix_seconds
+        unix_timestamp upper
         var_pop var_samp variance weekday weekofyear window_time year ascii crc32 md5 sha1 approx_count_distinct
     """,
     "c*": "array coalesce concat greatest least hash xxhash64 map_keys map_values ltrim rtrim trim btrim",
@@ -110,8 +114,8 @@ _SHAPES = {
     "ccc": "nvl2 replace",
     "cl": """
         add_months bround date_add date_format date_sub dateadd element_at format_number instr next_day
-        array_contains array_join percentile percentile_approx regexp_like repeat round rlike shiftleft shiftright split to_date to_timestamp
-        trunc regexp_count
+        array_contains array_join percentile percentile_approx regexp_like repeat round rlike shiftleft shiftright
+        split to_date to_timestamp trunc regexp_count
     """,
     "cll": "slice lpad regexp_extract regexp_replace rpad substring substr translate split_part",
     "lc": "date_trunc date_part extract locate",
@@ -140,7 +144,7 @@ def _make(name: str, shape: str) -> Callable[..., Column]:
 def __getattr__(name: str) -> Callable[..., Column]:
     if shape := _SHAPE_OF.get(name):
         return _make(name, shape)
-    raise AttributeError(f"rove.functions has no `{name}`; write it as F.expr(\"{name}(…)\")")
+    raise AttributeError(f'rove.functions has no `{name}`; write it as F.expr("{name}(…)")')
 
 
 def __dir__() -> list[str]:

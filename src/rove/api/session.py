@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
@@ -15,7 +15,7 @@ from rove.plan.operators import Source, walk
 if TYPE_CHECKING:
     from rove.api.local import LocalData
 
-Rows = pa.Table | Iterable[pa.RecordBatch] | Mapping[str, Iterable[pa.RecordBatch]]
+Rows: TypeAlias = pa.Table | Iterable[pa.RecordBatch] | Mapping[str, Iterable[pa.RecordBatch]]
 
 
 class Session:
@@ -88,5 +88,3 @@ def _by_origin(stream: str, schema: pa.Schema, data: Rows) -> dict[str, list[pa.
         for batch in batches:
             check_batch(batch, schema, f"`{origin}`")
     return found
-
-

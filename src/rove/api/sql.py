@@ -12,15 +12,29 @@ from sqlglot import exp
 
 from rove.api.stream import Stream
 from rove.model.errors import ParseError, PlanError
+from rove.model.names import quoted
 from rove.plan import build
+from rove.plan.aggregates import AGGREGATE_NAMES
 from rove.plan.build import Item
-from rove.plan.expressions.parse import parse_query
+from rove.plan.expressions.parse import parse_expression, parse_query
 from rove.plan.operators import Operator
 
 if TYPE_CHECKING:
     from rove.api.session import Session
 
-_CLAUSES = {"expressions", "from_", "from", "where", "group", "having", "joins", "kind", "hint", "with_", "with"}
+_CLAUSES = {
+    "expressions",
+    "from_",
+    "from",
+    "where",
+    "group",
+    "having",
+    "joins",
+    "kind",
+    "hint",
+    "with_",
+    "with",
+}
 
 
 def statement(session: Session, text: str) -> Stream:
@@ -71,7 +85,8 @@ class _Translator:
         names = {i.node.sql(): i.name for i in items}
         groups = [Item(g, self.text, names.get(g.sql(), build.item_of(g, self.text).name)) for g in group.expressions]
         keys = {g.node.sql(): g.name for g in groups}
-        outputs, shown = [], []
+        outputs: list[Item] = []
+        shown: list[str | Item] = []
         for each in items:
             if each.node.sql() in keys:
                 shown.append(keys[each.node.sql()])
@@ -98,8 +113,10 @@ class _Translator:
         """`window.start` beside `GROUP BY window(ts, …)`."""
         names = {g.name.lower() for g in groups}
         columns = list(node.find_all(exp.Column))
-        return bool(columns) and all(c.parts[0].name.lower() in names for c in columns) and not any(
-            n.name.lower() in build.AGGREGATE_NAMES for n in node.find_all(exp.Anonymous)
+        return (
+            bool(columns)
+            and all(c.parts[0].name.lower() in names for c in columns)
+            and not any(n.name.lower() in AGGREGATE_NAMES for n in node.find_all(exp.Anonymous))
         )
 
     def _lift_having(self, node: exp.Expression, outputs: list[Item]) -> tuple[exp.Expression, list[Item]]:
@@ -107,7 +124,7 @@ class _Translator:
         known = {o.node.sql(): o.name for o in outputs}
         extra: list[Item] = []
         copy = node.copy()
-        for call in [n for n in copy.find_all(exp.Anonymous) if n.name.lower() in build.AGGREGATE_NAMES]:
+        for call in [n for n in copy.find_all(exp.Anonymous) if n.name.lower() in AGGREGATE_NAMES]:
             text = call.sql()
             if text not in known:
                 known[text] = f"__having_{len(extra)}"
@@ -142,5 +159,5 @@ class _Translator:
         tables = {t.alias_or_name.lower() for t in top.find_all(exp.Table, exp.Subquery)}
         for column in node.find_all(exp.Column):
             if column.parts[0].name.lower() in tables and len(column.parts) > 1:
-                rest = [p.copy() for p in column.parts[1:]]
-                column.replace(exp.column(*reversed(rest)) if not isinstance(rest[-1], exp.Star) else exp.Star())
+                rest = [p.name for p in column.parts[1:]]
+                column.replace(exp.Star() if rest == ["*"] else parse_expression(".".join(map(quoted, rest))))

@@ -18,8 +18,8 @@ from rove.model.schema import parse_schema, schema_text, type_name
 from rove.plan import build
 from rove.plan.aggregates import AggregateCall
 from rove.plan.build import Item
-from rove.plan.expressions.parse import parse_expression
 from rove.plan.explain import explain
+from rove.plan.expressions.parse import parse_expression
 from rove.plan.operators import CountWindow, Deduplicate, InSpark, Map, Operator, Scan, Watermark, column_of
 
 if TYPE_CHECKING:

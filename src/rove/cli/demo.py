@@ -27,12 +27,15 @@ def demo(
     data = passengers(trains, minutes, seed)
     produced = sum(b.num_rows for batches in data.values() for b in batches)
     console.print(
-        f"\n[bold]A ring line with {trains} trains.[/] Each counts who boards and alights, coach by coach, at every stop of "
-        f"{minutes} minutes. Every train is an origin of its own and sends {ROWS_PER_BATCH} rows a batch; rows come up to "
-        f"three seconds out of order. In all {produced:,} rows.\n"
+        f"\n[bold]A ring line with {trains} trains.[/] Each counts who boards and alights, coach by coach, at every "
+        f"stop of {minutes} minutes. Every train is an origin of its own and sends {ROWS_PER_BATCH} rows a batch; "
+        f"rows come up to three seconds out of order. In all {produced:,} rows.\n"
     )
     occupancy, alert = queries(data)
-    for title, query in (("Query 1, occupancy a train every 30 seconds", occupancy), ("Query 2, overcrowding", alert)):
+    for title, query in (
+        ("Query 1, occupancy a train every 30 seconds", occupancy),
+        ("Query 2, overcrowding", alert),
+    ):
         console.print(f"[bold]{title}[/]")
         query.explain()
         console.print()
@@ -72,7 +75,9 @@ def queries(data: dict[str, list[pa.RecordBatch]]) -> tuple[Any, Any]:
     trains = session.stream("trains", schema=SCHEMA, data=data)
     busy = trains.where("boarding + alighting > 0").withWatermark("ts", "5 seconds")
     occupancy = busy.groupBy(F.window("ts", "30 seconds"), "train").agg(
-        F.sum("boarding").alias("on"), F.sum("alighting").alias("off"), F.approx_count_distinct("coach").alias("coaches")
+        F.sum("boarding").alias("on"),
+        F.sum("alighting").alias("off"),
+        F.approx_count_distinct("coach").alias("coaches"),
     )
     alert = (
         busy.groupBy(F.window("ts", "1 minute", "10 seconds"), "train", "coach")
@@ -111,8 +116,8 @@ def show(console: Any, produced: int, occupancy: Any, alert: Any) -> None:
     if all(p.equal for p in proofs):
         first = proofs[0]
         console.print(
-            f"\nThe edge sent Spark {first.sent_up:,} partial results instead of {produced:,} rows, and both answers equal "
-            "those of one batch Spark job over every row produced. Nothing was lost, nothing counted twice.\n"
+            f"\nThe edge sent Spark {first.sent_up:,} partial results instead of {produced:,} rows, and both answers "
+            "equal those of one batch Spark job over every row produced. Nothing was lost, nothing counted twice.\n"
         )
         return
     console.print("\n[bold red]The answers differ: this is a bug, please report it with the seed.[/]\n")

@@ -12,7 +12,11 @@ from pathlib import Path
 from rove.model.errors import SetupError
 
 VERSION_MIN = 17
-_PLACES = ("/usr/lib/jvm/*/bin/java", "/opt/homebrew/opt/openjdk*/bin/java", "/usr/local/opt/openjdk*/bin/java")
+_PLACES = (
+    "/usr/lib/jvm/*/bin/java",
+    "/opt/homebrew/opt/openjdk*/bin/java",
+    "/usr/local/opt/openjdk*/bin/java",
+)
 _INSTALLERS = (
     ("apt-get", ("apt-get", "install", "-y", "--no-install-recommends", "openjdk-17-jre-headless"), True),
     ("dnf", ("dnf", "install", "-y", "java-17-openjdk-headless"), True),
@@ -69,5 +73,7 @@ def _install() -> Path:
         found = find_java()
         if done.returncode == 0 and found:
             return found
-        raise SetupError(f"Spark needs Java {VERSION_MIN} or newer, and installing it failed. Type: {' '.join(command)}")
+        raise SetupError(
+            f"Spark needs Java {VERSION_MIN} or newer, and installing it failed. Type: {' '.join(command)}"
+        )
     raise SetupError(f"Spark needs Java {VERSION_MIN} or newer. Install it and set JAVA_HOME to it")

@@ -81,7 +81,9 @@ class _Node:
 class Pipeline:
     """`plans` by sink; `origins` are those each stream will have. `name` tells apart who computes the same plan."""
 
-    def __init__(self, plans: Mapping[str, Operator], origins: Mapping[str, Iterable[str]], name: str = "local") -> None:
+    def __init__(
+        self, plans: Mapping[str, Operator], origins: Mapping[str, Iterable[str]], name: str = "local"
+    ) -> None:
         self._origins = {stream: tuple(found) for stream, found in origins.items()}
         self._name = name
         self._nodes: dict[int, _Node] = {}
@@ -132,7 +134,11 @@ class Pipeline:
     def snapshot(self) -> list[tuple[Snapshot, dict[str, int], int]]:
         """The state of every stateful step, with the promises it has heard."""
         return [
-            (node.logic.snapshot(), node.waits.table() if node.waits else {}, node.waits.low if node.waits else 0)
+            (
+                node.logic.snapshot(),
+                node.waits.table() if node.waits else {},
+                node.waits.low if node.waits else 0,
+            )
             for node in self._stateful
             if node.logic is not None
         ]

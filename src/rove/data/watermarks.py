@@ -14,7 +14,7 @@ class Watermarks:
     """Origins and their promises. An update is O(1) unless it comes from the slowest origin, then O(origins)."""
 
     def __init__(self, origins: Iterable[str]) -> None:
-        self._marks = {origin: MICROS_MIN for origin in origins}
+        self._marks = dict.fromkeys(origins, MICROS_MIN)
         self.low = MICROS_MIN
 
     def heard(self, origin: str, mark: int) -> bool:

@@ -7,13 +7,14 @@ import re
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _RESERVED = frozenset(
     """
-    all alter and anti any array as asc at between both by case cast check collate column constraint create cross cube
-    current current_date current_time current_timestamp current_user delete desc distinct div drop else end escape
-    except exists extract false fetch filter for foreign from full function global grant group grouping having if ilike
-    in inner insert intersect interval into is join lateral leading left like limit map minus natural not null of
-    offset on only or order outer overlaps partition pivot position primary qualify range references regexp rename
-    right rlike row rows select semi session_user set some start struct substring table tablesample then time to
-    trailing true try_cast union unique unpivot update user using values when where window with within
+    all alter and anti any array as asc at between both by case cast check collate column constraint create cross
+    cube current current_date current_time current_timestamp current_user delete desc distinct div drop else end
+    escape except exists extract false fetch filter for foreign from full function global grant group grouping
+    having if ilike in inner insert intersect interval into is join lateral leading left like limit map minus
+    natural not null of offset on only or order outer overlaps partition pivot position primary qualify range
+    references regexp rename right rlike row rows select semi session_user set some start struct substring table
+    tablesample then time to trailing true try_cast union unique unpivot update user using values when where
+    window with within
     """.split()
 )
 

@@ -13,7 +13,6 @@ import pyarrow as pa
 from rove.model.errors import StateError
 
 
-
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """The state of one operator: `kind` says whose, `facts` are its numbers, `tables` its rows."""
@@ -25,7 +24,9 @@ class Snapshot:
     def expect(self, kind: str) -> None:
         """Refuse a snapshot of another operator."""
         if self.kind != kind:
-            raise StateError(f"this is a snapshot of {self.kind}, not of {kind}; restore it into the operator it is from")
+            raise StateError(
+                f"this is a snapshot of {self.kind}, not of {kind}; restore it into the operator it is from"
+            )
 
 
 def encode(snapshot: Snapshot) -> bytes:

@@ -15,8 +15,17 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from rove.model.errors import TypeMismatch
-from rove.model.schema import BIGINT, BOOLEAN, DECIMAL_DIGITS_MAX, DOUBLE, STRING, UNKNOWN, VOID, is_spark_only
-from rove.model.schema import type_name
+from rove.model.schema import (
+    BIGINT,
+    BOOLEAN,
+    DECIMAL_DIGITS_MAX,
+    DOUBLE,
+    STRING,
+    UNKNOWN,
+    VOID,
+    is_spark_only,
+    type_name,
+)
 from rove.plan.expressions.bind import bind
 from rove.plan.expressions.tree import Expr, literal, refusal_of, sql, substitute
 from rove.plan.expressions.types import Refused, is_decimal, is_fractional, is_integral, is_numeric
@@ -72,15 +81,15 @@ def aggregate(function: str, argument: Expr | None, name: str) -> AggregateCall:
     """The call under Spark's name for it. Functions that are not in the table are Spark's alone."""
     recipe = RECIPES.get(function)
     if recipe is None:
-        why = f"the aggregate `{function}` runs in Spark only"
-        return AggregateCall(function, argument, name, UNKNOWN, partial_refusal=why)
+        alone = f"the aggregate `{function}` runs in Spark only"
+        return AggregateCall(function, argument, name, UNKNOWN, partial_refusal=alone)
     if argument is None:
         if function != "count":
             raise TypeMismatch(f"{function}(*) means nothing; name a column")
         argument = literal(1, BIGINT)
     if is_spark_only(argument.dtype):
-        why = refusal_of(argument) or "its argument exists in Spark only"
-        return AggregateCall(function, argument, name, UNKNOWN, partial_refusal=why)
+        reason = refusal_of(argument) or "its argument exists in Spark only"
+        return AggregateCall(function, argument, name, UNKNOWN, partial_refusal=reason)
     try:
         call = recipe(name, argument)
     except Refused as refused:
@@ -144,7 +153,9 @@ def _extreme(function: str) -> Recipe:
             return AggregateCall(function, argument, name, dtype, states, value)
         lifts = ((function, "IF(isnan(x), NULL, x)", function), ("nan", "isnan(x)", "max"))
         a_nan = f"CAST('NaN' AS {type_name(dtype)})"
-        finish = f"IF({nan}, {a_nan}, {value})" if function == "max" else f"IF({value} IS NULL AND {nan}, {a_nan}, {value})"
+        finish = (
+            f"IF({nan}, {a_nan}, {value})" if function == "max" else f"IF({value} IS NULL AND {nan}, {a_nan}, {value})"
+        )
         return AggregateCall(function, argument, name, dtype, _states(name, argument, *lifts), finish)
 
     return recipe
@@ -226,11 +237,11 @@ RECIPES: dict[str, Recipe] = {
 
 SPARK_AGGREGATES = frozenset(
     """
-    any any_value approx_percentile array_agg bit_and bit_or bit_xor bool_and bool_or collect_list collect_set corr
-    count_if count_min_sketch covar_pop covar_samp every first first_value grouping grouping_id histogram_numeric
-    hll_sketch_agg hll_union_agg kurtosis last last_value listagg max_by median min_by mode percentile
-    percentile_approx percentile_cont percentile_disc product regr_avgx regr_avgy regr_count regr_intercept regr_r2
-    regr_slope regr_sxx regr_sxy regr_syy skewness some string_agg try_avg try_sum
+    any any_value approx_percentile array_agg bit_and bit_or bit_xor bool_and bool_or collect_list collect_set
+    corr count_if count_min_sketch covar_pop covar_samp every first first_value grouping grouping_id
+    histogram_numeric hll_sketch_agg hll_union_agg kurtosis last last_value listagg max_by median min_by mode
+    percentile percentile_approx percentile_cont percentile_disc product regr_avgx regr_avgy regr_count
+    regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy skewness some string_agg try_avg try_sum
     """.split()
 )
 

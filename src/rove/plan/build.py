@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.types as pt
 from sqlglot import exp
 
-from rove.model.errors import ExpressionError, PlanError, TypeMismatch
 from rove.model.clock import parse_duration
+from rove.model.errors import ExpressionError, PlanError, TypeMismatch
 from rove.model.schema import TIMESTAMP, UNKNOWN, WINDOW, type_name
 from rove.plan.aggregates import AGGREGATE_NAMES, AggregateCall, aggregate
 from rove.plan.expressions.bind import bind, bind_node
@@ -22,8 +22,18 @@ from rove.plan.expressions.functions.registry import coerce
 from rove.plan.expressions.parse import parse_expression, span
 from rove.plan.expressions.tree import Call, Column, Expr, Foreign, walk
 from rove.plan.expressions.types import Refused, common_type
-from rove.plan.operators import Aggregate, Filter, Join, Named, Operator, Project, SparkAggregate, Union, column_of
-from rove.plan.operators import struct_field
+from rove.plan.operators import (
+    Aggregate,
+    Filter,
+    Join,
+    Named,
+    Operator,
+    Project,
+    SparkAggregate,
+    Union,
+    column_of,
+    struct_field,
+)
 from rove.plan.windows import Window
 
 JOINS = {
@@ -181,9 +191,7 @@ def united(plan: Operator, other: Operator, by_name: bool = False) -> Operator:
 
 
 def _as(fields: Sequence[pa.Field], names: Sequence[str], types: Sequence[pa.DataType]) -> tuple[Named, ...]:
-    return tuple(
-        (n, coerce(Column(f.type, f.name), t)) for f, n, t in zip(fields, names, types, strict=True)
-    )
+    return tuple((n, coerce(Column(f.type, f.name), t)) for f, n, t in zip(fields, names, types, strict=True))
 
 
 def grouped(plan: Operator, groups: Sequence[Item], outputs: Sequence[Item]) -> Operator:
@@ -239,9 +247,7 @@ class Grouping:
             return SparkAggregate(self.plan, tuple((n, by[n]) for n in self.order), calls, self.window.refusal)
         if self.time is None:
             raise PlanError("a window without a time column")
-        return Aggregate(
-            self.plan, self.window, self.time, tuple(self.keys), calls, window_name=self.window_name
-        )
+        return Aggregate(self.plan, self.window, self.time, tuple(self.keys), calls, window_name=self.window_name)
 
     def calls(self, outputs: Sequence[Item]) -> tuple[list[AggregateCall], list[Item]]:
         """The aggregate calls, and each output as an expression over their results."""
@@ -264,9 +270,7 @@ class Grouping:
             call.replace(self._call(call, each, calls, f"__{len(calls)}"))
         return copy
 
-    def _call(
-        self, node: exp.Expression, each: Item, calls: dict[str, AggregateCall], name: str
-    ) -> exp.Expression:
+    def _call(self, node: exp.Expression, each: Item, calls: dict[str, AggregateCall], name: str) -> exp.Expression:
         text = node.sql("spark")
         if text not in calls:  # the same call twice is computed once
             calls[text] = aggregate_call(node, self.plan.schema, each.text, name)
@@ -361,12 +365,19 @@ def joined(left: Operator, right: Operator, on: Sequence[str] | exp.Expression |
         bound = bind_node(part, both, text)
         residual = bound if residual is None else RULES["and"]((residual, bound))
     return Join(
-        left, right, kind, tuple(a for a, _ in pairs), tuple(b for _, b in pairs), using=False, condition=residual
+        left,
+        right,
+        kind,
+        tuple(a for a, _ in pairs),
+        tuple(b for _, b in pairs),
+        using=False,
+        condition=residual,
     )
 
 
 def _conjuncts(node: exp.Expression) -> list[exp.Expression]:
-    node = node.unnest()
+    if isinstance(node, exp.Paren):
+        return _conjuncts(node.this)
     if isinstance(node, exp.And):
         return [*_conjuncts(node.this), *_conjuncts(node.expression)]
     return [node]

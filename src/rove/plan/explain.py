@@ -75,7 +75,7 @@ def describe(operator: Operator) -> str:
             mode = "" if operator.mode == "whole" else f" ({operator.mode})"
             return f"Aggregate{mode} by {by}: {', '.join(f'{a.text} AS {a.name}' for a in operator.aggregates)}"
         case SparkAggregate():
-            by = ', '.join(sql(e) for _, e in operator.groups)
+            by = ", ".join(sql(e) for _, e in operator.groups)
             return f"Aggregate by {by}: {', '.join(f'{a.text} AS {a.name}' for a in operator.aggregates)}"
         case Join():
             pairs = zip(operator.left_keys, operator.right_keys, strict=True)

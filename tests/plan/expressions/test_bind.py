@@ -18,9 +18,7 @@ from rove.plan.expressions.arrow import compile_expression
 from rove.plan.expressions.bind import bind
 from rove.plan.expressions.tree import Foreign, Literal, columns_of, fallible, refusal_of, sql
 
-SCHEMA = parse_schema(
-    "Train string, coach int, speed double, tags array<string>, pos struct<lat: double, lon: double>"
-)
+SCHEMA = parse_schema("Train string, coach int, speed double, tags array<string>, pos struct<lat: double, lon: double>")
 
 
 def evaluate(text: str, **columns: pa.Array) -> list[object]:

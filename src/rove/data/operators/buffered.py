@@ -37,7 +37,10 @@ class RowsByPane:
         for number in sorted(self._panes):
             for origin in sorted(self._panes[number]):
                 for rows in self._panes[number][origin]:
-                    labels = [pa.repeat(pa.scalar(number, BIGINT), len(rows)), pa.repeat(pa.scalar(origin), len(rows))]
+                    labels = [
+                        pa.repeat(pa.scalar(number, BIGINT), len(rows)),
+                        pa.repeat(pa.scalar(origin), len(rows)),
+                    ]
                     batches.append(pa.RecordBatch.from_arrays([*labels, *rows.columns], schema=schema))
         return pa.Table.from_batches(batches, schema)
 

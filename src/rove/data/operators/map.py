@@ -46,7 +46,8 @@ class MapLogic:
     def _check(self, result: object) -> None:
         if not isinstance(result, pa.RecordBatch):
             raise UdfError(
-                f"mapInArrow function `{self._name}` yielded a {type(result).__name__}; yield pyarrow.RecordBatch objects"
+                f"mapInArrow function `{self._name}` yielded a {type(result).__name__}; it must yield "
+                "pyarrow.RecordBatch objects"
             )
         try:
             check_batch(result, self._schema, f"mapInArrow function `{self._name}`")

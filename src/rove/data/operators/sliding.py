@@ -13,10 +13,11 @@ Law: about three merges a window, however many panes it has; the order of mergin
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 import pyarrow as pa
 
-Rows = pa.RecordBatch | None
+Rows: TypeAlias = pa.RecordBatch | None
 
 
 class Sliding:

@@ -19,7 +19,6 @@ from rove.plan.expressions.arrow import compile_expression
 from rove.plan.expressions.tree import Datum, Evaluator
 from rove.plan.operators import Named
 
-
 Rows = TypeVar("Rows", pa.RecordBatch, pa.Table)
 _TOTALS = {"sum": pc.sum, "min": pc.min, "max": pc.max}
 
@@ -99,7 +98,9 @@ class States:
         # Arrow names its results `column_function`, and may widen decimals.
         names = {f"{column}_{function}": column for column, function in merges}
         columns = {names.get(n, n): result.column(i) for i, n in enumerate(result.column_names)}
-        return _one_batch(pa.Table.from_arrays([columns[n] for n in self.schema.names], names=self.schema.names).cast(self.schema))
+        return _one_batch(
+            pa.Table.from_arrays([columns[n] for n in self.schema.names], names=self.schema.names).cast(self.schema)
+        )
 
     def _merge_with_moments(self, table: pa.Table) -> pa.RecordBatch:
         """Two passes: first the means of the groups, then the squared distances from them."""
@@ -138,4 +139,8 @@ def one_zero_one_nan(values: Datum) -> Datum:
 
 def _one_batch(table: pa.Table) -> pa.RecordBatch:
     batches = table.combine_chunks().to_batches()
-    return batches[0] if batches else pa.RecordBatch.from_arrays([pa.array([], f.type) for f in table.schema], schema=table.schema)
+    return (
+        batches[0]
+        if batches
+        else pa.RecordBatch.from_arrays([pa.array([], f.type) for f in table.schema], schema=table.schema)
+    )

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rove.data.operators.logic import NOTHING, Output
 from rove.model.batch import Batch, Header
 from rove.model.clock import MICROS_MIN
 from rove.model.schema import BIGINT, STRING
 from rove.model.state import Snapshot
-from rove.data.operators.logic import NOTHING, Output
 
 _OPTIONS = pc.ScalarAggregateOptions(skip_nulls=True)
 _MIN_MAX = pc.get_function("min_max")
@@ -72,7 +72,9 @@ class WatermarkLogic:
         self._marks = dict(zip(marks["origin"].to_pylist(), marks["mark"].to_pylist(), strict=True))
 
     @staticmethod
-    def _on_time(header: Header, data: pa.RecordBatch | None, mark: int, oldest: int | None, newest: int | None) -> Batch:
+    def _on_time(
+        header: Header, data: pa.RecordBatch | None, mark: int, oldest: int | None, newest: int | None
+    ) -> Batch:
         rows = 0 if data is None else data.num_rows
         new = Header(
             origin=header.origin,

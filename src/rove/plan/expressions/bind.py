@@ -156,18 +156,12 @@ class _Binder:
     def _negative(self, node: exp.Neg) -> Expr:
         if isinstance(node.this, exp.Literal) and not node.this.is_string:
             return number(f"-{node.this.this}")  # the smallest integers have no positive twin
-        if (
-            isinstance(node.this, exp.Cast)
-            and isinstance(node.this.this, exp.Literal)
-            and not node.this.this.is_string
-        ):
+        if isinstance(node.this, exp.Cast) and isinstance(node.this.this, exp.Literal) and not node.this.this.is_string:
             dtype = arrow_type(node.this.to)
             lowest = pt.is_integer(dtype) and node.this.this.this == str(2 ** (dtype.bit_width - 1))
             if lowest and re.search(r"cast|::|\(", self.text, re.IGNORECASE):
                 # `-128Y` is a number, `-CAST(128 AS tinyint)` an error; the parser does not tell them apart.
-                raise Refused(
-                    f"`{spark_text(node)}` may overflow; write CAST('-{node.this.this.this}' AS …)", dtype
-                )
+                raise Refused(f"`{spark_text(node)}` may overflow; write CAST('-{node.this.this.this}' AS …)", dtype)
             return self._cast_literal(f"-{node.this.this.this}", dtype)
         return self._call("negative", node.this)
 
@@ -263,9 +257,7 @@ class _Binder:
         if rule := RULES.get(name):
             if name in _WITH_UNIT and len(node.expressions) == 3:
                 unit, *rest = node.expressions
-                return RULES[_WITH_UNIT[name]](
-                    (literal(unit.name.lower(), STRING), *(self.bind(n) for n in rest))
-                )
+                return RULES[_WITH_UNIT[name]]((literal(unit.name.lower(), STRING), *(self.bind(n) for n in rest)))
             if name == "struct":
                 return self._struct(node)
             return rule(tuple(self.bind(n) for n in node.expressions))

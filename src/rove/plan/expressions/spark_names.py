@@ -72,5 +72,5 @@ SPARK_FUNCTIONS = frozenset(
     vector_sum version weekday weekofyear when width_bucket window window_time xpath xpath_boolean
     xpath_double xpath_float xpath_int xpath_long xpath_number xpath_short xpath_string xxhash64 year
     zeroifnull zip_with
-    """.split()  # noqa: SIM905 (a list of 500 strings is no easier to read)
+    """.split()
 )

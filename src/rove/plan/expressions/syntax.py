@@ -88,9 +88,7 @@ def spark_text(node: exp.Expression) -> str:
         )
         if operator and not apart:
             part.replace(exp.Paren(this=part.copy()))
-    shown = (
-        root if isinstance(root.this, exp.Binary | exp.Unary | exp.Between | exp.In | exp.Is) else root.this
-    )
+    shown = root if isinstance(root.this, exp.Binary | exp.Unary | exp.Between | exp.In | exp.Is) else root.this
     shown = root.this if isinstance(root.this, exp.Dot | exp.Paren) else shown
     return str(shown.sql(dialect=RoveSpark, normalize_functions=False))
 

@@ -97,9 +97,7 @@ def _common(a: pa.DataType, b: pa.DataType) -> pa.DataType:
     if is_numeric(a) and is_numeric(b):
         return _common_numeric(a, b)
     if STRING in (a, b):
-        raise Refused(
-            f"Spark would cast {type_name(b if a == STRING else a)} and string to one type; cast explicitly"
-        )
+        raise Refused(f"Spark would cast {type_name(b if a == STRING else a)} and string to one type; cast explicitly")
     if {a, b} <= {DATE, TIMESTAMP, TIMESTAMP_NTZ}:
         if {a, b} == {DATE, TIMESTAMP}:
             return TIMESTAMP

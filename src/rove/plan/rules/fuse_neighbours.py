@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 from rove.plan.expressions.functions import RULES
-from rove.plan.expressions.tree import Call, Column, Expr, Foreign, Literal, columns_of, fallible, refusal_of, substitute
-from rove.plan.expressions.tree import walk
+from rove.plan.expressions.tree import (
+    Call,
+    Column,
+    Expr,
+    Foreign,
+    Literal,
+    columns_of,
+    fallible,
+    refusal_of,
+    substitute,
+    walk,
+)
 from rove.plan.operators import Filter, Operator, Project
 from rove.plan.rules.rewrite import bottom_up
 
@@ -56,5 +66,7 @@ def _always_computed(name: str, outer: tuple[tuple[str, Expr], ...]) -> bool:
     """Whether a column is read outside any branch that might not be taken."""
     for _, expr in outer:
         if name in columns_of(expr):
-            return not any(isinstance(n, Call) and (n.lazy or n.name in ("case", "coalesce", "and", "or")) for n in walk(expr))
+            return not any(
+                isinstance(n, Call) and (n.lazy or n.name in ("case", "coalesce", "and", "or")) for n in walk(expr)
+            )
     return False

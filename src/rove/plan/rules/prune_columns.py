@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
-from rove.plan.expressions.tree import Column, columns_of, fallible
-from rove.plan.operators import Aggregate, CountWindow, Filter, Join, Operator, Project, Scan, Source, Union, Watermark
+from rove.plan.expressions.tree import Column, Expr, columns_of, fallible
+from rove.plan.operators import (
+    Aggregate,
+    CountWindow,
+    Filter,
+    Join,
+    Operator,
+    Project,
+    Scan,
+    Source,
+    Union,
+    Watermark,
+)
 from rove.plan.rules.rewrite import with_inputs
 
 
@@ -38,14 +49,14 @@ def _prune(operator: Operator, wanted: tuple[str, ...]) -> Operator:
             return Project(operator, tuple((n, Column(operator.schema.field(n).type, n)) for n in wanted))
         case Join():
             return _prune_join(operator, set(wanted))
-        case Union(members=members):
+        case Union():
             return _prune_union(operator, wanted)
         case CountWindow(input=below) | Scan(input=below):
             lifts = (s.lift for a in operator.aggregates for s in a.states)
-            kept = {*operator.keys, str(below.traits.event_time), *_reads(below, *lifts)}
+            read = {*operator.keys, str(below.traits.event_time), *_reads(below, *lifts)}
             if isinstance(operator, Scan):
-                kept |= set(wanted)
-            return with_inputs(operator, (_prune(below, _ordered(below, kept)),))
+                read |= set(wanted)
+            return with_inputs(operator, (_prune(below, _ordered(below, read)),))
     return with_inputs(operator, tuple(_prune(i, tuple(i.schema.names)) for i in operator.inputs))
 
 
@@ -74,10 +85,8 @@ def _exactly(operator: Operator, wanted: tuple[str, ...]) -> Operator:
     return Project(operator, tuple((n, Column(operator.schema.field(n).type, n)) for n in wanted))
 
 
-def _reads(below: Operator, *exprs: object) -> tuple[str, ...]:
-    from rove.plan.expressions.tree import Expr
-
-    return _ordered(below, {c for e in exprs if isinstance(e, Expr) for c in columns_of(e)})
+def _reads(below: Operator, *exprs: Expr) -> tuple[str, ...]:
+    return _ordered(below, {c for e in exprs for c in columns_of(e)})
 
 
 def _ordered(below: Operator, names: set[str]) -> tuple[str, ...]:

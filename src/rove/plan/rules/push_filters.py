@@ -6,7 +6,16 @@ below it into Spark, so it stays as well.
 
 from __future__ import annotations
 
-from rove.plan.expressions.tree import Column, Expr, Foreign, columns_of, fallible, refusal_of, substitute, walk
+from rove.plan.expressions.tree import (
+    Column,
+    Expr,
+    Foreign,
+    columns_of,
+    fallible,
+    refusal_of,
+    substitute,
+    walk,
+)
 from rove.plan.operators import Aggregate, Filter, Join, Operator, Project, Union
 from rove.plan.rules.rewrite import bottom_up
 

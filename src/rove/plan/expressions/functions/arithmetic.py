@@ -39,17 +39,10 @@ def operands(symbol: str, args: tuple[Expr, ...]) -> tuple[Expr, Expr, pa.DataTy
             if pt.is_string(side.dtype):
                 raise Refused(f"Spark would cast a string beside `{symbol}`; cast explicitly")
             if pt.is_boolean(side.dtype) or pt.is_nested(side.dtype) or pt.is_binary(side.dtype):
-                raise TypeMismatch(
-                    f"`{symbol}` needs numbers, got {type_name(a.dtype)} and {type_name(b.dtype)}"
-                )
+                raise TypeMismatch(f"`{symbol}` needs numbers, got {type_name(a.dtype)} and {type_name(b.dtype)}")
             raise Refused(f"`{symbol}` of {type_name(a.dtype)} and {type_name(b.dtype)} is left to Spark")
     decimals = is_decimal(a.dtype) or is_decimal(b.dtype)
-    if (
-        decimals
-        and not is_fractional(a.dtype)
-        and not is_fractional(b.dtype)
-        and VOID not in (a.dtype, b.dtype)
-    ):
+    if decimals and not is_fractional(a.dtype) and not is_fractional(b.dtype) and VOID not in (a.dtype, b.dtype):
         a, b = coerce(a, decimal_of(a)), coerce(b, decimal_of(b))
         return a, b, a.dtype
     dtype = common_type([a.dtype, b.dtype])
@@ -64,9 +57,7 @@ def bounded_decimal(precision: int, scale: int) -> pa.DataType:
         return pa.decimal128(precision, scale)
     whole = precision - scale
     kept = max(DECIMAL_DIGITS_MAX - whole, min(scale, MINIMUM_ADJUSTED_SCALE))
-    raise Refused(
-        "the exact result has more than 38 digits; Spark rounds it", pa.decimal128(DECIMAL_DIGITS_MAX, kept)
-    )
+    raise Refused("the exact result has more than 38 digits; Spark rounds it", pa.decimal128(DECIMAL_DIGITS_MAX, kept))
 
 
 def _additive(name: str, symbol: str, checked: Kernel, plain: Kernel) -> None:
@@ -256,9 +247,7 @@ def _shift(name: str, symbol: str, kernel: Kernel) -> None:
         arity(name, args, 2)
         value, by = args
         if not is_integral(value.dtype) or not is_integral(by.dtype):
-            raise TypeMismatch(
-                f"{name} needs integers, got {type_name(value.dtype)} and {type_name(by.dtype)}"
-            )
+            raise TypeMismatch(f"{name} needs integers, got {type_name(value.dtype)} and {type_name(by.dtype)}")
         value = value if value.dtype == BIGINT else coerce(value, INT)
         bits = value.dtype.bit_width
         unsigned = pa.uint64() if bits == 64 else pa.uint32()
@@ -287,9 +276,7 @@ def _shift(name: str, symbol: str, kernel: Kernel) -> None:
 
 def _left_over(steps: Datum, bits: int) -> Datum:
     """How far the ones that stand for the sign are shifted; never by the whole width."""
-    return pc.if_else(
-        pc.equal(steps, pa.scalar(0, steps.type)), steps, pc.subtract(pa.scalar(bits, steps.type), steps)
-    )
+    return pc.if_else(pc.equal(steps, pa.scalar(0, steps.type)), steps, pc.subtract(pa.scalar(bits, steps.type), steps))
 
 
 _shift("shiftleft", "<<", pc.shift_left)

@@ -57,9 +57,7 @@ def civil(days: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
     bounds = pc.min_max(days)
     low, high = bounds["min"].as_py(), bounds["max"].as_py()
     if low is None or (low >= _ARROW_DAYS[0] and high <= _ARROW_DAYS[1]):
-        dates = as_date(
-            days
-        )  # Arrow's `year_month_day` does all three at once, and crashes on some columns with nulls
+        dates = as_date(days)  # Arrow's `year_month_day` does all three at once, and crashes on some columns with nulls
         return pc.year(dates), pc.month(dates), pc.day(dates)
     return _civil_by_hand(days)
 
@@ -78,9 +76,7 @@ def _civil_by_hand(days: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
     of_year = pc.subtract(of_era, pc.add(pc.multiply(year_of_era, 365), leaps))
     month_from_march = pc.divide(pc.add(pc.multiply(of_year, 5), 2), 153)
     day = pc.add(pc.subtract(of_year, pc.divide(pc.add(pc.multiply(month_from_march, 153), 2), 5)), 1)
-    month = pc.if_else(
-        pc.less(month_from_march, 10), pc.add(month_from_march, 3), pc.subtract(month_from_march, 9)
-    )
+    month = pc.if_else(pc.less(month_from_march, 10), pc.add(month_from_march, 3), pc.subtract(month_from_march, 9))
     year = pc.add(pc.add(year_of_era, pc.multiply(era, 400)), pc.cast(pc.less_equal(month, 2), BIGINT))
     return year, month, day
 

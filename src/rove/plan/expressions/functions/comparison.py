@@ -172,9 +172,7 @@ def _nan_extreme(ieee: Callable[..., Datum], dtype: pa.DataType, nan_wins: bool)
         rows = next(len(v) for v in values if not isinstance(v, pa.Scalar))
         columns = [as_array(v, rows) for v in values]
         nans = [pc.fill_null(pc.is_nan(c), False) for c in columns]
-        numbers = ieee(
-            *(pc.if_else(n, pa.scalar(None, dtype), c) for n, c in zip(nans, columns, strict=True))
-        )
+        numbers = ieee(*(pc.if_else(n, pa.scalar(None, dtype), c) for n, c in zip(nans, columns, strict=True)))
         some_nan = nans[0]
         for n in nans[1:]:
             some_nan = pc.or_(some_nan, n)

@@ -34,8 +34,7 @@ def refuse_new_nulls(convert: Kernel, have: pa.DataType, want: pa.DataType) -> K
             bad = x.filter(pc.and_(pc.is_null(result), pc.is_valid(x)))
             shown = repr(bad[0].as_py()) if have == STRING else pc.cast(bad.slice(0, 1), STRING)[0].as_py()
             raise ArithmeticFault(
-                f"{shown} cannot be cast from {type_name(have)} to {type_name(want)}; "
-                "use try_cast to get null instead"
+                f"{shown} cannot be cast from {type_name(have)} to {type_name(want)}; use try_cast to get null instead"
             )
         return result
 

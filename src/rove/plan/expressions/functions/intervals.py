@@ -72,9 +72,7 @@ def interval(args: tuple[Expr, ...]) -> Expr:
                 raise ParseError(f"`{written}` is not an interval of years and months, as in '1-2'")
             return _months((int(years[2]) * 12 + int(years[3])) * (-1 if years[1] == "-" else 1))
         return _span(written, first, last)
-    if not re.fullmatch(r"[+-]?(\d+(\.\d*)?|\.\d+)", written, re.ASCII) or (
-        first != "second" and "." in written
-    ):
+    if not re.fullmatch(r"[+-]?(\d+(\.\d*)?|\.\d+)", written, re.ASCII) or (first != "second" and "." in written):
         raise Refused(f"the interval `{written}` {unit} is left to Spark")
     if first in UNIT_MONTHS and first != "quarter":
         return _months(int(written) * UNIT_MONTHS[first])
@@ -193,16 +191,12 @@ def _date_moved(value: Expr, days: Expr, sign: int, template: str | None = None)
     """Days wrap around in 32 bits, as in Spark."""
     move = pc.add if sign > 0 else pc.subtract
     name = "date_add" if sign > 0 else "date_sub"
-    return Call(
-        DATE, name, (value, days), lambda x, n: pc.cast(move(pc.cast(x, INT), n), DATE), template=template
-    )
+    return Call(DATE, name, (value, days), lambda x, n: pc.cast(move(pc.cast(x, INT), n), DATE), template=template)
 
 
 def _months_moved(value: Expr, by: Literal, sign: int, template: str) -> Expr:
     count = pa.scalar(sign * by.value.as_py(), BIGINT)
-    return Call(
-        value.dtype, f"+ {count} months", (value,), lambda x: shift_months(x, count), True, template=template
-    )
+    return Call(value.dtype, f"+ {count} months", (value,), lambda x: shift_months(x, count), True, template=template)
 
 
 def shift_months(x: pa.Array, months: Datum) -> pa.Array:
@@ -233,9 +227,7 @@ _date_shift("date_sub", -1)
 def add_months_rule(args: tuple[Expr, ...]) -> Expr:
     arity("add_months", args, 2)
     value, count = coerce(moment(args[0], "add_months"), DATE), coerce(args[1], INT)
-    return Call(
-        DATE, "add_months", (value, count), lambda x, n: shift_months(_whole(x, n), pc.cast(n, BIGINT)), True
-    )
+    return Call(DATE, "add_months", (value, count), lambda x, n: shift_months(_whole(x, n), pc.cast(n, BIGINT)), True)
 
 
 def _whole(x: Datum, other: Datum) -> Datum:
@@ -279,9 +271,7 @@ def timestampdiff(args: tuple[Expr, ...]) -> Expr:
     """Whole units from the first moment to the second, cut towards zero."""
     arity("timestampdiff", args, 3)
     unit = _unit(args[0])
-    sides = tuple(
-        cast(m, TIMESTAMP) if m.dtype == DATE else m for m in (moment(a, "timestampdiff") for a in args[1:])
-    )
+    sides = tuple(cast(m, TIMESTAMP) if m.dtype == DATE else m for m in (moment(a, "timestampdiff") for a in args[1:]))
     if unit not in UNIT_US and unit not in UNIT_MONTHS:
         raise Refused(f"timestampdiff in {unit} is left to Spark", BIGINT)
 
@@ -315,25 +305,19 @@ def months_between(args: tuple[Expr, ...]) -> Expr:
     """Whole months where the days agree or both end a month; else 31 days to a month, to 8 places."""
     arity("months_between", args, 2, 3)
     rounds = constant(args[2], "the rounding of months_between") if len(args) == 3 else True
-    sides = tuple(
-        cast(m, TIMESTAMP) if m.dtype == DATE else m for m in (moment(a, "months_between") for a in args[:2])
-    )
+    sides = tuple(cast(m, TIMESTAMP) if m.dtype == DATE else m for m in (moment(a, "months_between") for a in args[:2]))
 
     def kernel(x: Datum, y: Datum, *_: Datum) -> Datum:
         x, y = _whole(x, y), _whole(y, x)
         (year_x, month_x, day_x), (year_y, month_y, day_y) = civil(days_of(x)), civil(days_of(y))
         months = pc.add(pc.multiply(pc.subtract(year_x, year_y), 12), pc.subtract(month_x, month_y))
-        last = pc.and_(
-            pc.equal(day_x, days_in_month(year_x, month_x)), pc.equal(day_y, days_in_month(year_y, month_y))
-        )
+        last = pc.and_(pc.equal(day_x, days_in_month(year_x, month_x)), pc.equal(day_y, days_in_month(year_y, month_y)))
         seconds = pc.subtract(_second_of_day(x), _second_of_day(y))
         apart = pc.add(pc.multiply(pc.subtract(day_x, day_y), 86_400), seconds)
         exact = pc.add(pc.cast(months, DOUBLE), pc.divide(pc.cast(apart, DOUBLE), 31.0 * 86_400.0))
         whole = pc.or_(pc.equal(day_x, day_y), last)
         for side in (x, y):  # Spark computes the midnight before, which the first of all days does not have
-            pc.multiply_checked(
-                days_of(side).filter(pc.invert(whole), null_selection_behavior="drop"), DAY_US
-            )
+            pc.multiply_checked(days_of(side).filter(pc.invert(whole), null_selection_behavior="drop"), DAY_US)
         if rounds:
             exact = pc.divide(pc.floor(pc.add(pc.multiply(exact, 1e8), 0.5)), 1e8)
         return pc.if_else(whole, pc.cast(months, DOUBLE), exact)

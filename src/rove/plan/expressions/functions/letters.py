@@ -31,9 +31,7 @@ _NEWER = _letters("277 27c a7dd a7e2 ab4b ab4c ab6c ab6d 1df40-1df7f")
 _EXPANDED = {ord(letter): letter.upper() for letter in _EXPANDING}
 
 
-def _case(
-    x: pa.Array, kernel: Callable[[Datum], Datum], odd_letters: str, mend: Callable[[str], str]
-) -> pa.Array:
+def _case(x: pa.Array, kernel: Callable[[Datum], Datum], odd_letters: str, mend: Callable[[str], str]) -> pa.Array:
     """Arrow's case; over it, the texts with odd letters: mended, cased, and the newer letters put back."""
     plain = kernel(x)
     odd = pc.fill_null(pc.match_substring_regex(x, odd_letters), False)

@@ -29,9 +29,7 @@ def as_array(value: Datum, rows: int) -> pa.Array:
     return value
 
 
-def evaluate_where(
-    mask: pa.Array, evaluate: Evaluator, batch: pa.RecordBatch, dtype: pa.DataType
-) -> pa.Array:
+def evaluate_where(mask: pa.Array, evaluate: Evaluator, batch: pa.RecordBatch, dtype: pa.DataType) -> pa.Array:
     """The expression on the rows that `mask` (no nulls) picks, null on the others."""
     picked = true_count(mask)
     if picked == batch.num_rows:

@@ -130,9 +130,7 @@ def positive_modulo(args: tuple[Expr, ...]) -> Expr:
     if is_decimal(dtype):
         raise Refused("`pmod` of decimals is left to Spark")
 
-    wide = (
-        INT if is_integral(dtype) and dtype.bit_width < 32 else dtype
-    )  # as Java: small integers are added as int
+    wide = INT if is_integral(dtype) and dtype.bit_width < 32 else dtype  # as Java: small integers are added as int
 
     def kernel(x: Datum, y: Datum) -> Datum:
         x, y = pc.cast(x, wide), pc.cast(y, wide)

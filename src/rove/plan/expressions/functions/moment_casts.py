@@ -196,9 +196,7 @@ def _moment_to_seconds(have: pa.DataType, want: pa.DataType) -> Conversion:
 
 
 def _moment_to_fraction(have: pa.DataType, want: pa.DataType) -> Conversion:
-    return Conversion(
-        lambda x: pc.cast(pc.divide(pc.cast(micros(x), DOUBLE, safe=False), 1e6), want, safe=False)
-    )
+    return Conversion(lambda x: pc.cast(pc.divide(pc.cast(micros(x), DOUBLE, safe=False), 1e6), want, safe=False))
 
 
 def _relabel(have: pa.DataType, want: pa.DataType) -> Conversion:

@@ -37,9 +37,7 @@ def field(args: tuple[Expr, ...]) -> Expr:
             return at((value, args[1]))
         if isinstance(value.dtype, pa.OpaqueType):
             raise Refused(f"a field of {type_name(value.dtype)} is left to Spark")
-        raise TypeMismatch(
-            f"`{sql(value)}` is {type_name(value.dtype)}, not a struct, so it has no field `{name}`"
-        )
+        raise TypeMismatch(f"`{sql(value)}` is {type_name(value.dtype)}, not a struct, so it has no field `{name}`")
     names = [f.name for f in value.dtype.fields]
     found = [i for i, known in enumerate(names) if known.lower() == name.lower()]
     if not found:
@@ -69,9 +67,7 @@ def _array_item(name: str, value: Expr, index: Expr, strict: bool, template: str
         lists = as_array(lists, len(places)) if isinstance(lists, pa.Scalar) else lists
         items, outside = items_at(lists, places)
         if strict and any_true(outside):
-            raise ArithmeticFault(
-                "an array index is out of bounds; use `get` or `try_element_at` to get null instead"
-            )
+            raise ArithmeticFault("an array index is out of bounds; use `get` or `try_element_at` to get null instead")
         return items
 
     return Call(value.dtype.value_type, name, (value, index), kernel, strict, template=template)
@@ -126,9 +122,7 @@ def _element_at(name: str, strict: bool) -> None:
             if any_true(zero):
                 raise ArithmeticFault(f"{name} counts from 1; the place is 0")
             if strict and any_true(outside):
-                raise ArithmeticFault(
-                    "an array index is out of bounds; use try_element_at to get null instead"
-                )
+                raise ArithmeticFault("an array index is out of bounds; use try_element_at to get null instead")
             return items
 
         return Call(value.dtype.value_type, name, (value, index), kernel, fallible=True)
@@ -142,9 +136,7 @@ def _map_item(name: str, value: Expr, key: Expr, template: str | None) -> Expr:
     if not isinstance(key, Literal) or not key.value.is_valid or can_be_nan(key):
         raise Refused("a map's key must be a literal at the edge", value.dtype.item_type)
     if pt.is_floating(value.dtype.key_type) or pt.is_nested(value.dtype.key_type):
-        raise Refused(
-            f"a lookup by {type_name(value.dtype.key_type)} is left to Spark", value.dtype.item_type
-        )
+        raise Refused(f"a lookup by {type_name(value.dtype.key_type)} is left to Spark", value.dtype.item_type)
     if key.dtype != value.dtype.key_type:
         raise Refused("a map's key of another type is left to Spark", value.dtype.item_type)
     wanted = key.value

@@ -37,9 +37,7 @@ def _consuming(regex: Regex, name: str) -> None:
 def rlike(args: tuple[Expr, ...]) -> Expr:
     arity("rlike", args, 2)
     regex = _pattern(args[1], "rlike")
-    return Call(
-        BOOLEAN, "rlike", (text(args[0], "rlike"), args[1]), _found(regex), template="({0} RLIKE {1})"
-    )
+    return Call(BOOLEAN, "rlike", (text(args[0], "rlike"), args[1]), _found(regex), template="({0} RLIKE {1})")
 
 
 def _found(regex: Regex) -> Kernel:

@@ -57,13 +57,9 @@ def coerce(expr: Expr, dtype: pa.DataType) -> Expr:
         )
         if widens:
             return cast(expr, dtype)
-        raise Refused(
-            f"Spark would narrow {type_name(have)} to {type_name(dtype)} by itself; cast explicitly", dtype
-        )
+        raise Refused(f"Spark would narrow {type_name(have)} to {type_name(dtype)} by itself; cast explicitly", dtype)
     if STRING in (have, dtype):
-        raise Refused(
-            f"Spark would cast {type_name(have)} to {type_name(dtype)} by itself; cast explicitly", dtype
-        )
+        raise Refused(f"Spark would cast {type_name(have)} to {type_name(dtype)} by itself; cast explicitly", dtype)
     if pa.types.is_date(have) and pa.types.is_timestamp(dtype):
         return cast(expr, dtype)
     if pa.types.is_timestamp(have) and pa.types.is_date(dtype):

@@ -146,9 +146,7 @@ def like(args: tuple[Expr, ...]) -> Expr:
     if args[0].dtype not in (STRING, VOID):
         raise Refused("LIKE of other types than string is left to Spark", BOOLEAN)
     template = "({0} LIKE {1} ESCAPE {2})" if len(args) == 3 else "({0} LIKE {1})"
-    return Call(
-        BOOLEAN, "like", (text(args[0], "LIKE"), *args[1:]), lambda x, *_: kernel(x), template=template
-    )
+    return Call(BOOLEAN, "like", (text(args[0], "LIKE"), *args[1:]), lambda x, *_: kernel(x), template=template)
 
 
 def like_kernel(pattern: str, escape: str) -> Kernel:

@@ -103,9 +103,7 @@ def concat(args: tuple[Expr, ...]) -> Expr:
     if any(pt.is_list(a.dtype) for a in args):
         raise Refused("concat of arrays is left to Spark")
     if all(a.dtype == BINARY for a in args):
-        return Call(
-            BINARY, "concat", args, lambda *xs: pc.binary_join_element_wise(*xs, pa.scalar(b"", BINARY))
-        )
+        return Call(BINARY, "concat", args, lambda *xs: pc.binary_join_element_wise(*xs, pa.scalar(b"", BINARY)))
     values = tuple(text(a, "concat") for a in args)
     return Call(STRING, "concat", values, lambda *xs: pc.binary_join_element_wise(*xs, ""))
 
@@ -158,9 +156,7 @@ def substring(args: tuple[Expr, ...]) -> Expr:
 def left(args: tuple[Expr, ...]) -> Expr:
     arity("left", args, 2)
     count = max(0, known_int(args[1], "the length of left"))
-    return Call(
-        STRING, "left", (text(args[0], "left"), args[1]), lambda x, _: pc.utf8_slice_codeunits(x, 0, count)
-    )
+    return Call(STRING, "left", (text(args[0], "left"), args[1]), lambda x, _: pc.utf8_slice_codeunits(x, 0, count))
 
 
 @function("right")
@@ -248,9 +244,7 @@ def _at_least_zero(n: Datum) -> Datum:
     return pc.max_element_wise(n, pa.scalar(0, INT), skip_nulls=False)
 
 
-simple(
-    "space", (INT,), STRING, lambda n: pc.binary_repeat(as_array(pa.scalar(" "), len(n)), _at_least_zero(n))
-)
+simple("space", (INT,), STRING, lambda n: pc.binary_repeat(as_array(pa.scalar(" "), len(n)), _at_least_zero(n)))
 
 _CHARACTERS = pa.array([chr(n) for n in range(256)], STRING)
 _LOW_BYTE = pa.scalar(255, pa.int64())

@@ -34,9 +34,7 @@ def window(args: tuple[Expr, ...]) -> Expr:
     slide = spans[1] if len(spans) > 1 else size
     offset = spans[2] if len(spans) > 2 else 0
     if slide != size:
-        raise Refused(
-            "hopping windows as a value are left to Spark; inside groupBy they run at the edge", WINDOW
-        )
+        raise Refused("hopping windows as a value are left to Spark; inside groupBy they run at the edge", WINDOW)
 
     def kernel(moments: Datum, *_: Datum) -> Datum:
         starts = floor_to(pc.cast(moments, BIGINT), size, offset)
