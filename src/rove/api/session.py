@@ -54,6 +54,11 @@ class Session:
         self._streams[name] = Stream(self, Source(name, columns))
         return self._streams[name]
 
+    def name(self, name: str, stream: Stream) -> Stream:
+        """Give a stream a name that SQL statements can read it by, as a view."""
+        self._streams[name] = stream
+        return stream
+
     def sql(self, text: str) -> Stream:
         """A query as a SQL statement over the session's streams."""
         from rove.api.sql import statement

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, cast
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import TokenType
 
 from rove.model.errors import ParseError
 
@@ -23,6 +24,11 @@ class RoveSpark(Spark):
 
     class Parser(Spark.Parser):  # type: ignore[misc, valid-type]
         STRICT_CAST = True
+        # `window(…)` is a function here; the WINDOW clause, which streams cannot have, would get in its way.
+        QUERY_MODIFIER_PARSERS: ClassVar = {
+            k: v for k, v in Spark.Parser.QUERY_MODIFIER_PARSERS.items() if k != TokenType.WINDOW
+        }
+        QUERY_MODIFIER_TOKENS: ClassVar = set(QUERY_MODIFIER_PARSERS)
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
         NO_PAREN_FUNCTION_PARSERS: ClassVar = {
             k: v for k, v in Spark.Parser.NO_PAREN_FUNCTION_PARSERS.items() if k in ("CASE", "IF")
