@@ -26,7 +26,7 @@ def show(result: dict[str, Any], out: Path) -> None:
         checks.add_row(each["name"], f"{each['value']:.3g}", goal, "yes" if each["holds"] else "[bold red]no")
     console.print(checks)
     for title, rows in result["figures"].items():
-        if isinstance(rows, dict):
+        if isinstance(rows, dict) and title != "curves":
             console.print(_figure(title, rows))
     if path := _plot(result, out):
         console.print(f"plot: {path}")

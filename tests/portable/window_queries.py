@@ -210,6 +210,13 @@ def window_over_steps(readings: Frame) -> Frame:
     )
 
 
+def most_rows_of_a_window(readings: Frame) -> Frame:
+    """An aggregate of an aggregate by the same window."""
+    F = functions_for(readings)
+    counts = _watched(readings).groupBy(F.window("ts", "10 seconds"), "sensor").agg(F.count("*").alias("n"))
+    return counts.groupBy("window").agg(F.max("n").alias("most"), F.count("sensor").alias("sensors"))
+
+
 def window_of_windows(readings: Frame) -> Frame:
     """The greatest ten-second total of each minute: an aggregate of an aggregate."""
     F = functions_for(readings)
@@ -312,6 +319,7 @@ WINDOW_QUERIES: tuple[Callable[..., Frame], ...] = (
     windows_that_leave_a_rest,
     window_over_a_union,
     window_over_steps,
+    most_rows_of_a_window,
     window_of_windows,
     window_above_spark_only_functions,
     arrow_below_a_window,

@@ -123,14 +123,6 @@ class Pipeline:
                 self._pass_on(node, node.logic.watermark(END), emitted)
         return emitted
 
-    def leave(self, origin: str) -> list[Emitted]:
-        """An origin is waited for no longer."""
-        emitted: list[Emitted] = []
-        for node in self._stateful:
-            if node.logic is not None and node.waits is not None and node.waits.leave(origin):
-                self._pass_on(node, node.logic.watermark(node.waits.low), emitted)
-        return emitted
-
     def snapshot(self) -> list[tuple[Snapshot, dict[str, int], int]]:
         """The state of every stateful step, with the promises it has heard."""
         return [

@@ -29,17 +29,6 @@ class Watermarks:
         rose, self.low = low > self.low, max(low, self.low)
         return rose
 
-    def leave(self, origin: str) -> bool:
-        """An origin is waited for no longer; whether the low watermark rose."""
-        if self._marks.pop(origin, None) is None or not self._marks:
-            return False
-        low = min(self._marks.values())
-        rose, self.low = low > self.low, max(low, self.low)
-        return rose
-
-    def origins(self) -> list[str]:
-        return sorted(self._marks)
-
     def table(self) -> dict[str, int]:
         return dict(sorted(self._marks.items()))
 

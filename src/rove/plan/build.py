@@ -236,8 +236,6 @@ class Grouping:
                 "for anything else inSpark(…)"
             )
         name, window, time = windows[0]
-        if isinstance(window, Window) and plan.traits.event_time is None:
-            raise PlanError("a windowed groupBy needs withWatermark(column, delay) before it")
         return cls(plan, name, window, time, keys, order)
 
     def aggregate(self, calls: tuple[AggregateCall, ...]) -> Operator:
@@ -324,8 +322,8 @@ def _window_spec(plan: Operator, each: Item) -> tuple[Window | Foreign, Expr | N
         if column.dtype != WINDOW:
             return None
         window = plan.traits.window_of(column.name)
-        if window is None or plan.traits.event_time is None or window.slide_us != window.size_us:
-            return _foreign_window(plan, each, "an aggregate of an aggregate is left to Spark"), None
+        if window is None or window.slide_us != window.size_us:
+            return _foreign_window(plan, each, "groups of overlapping windows are left to Spark"), None
         return window, struct_field(column, "start")
     return None
 

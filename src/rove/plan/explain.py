@@ -32,7 +32,7 @@ def explain(plan: Operator) -> str:
     >>> import rove
     >>> s = rove.Session.local().stream("trains", schema="train string, boarding int")
     >>> print(explain(s.where("boarding > 0").selectExpr("soundex(train) AS sound").plan))
-    Spark           Project SOUNDEX(train) AS sound
+    Spark           Project soundex(train) AS sound
                     because the function `soundex` runs in Spark only
     edge or Spark   └─ Filter boarding > 0
     edge or Spark      └─ Source trains: train string, boarding int

@@ -194,7 +194,7 @@ class Aggregate(_Unary):
     window_name: str = "window"
 
     def __post_init__(self) -> None:
-        if self.input.traits.event_time is None:
+        if self.input.traits.event_time is None and not self.input.traits.windows:
             raise PlanError(
                 "a window over an unbounded stream needs event time: call withWatermark(column, delay) before groupBy"
             )

@@ -218,7 +218,7 @@ class _Binder:
         args: list[Expr] = []
         for branch in node.args["ifs"]:
             condition = self.bind(branch.this)
-            args.append(RULES["eq"]((subject, condition)) if subject else condition)
+            args.append(fold(RULES["eq"]((subject, condition))) if subject else condition)
             args.append(self.bind(branch.args["true"]))
         default = node.args.get("default")
         args.append(self.bind(default) if default else literal(None, VOID))

@@ -16,7 +16,7 @@ import pyarrow.types as pt
 from rove.model.errors import TypeMismatch
 from rove.model.schema import BOOLEAN, VOID, type_name
 from rove.plan.expressions.functions.masks import as_array
-from rove.plan.expressions.functions.registry import RULES, arity, coerce, function
+from rove.plan.expressions.functions.registry import RULES, apply, arity, coerce, function
 from rove.plan.expressions.tree import Call, Datum, Expr, Literal, literal
 from rove.plan.expressions.types import (
     Refused,
@@ -118,7 +118,7 @@ def null_safe_equal(args: tuple[Expr, ...]) -> Expr:
 def between(args: tuple[Expr, ...]) -> Expr:
     arity("between", args, 3)
     value, low, high = args
-    return RULES["and"]((RULES["ge"]((value, low)), RULES["le"]((value, high))))
+    return RULES["and"]((apply("ge", value, low), apply("le", value, high)))
 
 
 @function("in")
@@ -191,4 +191,4 @@ _extreme("least", pc.min_element_wise, nan_wins=False)
 def nullif(args: tuple[Expr, ...]) -> Expr:
     arity("nullif", args, 2)
     value = args[0]
-    return RULES["if"]((RULES["eq"](args), literal(None, value.dtype), value))
+    return RULES["if"]((apply("eq", *args), literal(None, value.dtype), value))

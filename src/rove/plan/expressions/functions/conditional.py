@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from rove.model.errors import TypeMismatch
 from rove.model.schema import BOOLEAN, DOUBLE, FLOAT, VOID
 from rove.plan.expressions.functions.masks import as_array, evaluate_where, is_true, true_count
-from rove.plan.expressions.functions.registry import RULES, arity, coerce, function
+from rove.plan.expressions.functions.registry import RULES, apply, arity, coerce, function
 from rove.plan.expressions.tree import Call, Datum, Evaluator, Expr, fallible, literal
 from rove.plan.expressions.types import Refused, common_type
 
@@ -109,7 +109,7 @@ def nvl(args: tuple[Expr, ...]) -> Expr:
 @function("nvl2")
 def nvl2(args: tuple[Expr, ...]) -> Expr:
     arity("nvl2", args, 3)
-    return case((RULES["isnotnull"](args[:1]), args[1], args[2]))
+    return case((apply("isnotnull", args[0]), args[1], args[2]))
 
 
 @function("nanvl")
@@ -117,7 +117,7 @@ def nanvl(args: tuple[Expr, ...]) -> Expr:
     arity("nanvl", args, 2)
     dtype = FLOAT if all(a.dtype == FLOAT for a in args) else DOUBLE
     value, other = (coerce(a, dtype) for a in args)
-    return case((RULES["isnan"]((value,)), other, value))
+    return case((apply("isnan", value), other, value))
 
 
 @function("zeroifnull")

@@ -35,6 +35,7 @@ from rove.plan.expressions.functions.civil import (
     civil,
     days_in_month,
     days_of,
+    floor_divide,
     floor_modulo,
     micros,
     time_of_day,
@@ -277,11 +278,20 @@ def timestampdiff(args: tuple[Expr, ...]) -> Expr:
 
     def kernel(x: Datum, y: Datum) -> Datum:
         if step := UNIT_US.get(unit):
-            return pc.divide(pc.subtract_checked(pc.cast(y, BIGINT), pc.cast(x, BIGINT)), step)
+            return _steps_apart(pc.cast(x, BIGINT), pc.cast(y, BIGINT), step)
         return pc.divide(_months_apart(_whole(x, y), _whole(y, x)), UNIT_MONTHS[unit])
 
     template = f"timestampdiff({unit.upper()}, {{0}}, {{1}})"
     return Call(BIGINT, f"timestampdiff {unit}", sides, kernel, unit in UNIT_US, template=template)
+
+
+def _steps_apart(x: Datum, y: Datum, step: int) -> Datum:
+    """Whole steps from x to y, without the microseconds between them, which may be more than 64 bits hold."""
+    steps = pc.subtract_checked(floor_divide(y, step), floor_divide(x, step))
+    rest = pc.subtract(floor_modulo(y, step), floor_modulo(x, step))
+    short = pc.and_(pc.greater(steps, 0), pc.less(rest, 0))
+    over = pc.and_(pc.less(steps, 0), pc.greater(rest, 0))
+    return pc.add(pc.subtract(steps, pc.cast(short, BIGINT)), pc.cast(over, BIGINT))
 
 
 def _months_apart(x: pa.Array, y: pa.Array) -> pa.Array:

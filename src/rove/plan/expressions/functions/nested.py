@@ -62,6 +62,8 @@ def items_at(lists: pa.Array, index: Datum) -> tuple[pa.Array, pa.Array]:
 def _array_item(name: str, value: Expr, index: Expr, strict: bool, template: str | None) -> Expr:
     """`[]` and `get` count from 0."""
     index = coerce(index, INT)
+    if strict:
+        _refuse_unmarked_null(value, index)
 
     def kernel(lists: Datum, places: Datum) -> Datum:
         lists = as_array(lists, len(places)) if isinstance(lists, pa.Scalar) else lists
@@ -71,6 +73,12 @@ def _array_item(name: str, value: Expr, index: Expr, strict: bool, template: str
         return items
 
     return Call(value.dtype.value_type, name, (value, index), kernel, strict, template=template)
+
+
+def _refuse_unmarked_null(value: Expr, index: Expr) -> None:
+    """Spark takes an item of `array(…)` for one that cannot be null, and gives 0 where the index is null."""
+    if isinstance(value, Call) and value.name == "array" and not isinstance(index, Literal):
+        raise Refused("an item of a new array at a place that may be null is left to Spark", value.dtype.value_type)
 
 
 @function("[]")
@@ -113,6 +121,8 @@ def _element_at(name: str, strict: bool) -> None:
         if not pt.is_list(value.dtype):
             raise TypeMismatch(f"{name} needs an array or a map, got {type_name(value.dtype)}")
         index = coerce(key, INT)
+        if strict:
+            _refuse_unmarked_null(value, index)
 
         def kernel(lists: Datum, places: Datum) -> Datum:
             lists = as_array(lists, len(places)) if isinstance(lists, pa.Scalar) else lists

@@ -67,6 +67,13 @@ def coerce(expr: Expr, dtype: pa.DataType) -> Expr:
     raise TypeMismatch(f"expected {type_name(dtype)}, got {type_name(have)}")
 
 
+def apply(name: str, *args: Expr) -> Expr:
+    """A rule used inside another rule; constants are folded as they are when the binder calls it."""
+    from rove.plan.expressions.bind import fold
+
+    return fold(RULES[name](args))
+
+
 def constant(expr: Expr, what: str) -> object:
     """The Python value of an argument that must be known when the query is planned."""
     if isinstance(expr, Literal):

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from rove.model.errors import ArithmeticFault
 from rove.model.schema import BINARY, BOOLEAN, INT, STRING, VOID
 from rove.plan.expressions.functions.masks import row_numbers
-from rove.plan.expressions.functions.registry import RULES, arity, function
+from rove.plan.expressions.functions.registry import apply, arity, function
 from rove.plan.expressions.functions.strings import known_int, known_text, text
 from rove.plan.expressions.tree import Call, Datum, Expr
 from rove.plan.expressions.types import Refused
@@ -188,10 +188,7 @@ def ilike(args: tuple[Expr, ...]) -> Expr:
     """As Spark: both sides in lower case, then LIKE."""
     arity("ilike", args, 2, 3)
     known_text(args[1], "the pattern of ILIKE")
-    from rove.plan.expressions.bind import fold
-
-    lowered = fold(RULES["lower"]((args[1],)))
-    found = like((RULES["lower"]((args[0],)), lowered, *args[2:]))
+    found = like((apply("lower", args[0]), apply("lower", args[1]), *args[2:]))
     if not isinstance(found, Call):
         raise Refused("ILIKE of constants is folded by Spark", BOOLEAN)
     return found

@@ -1,0 +1,77 @@
+"""Imports run one way, and what is light stays light."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parents[1] / "src" / "rove"
+# Each layer with those it may import.
+MAY_IMPORT = {
+    "model": set(),
+    "plan": {"model"},
+    "control": {"model", "plan"},
+    "data": {"model", "plan"},
+    "runtime": {"model", "plan", "control", "data"},
+    "cloud": {"model", "plan", "control", "data"},
+    "api": {"model", "plan", "control", "data", "runtime", "cloud"},
+    "cli": {"model", "plan", "control", "data", "runtime", "cloud", "api"},
+}
+CORE = ("model", "plan", "data", "control")
+IO = {"socket", "threading", "time", "random", "os", "asyncio", "subprocess", "tempfile", "pathlib", "shutil", "uuid"}
+DEVICE = {"pyarrow", "zmq", "msgspec", "sqlglot"}
+
+
+def modules(layer: str) -> list[Path]:
+    return sorted((SOURCE / layer).rglob("*.py"))
+
+
+def imports(path: Path) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+    return found
+
+
+@pytest.mark.parametrize("layer", MAY_IMPORT)
+def test_a_layer_imports_only_those_below_it(layer: str) -> None:
+    for path in modules(layer):
+        ours = {m.split(".")[1] for m in imports(path) if m.startswith("rove.")}
+        assert ours <= MAY_IMPORT[layer] | {layer}, path
+
+
+@pytest.mark.parametrize("layer", CORE)
+def test_the_core_knows_no_clock_file_thread_socket_or_chance(layer: str) -> None:
+    for path in modules(layer):
+        assert not {m.split(".")[0] for m in imports(path)} & IO, path
+
+
+@pytest.mark.parametrize("layer", [*CORE, "runtime"])
+def test_a_device_needs_only_its_four_packages(layer: str) -> None:
+    for path in modules(layer):
+        foreign = {m.split(".")[0] for m in imports(path)} - set(sys.stdlib_module_names) - {"rove"}
+        assert foreign <= DEVICE, path
+
+
+def test_import_rove_loads_nothing_heavy() -> None:
+    code = "import sys, rove; from rove import functions; print(sorted({'pyspark', 'pyarrow', 'sqlglot'} & set(sys.modules)))"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert said.strip() == "[]"
+
+
+def test_planning_a_query_does_not_load_spark() -> None:
+    code = """
+import sys, rove
+s = rove.Session.local().stream("s", schema="a int")
+s.where("a > 1").explain()
+print("pyspark" in sys.modules, "numpy" in sys.modules and "pandas" in sys.modules)
+"""
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert said.splitlines()[-1].split()[0] == "False"
