@@ -5,7 +5,7 @@ keyed tumbling count and max, H a hopping sum, Q8 a join of two streams within a
 engineer would write by hand for just that query; they name no batches, check no schema and cannot be snapshotted.
 
 Rates are the best of several interleaved runs; ratios are taken within one run. Spark reads the same rows from its own
-memory, which it does no slower than from Parquet; `--quick` gives it the first 200,000 of them, for its start-up's sake.
+memory, which is no slower than Parquet; `--quick` gives it the first 200,000 of them, for its start-up's sake.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Forms inside forms: random expressions, up to four deep, mean the same to both engines.
 
-Law: an expression is put together from supported forms by type. Its printed text binds to the same tree and
-means the same to Spark. Where the edge raises and Spark does not, Spark must raise once the optimizer rules
-are off that drop expressions without computing them; those are the only errors that depend on Spark's
-optimizer.
+Law: an expression is put together from supported forms by type. Its printed text binds to the same tree and means the
+same to Spark. Errors are compared with the optimizer rules off that drop expressions without computing them, since an
+error in a dropped part is raised at the edge and not by Spark.
 """
 
 from __future__ import annotations
