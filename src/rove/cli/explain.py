@@ -18,6 +18,8 @@ def explain(
     """Draw the plan of a query, where each operator can run, and why."""
     from rove.api.stream import Stream
 
+    if file.suffix != ".py":
+        raise PlanError(f"{file} is not a Python file; write the query in one and leave its stream in a variable")
     found = {k: v for k, v in runpy.run_path(str(file)).items() if isinstance(v, Stream)}
     if not found or (variable and variable not in found):
         raise PlanError(f"{file} leaves no stream in a variable; streams there are: {', '.join(found) or 'none'}")

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from glob import glob
 from pathlib import Path
 
 from rove.model.errors import SetupError
@@ -40,9 +41,7 @@ def find_java() -> Path | None:
     if on_path := shutil.which("java"):
         candidates.append(Path(on_path))
     for pattern in _PLACES:
-        root, _, rest = pattern.lstrip("/").partition("*")
-        base = Path("/" + root).parent
-        candidates += sorted(base.glob(Path(root).name + "*" + rest)) if base.is_dir() else []
+        candidates += map(Path, sorted(glob(pattern)))
     return next((_home(java) for java in candidates if _version(java) >= VERSION_MIN), None)
 
 

@@ -107,19 +107,27 @@ def _apply_in_order(
     order: tuple[int, ...],
     types: tuple[pa.DataType, ...],
 ) -> Evaluator:
-    """An argument that can raise sees only the rows on which those before it have a value."""
+    """An argument that can raise sees only the rows on which those before it have a value.
 
+    As long as no argument has nulls, all rows are alive and nothing is masked.
+    """
     stops_at_zero = 1 if name in _TRIED_DIVISIONS else None
     zero = pc.cast(pa.scalar("0"), types[1]) if stops_at_zero else None
 
     def run(batch: pa.RecordBatch) -> Datum:
         values: dict[int, Datum] = {}
-        alive = pa.repeat(pa.scalar(True), batch.num_rows)
+        alive: pa.Array | None = None
         for i in order:
-            values[i] = evaluate_where(alive, inputs[i], batch, types[i])
-            alive = pc.and_(alive, pc.is_valid(values[i]))
+            if alive is None:
+                value = as_array(inputs[i](batch), batch.num_rows)
+            else:
+                value = evaluate_where(alive, inputs[i], batch, types[i])
+            values[i] = value
+            if value.null_count:
+                alive = pc.is_valid(value) if alive is None else pc.and_(alive, pc.is_valid(value))
             if i == stops_at_zero:
-                alive = pc.fill_null(pc.and_(alive, pc.not_equal(values[i], zero)), False)
+                divides = pc.fill_null(pc.not_equal(value, zero), False)
+                alive = divides if alive is None else pc.and_(alive, divides)
         return kernel(*(values[i] for i in range(len(inputs))))
 
     return run

@@ -1,0 +1,76 @@
+"""The `rove` command, as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def rove(*args: str) -> subprocess.CompletedProcess[str]:
+    code = "from rove.cli import main; main()"
+    return subprocess.run(
+        [sys.executable, "-c", code, *args], capture_output=True, text=True, timeout=300, check=False, cwd=ROOT
+    )
+
+
+def test_help_names_the_commands() -> None:
+    said = rove("--help")
+    assert said.returncode == 0
+    assert all(command in said.stdout for command in ("demo", "explain", "bench", "version"))
+
+
+def test_explain_draws_the_plan_of_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "query.py"
+    file.write_text(
+        "import rove\n"
+        "trains = rove.Session.local().stream('trains', schema='train string, boarding int')\n"
+        "busy = trains.where('boarding > 30')\n"
+    )
+    assert rove("explain", str(file)).stdout.splitlines() == [
+        "edge or Spark   Filter boarding > 30",
+        "edge or Spark   └─ Source trains: train string, boarding int",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("bench", "engin"), "no benchmark `engin`; there are: engine; did you mean `engine`?"),
+        (("explain", "pyproject.toml"), "pyproject.toml is not a Python file"),
+        (("explain", "bench/__init__.py"), "leaves no stream in a variable"),
+    ],
+)
+def test_a_mistake_is_one_line_and_a_non_zero_exit(arguments: tuple[str, ...], complaint: str) -> None:
+    said = rove(*arguments)
+    assert said.returncode == 1
+    assert complaint in said.stderr
+    assert len(said.stderr.splitlines()) == 1
+
+
+def test_the_demo_proves_its_answers_against_spark() -> None:
+    said = rove("demo", "--trains", "3", "--minutes", "10")
+    assert said.returncode == 0, said.stderr
+    assert "nothing counted twice" in " ".join(said.stdout.split())
+
+
+def test_a_benchmarks_json_has_the_promised_shape() -> None:
+    from bench.engine import report
+
+    rates = {q: {n: {"bare": 1.0, "rove": 1.0} for n in (100, 1_000, 8_192, 65_536)} for q in QUERIES}
+    result = json.loads(json.dumps(report(rates, dict.fromkeys(QUERIES, 0.5))))
+    assert set(result) == {"bench", "checks", "figures", "paper"}
+    assert [c["name"] for c in result["checks"]] == [
+        *(f"{q}_vs_bare_8192" for q in QUERIES),
+        "q2_vs_bare_100",
+        "min_vs_spark",
+    ]
+    assert all(set(c) == {"name", "value", "goal", "holds"} for c in result["checks"])
+
+
+QUERIES = ("q0", "q1", "q2", "w", "h", "q8")
