@@ -23,6 +23,11 @@ STATEMENTS = {
                   FROM timed GROUP BY window(dateTime, '10 seconds', '5 seconds')""",
     "having": """SELECT auction, sum(price) / count(*) AS mean FROM timed
                  GROUP BY auction, window(dateTime, '20 seconds') HAVING count(*) > 3 AND max(price) > 100""",
+    "ordinals": "SELECT auction % 3 AS rest, count(*) AS n FROM timed GROUP BY 1, window(dateTime, '20 seconds')",
+    "alias": """SELECT auction AS one, auction AS two, upper(channel) AS loud, count(*) AS n FROM timed
+                GROUP BY auction, loud, window(dateTime, '20 seconds')""",
+    "with and union": """WITH dear AS (SELECT price FROM BID WHERE price > 5000)
+                         SELECT * FROM dear UNION ALL SELECT * FROM dear""",
     "case": "SELECT CASE WHEN price > 5000 THEN 'dear' ELSE 'cheap' END AS kind, auction FROM bid",
     "join": """SELECT p.name, a.itemName FROM person p JOIN (SELECT itemName, seller FROM auction) a
                ON p.id = a.seller WHERE p.state = 'OR'""",
@@ -48,6 +53,12 @@ def test_a_statement_gives_sparks_rows(spark: Any, statement: str) -> None:
         ("SELECT auction FROM bid LIMIT 5", "LIMIT has no meaning"),
         ("SELECT auction FROM bid UNION SELECT bidder FROM bid", "UNION ALL"),
         ("SELECT 1", "reads no stream"),
+        ("SELECT auction FROM bid UNION ALL SELECT bidder FROM bid LIMIT 1", "LIMIT has no meaning"),
+        (
+            "SELECT count(*) FROM bid GROUP BY auction, window(dateTime, '1 second') WITH ROLLUP",
+            "ROLLUP has no meaning",
+        ),
+        ("SELECT auction FROM bid TABLESAMPLE (10 PERCENT)", "has no meaning"),
         ("SELECT count(*) FROM bid GROUP BY auction", "event-time window"),
         ("INSERT INTO bid VALUES (1)", "expected a SELECT"),
         ("SELECT auction FRM bid", "reads no stream|not Spark SQL"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -194,8 +195,7 @@ class Run:
         other = Run.__new__(Run)
         other.origins, other.plan, other.emitted = self.origins, self.plan, list(self.emitted)
         other.pipeline = Pipeline({"out": self.plan}, self.origins)
-        snapshots = [(decode(encode(s)), marks, low) for s, marks, low in self.pipeline.snapshot()]
-        other.pipeline.restore(snapshots)
+        other.pipeline.restore([replace(s, state=decode(encode(s.state))) for s in self.pipeline.snapshot()])
         return other
 
     def output(self) -> list[tuple[int, int, bytes]]:

@@ -58,11 +58,11 @@ def test_filters_go_into_every_member_of_a_union(s: Any) -> None:
     plan = s.select("a").union(s.select("b")).where("a > 1").plan
     assert steps(push_filters(plan)) == [
         "Source s",
-        "Filter a > 1",
         "Project a",
+        "Filter a > 1",
         "Source s",
-        "Filter b > 1",
         "Project b",
+        "Filter b > 1",
         "Project b AS a",
         "Union of 2",
     ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from copy import copy
 from decimal import Decimal
 from typing import Any
 
@@ -30,6 +31,11 @@ class Column:
     def __init__(self, text: str, name: str | None = None) -> None:
         self.text, self.name = text, name
 
+    @property
+    def operand(self) -> str:
+        """The text as a part of a larger expression."""
+        return self.text
+
     def __repr__(self) -> str:
         return f"Column<{self.sql}>"
 
@@ -40,26 +46,28 @@ class Column:
 
     def alias(self, name: str) -> Column:
         """The same value under another name."""
-        return Column(self.text, name)
+        twin = copy(self)
+        twin.name = name
+        return twin
 
     def cast(self, dtype: str) -> Column:
         """The value as another Spark type, for example `"double"`; a value that does not fit raises."""
-        return Column(f"CAST({self.text} AS {dtype})")
+        return Column(f"CAST({self.operand} AS {dtype})")
 
     astype = cast
 
     def try_cast(self, dtype: str) -> Column:
         """The value as another Spark type, null where it does not fit."""
-        return Column(f"TRY_CAST({self.text} AS {dtype})")
+        return Column(f"TRY_CAST({self.operand} AS {dtype})")
 
     def isNull(self) -> Column:
-        return Column(f"({self.text} IS NULL)")
+        return Column(f"({self.operand} IS NULL)")
 
     def isNotNull(self) -> Column:
-        return Column(f"({self.text} IS NOT NULL)")
+        return Column(f"({self.operand} IS NOT NULL)")
 
     def isNaN(self) -> Column:
-        return Column(f"isnan({self.text})")
+        return Column(f"isnan({self.operand})")
 
     def eqNullSafe(self, other: Any) -> Column:
         return self._infix("<=>", other)
@@ -68,10 +76,10 @@ class Column:
         given = values[0] if len(values) == 1 and isinstance(values[0], list | tuple | set | frozenset) else values
         if not given:
             return Column("FALSE")
-        return Column(f"({self.text} IN ({', '.join(literal(v) for v in given)}))")
+        return Column(f"({self.operand} IN ({', '.join(literal(v) for v in given)}))")
 
     def between(self, low: Any, high: Any) -> Column:
-        return Column(f"({self.text} BETWEEN {literal(low)} AND {literal(high)})")
+        return Column(f"({self.operand} BETWEEN {literal(low)} AND {literal(high)})")
 
     def like(self, pattern: str) -> Column:
         return self._infix("LIKE", pattern)
@@ -83,39 +91,25 @@ class Column:
         return self._infix("RLIKE", pattern)
 
     def startswith(self, other: Any) -> Column:
-        return Column(f"startswith({self.text}, {literal(other)})")
+        return Column(f"startswith({self.operand}, {literal(other)})")
 
     def endswith(self, other: Any) -> Column:
-        return Column(f"endswith({self.text}, {literal(other)})")
+        return Column(f"endswith({self.operand}, {literal(other)})")
 
     def contains(self, other: Any) -> Column:
-        return Column(f"contains({self.text}, {literal(other)})")
+        return Column(f"contains({self.operand}, {literal(other)})")
 
     def substr(self, start: Any, length: Any) -> Column:
-        return Column(f"substring({self.text}, {literal(start)}, {literal(length)})")
+        return Column(f"substring({self.operand}, {literal(start)}, {literal(length)})")
 
     def getField(self, name: str) -> Column:
-        return Column(f"{self.text}.{quoted(name)}")
+        return Column(f"{self.operand}.{quoted(name)}")
 
     def getItem(self, key: Any) -> Column:
-        return Column(f"{self.text}[{literal(key)}]")
+        return Column(f"{self.operand}[{literal(key)}]")
 
     def __getitem__(self, key: Any) -> Column:
         return self.getItem(key)
-
-    def when(self, condition: Column, value: Any) -> Column:
-        """A further branch of `F.when(…)`."""
-        self._expect_case("when")
-        return Column(f"{self.text.removesuffix(' END')} WHEN {condition.text} THEN {literal(value)} END")
-
-    def otherwise(self, value: Any) -> Column:
-        """What `F.when(…)` gives where no branch holds."""
-        self._expect_case("otherwise")
-        return Column(f"{self.text.removesuffix(' END')} ELSE {literal(value)} END")
-
-    def _expect_case(self, verb: str) -> None:
-        if not self.text.startswith("CASE WHEN") or " ELSE " in self.text.rpartition(" THEN ")[2]:
-            raise TypeError(f"{verb}() continues F.when(…), and comes before otherwise(…)")
 
     def bitwiseAND(self, other: Any) -> Column:
         return self._infix("&", other)
@@ -127,10 +121,10 @@ class Column:
         return self._infix("^", other)
 
     def _infix(self, symbol: str, other: Any) -> Column:
-        return Column(f"({self.text} {symbol} {literal(other)})")
+        return Column(f"({self.operand} {symbol} {literal(other)})")
 
     def _reflected(self, symbol: str, other: Any) -> Column:
-        return Column(f"({literal(other)} {symbol} {self.text})")
+        return Column(f"({literal(other)} {symbol} {self.operand})")
 
     def __add__(self, other: Any) -> Column:
         return self._infix("+", other)
@@ -163,10 +157,10 @@ class Column:
         return self._reflected("%", other)
 
     def __pow__(self, other: Any) -> Column:
-        return Column(f"power({self.text}, {literal(other)})")
+        return Column(f"power({self.operand}, {literal(other)})")
 
     def __neg__(self) -> Column:
-        return Column(f"(- {self.text})")
+        return Column(f"(- {self.operand})")
 
     def __and__(self, other: Any) -> Column:
         return self._infix("AND", other)
@@ -175,7 +169,7 @@ class Column:
         return self._infix("OR", other)
 
     def __invert__(self) -> Column:
-        return Column(f"(NOT {self.text})")
+        return Column(f"(NOT {self.operand})")
 
     def __eq__(self, other: object) -> Column:  # type: ignore[override]
         return self._infix("=", other)
@@ -201,8 +195,40 @@ class Column:
         raise TypeError("a column is neither true nor false yet; use & for and, | for or, ~ for not")
 
 
+class Expression(Column):
+    """Text that the user wrote: as a part of something larger it stands in parentheses."""
+
+    __slots__ = ()
+
+    @property
+    def operand(self) -> str:
+        return f"({self.text})"
+
+
+class Case(Column):
+    """A CASE that can still grow by `when` and `otherwise`."""
+
+    __slots__ = ("branches",)
+
+    def __init__(self, branches: tuple[tuple[str, str], ...], default: str | None = None) -> None:
+        whens = " ".join(f"WHEN {condition} THEN {value}" for condition, value in branches)
+        otherwise = "" if default is None else f" ELSE {default}"
+        super().__init__(f"CASE {whens}{otherwise} END")
+        self.branches = branches
+
+    def when(self, condition: Column, value: Any) -> Case:
+        """A further branch."""
+        return Case((*self.branches, (condition.operand, literal(value))))
+
+    def otherwise(self, value: Any) -> Column:
+        """What it gives where no branch holds."""
+        return Column(Case(self.branches, literal(value)).text)
+
+
 def path(name: str) -> str:
     """A dotted name as SQL: `path("place.lat")`."""
+    if name.endswith(".*"):
+        return f"{path(name[:-2])}.*"
     parts = [ticked.replace("``", "`") if ticked else bare for ticked, bare in _PATH.findall(name)]
     return ".".join(quoted(p) for p in parts)
 
@@ -211,7 +237,7 @@ def literal(value: Any) -> str:
     """A Python value as SQL text; a Column is its own text."""
     match value:
         case Column():
-            return value.text
+            return value.operand
         case None:
             return "NULL"
         case bool():

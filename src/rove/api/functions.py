@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from rove.api.column import Column, literal, path
+from rove.api.column import Case, Column, Expression, literal, path
 
 
 def col(name: str) -> Column:
@@ -32,12 +32,12 @@ def lit(value: Any) -> Column:
 
 def expr(text: str) -> Column:
     """Any Spark SQL expression."""
-    return Column(text)
+    return Expression(text)
 
 
-def when(condition: Column, value: Any) -> Column:
+def when(condition: Column, value: Any) -> Case:
     """The first branch of a CASE; go on with `.when(…)` and `.otherwise(…)`."""
-    return Column(f"CASE WHEN {condition.text} THEN {literal(value)} END")
+    return Case(((condition.operand, literal(value)),))
 
 
 def window(
@@ -97,12 +97,12 @@ _SHAPES = {
     "c": """
         abs acos acosh asin asinh atan atanh avg bit_count bit_length bitwise_not bool_and bool_or cardinality cbrt ceil
         ceiling char_length character_length collect_list collect_set cos cosh cot date_from_unix_date day dayname
-        dayofmonth dayofweek dayofyear degrees e exp expm1 explode factorial first floor from_unixtime hex hour initcap
+        dayofmonth dayofweek dayofyear degrees e exp expm1 explode factorial first floor hex hour initcap
         isnan isnotnull isnull kurtosis last last_day lcase length ln log10 log1p log2 lower max mean median min minute
         mode month monthname negate negative octet_length pi positive quarter radians reverse rint second sign signum
         sin sinh size skewness soundex sqrt std stddev stddev_pop stddev_samp sum tan tanh timestamp_micros
         timestamp_millis timestamp_seconds try_avg try_sum ucase unix_date unix_micros unix_millis unix_seconds
-        unix_timestamp upper
+        upper
         var_pop var_samp variance weekday weekofyear window_time year ascii crc32 md5 sha1 approx_count_distinct
     """,
     "c*": "array coalesce concat greatest least hash xxhash64 map_keys map_values ltrim rtrim trim btrim",
@@ -115,7 +115,7 @@ _SHAPES = {
     "cl": """
         add_months bround date_add date_format date_sub dateadd element_at format_number instr next_day
         array_contains array_join percentile percentile_approx regexp_like repeat round rlike shiftleft shiftright
-        split to_date to_timestamp trunc regexp_count
+        split from_unixtime to_date to_timestamp trunc unix_timestamp regexp_count
     """,
     "cll": "slice lpad regexp_extract regexp_replace rpad substring substr translate split_part",
     "lc": "date_trunc date_part extract locate",
@@ -132,8 +132,11 @@ def _argument(kind: str, value: Any) -> str:
 def _make(name: str, shape: str) -> Callable[..., Column]:
     kinds = shape.rstrip("*")
 
-    def call(*args: Any) -> Column:
-        texts = [_argument(kinds[min(i, len(kinds) - 1)], a) for i, a in enumerate(args)]
+    def call(*args: Any, **named: Any) -> Column:
+        given = [*args, *named.values()]
+        if shape.endswith("*") and len(given) == 1 and isinstance(given[0], list | tuple):
+            given = list(given[0])
+        texts = [_argument(kinds[min(i, len(kinds) - 1)], a) for i, a in enumerate(given)]
         return Column(f"{name}({', '.join(texts)})")
 
     call.__name__ = call.__qualname__ = name

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pyarrow as pa
 
 from rove.plan.cuts import Cut, highest_cut
@@ -19,7 +21,12 @@ def collect(plan: Operator, data: LocalData) -> pa.Table:
 
 def run_cut(cut: Cut, data: LocalData) -> pa.Table:
     """All rows of a plan that has been cut. Spark is started only if the cut leaves it something to do."""
-    parts = {name: result.rows for name, result in run(dict(cut.lower), data).items()}
+    results = run(dict(cut.lower), data)
+    if late := sum(result.late for result in results.values()):
+        warnings.warn(
+            f"{late} rows came too late and are not in the result; give withWatermark a longer delay", stacklevel=4
+        )
+    parts = {name: result.rows for name, result in results.items()}
     if not cut.needs_spark:
         return parts[cut.lower[0][0]]
     from rove.cloud.compile import compile_plan

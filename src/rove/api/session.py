@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from rove.api.stream import Stream
 from rove.model.errors import PlanError, SetupError, nearest
-from rove.model.schema import check_batch, parse_schema
+from rove.model.schema import conformed, parse_schema
 from rove.plan.operators import Source, walk
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Session:
 
     def __init__(self, url: str) -> None:
         if url != "local":
-            raise SetupError(f"no coordinator answers at {url}; this version runs queries with rove.Session.local()")
+            raise SetupError(f"this version has no coordinator to reach at {url}; use rove.Session.local()")
         self._streams: dict[str, Stream] = {}
         self._data: dict[str, dict[str, list[pa.RecordBatch]]] = {}
 
@@ -45,10 +45,12 @@ class Session:
         `data` is what `toArrow` will run over: a table, batches, or batches by origin.
         """
         if schema is None:
-            if name not in self._streams:
+            found = next((s for n, s in self._streams.items() if n.lower() == name.lower()), None)
+            if found is None:
                 raise PlanError(f"no stream `{name}`; {nearest(name, list(self._streams))}")
-            return self._streams[name]
+            return found
         columns = parse_schema(schema) if isinstance(schema, str) else schema
+        self._data.pop(name, None)
         if data is not None:
             self._data[name] = _by_origin(name, columns, data)
         self._streams[name] = Stream(self, Source(name, columns))
@@ -83,13 +85,13 @@ class Session:
 def _by_origin(stream: str, schema: pa.Schema, data: Rows) -> dict[str, list[pa.RecordBatch]]:
     given: Mapping[str, Iterable[pa.RecordBatch]]
     if isinstance(data, pa.Table):
-        given = {f"{stream}/0": data.to_batches()}
+        given = {"0": data.to_batches()}
     elif isinstance(data, Mapping):
         given = {origin: part.to_batches() if isinstance(part, pa.Table) else part for origin, part in data.items()}
     else:
-        given = {f"{stream}/0": data}
-    found = {origin: list(batches) for origin, batches in given.items()}
-    for origin, batches in found.items():
-        for batch in batches:
-            check_batch(batch, schema, f"`{origin}`")
-    return found
+        given = {"0": data}
+    # One device may feed several streams; an origin is a device's part in one of them.
+    return {
+        f"{stream}/{origin}": [conformed(batch, schema, f"`{stream}/{origin}`") for batch in batches]
+        for origin, batches in given.items()
+    }

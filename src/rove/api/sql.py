@@ -22,18 +22,14 @@ from rove.plan.operators import Operator
 if TYPE_CHECKING:
     from rove.api.session import Session
 
-_CLAUSES = {
-    "expressions",
-    "from_",
-    "from",
-    "where",
-    "group",
-    "having",
-    "joins",
-    "kind",
-    "hint",
-    "with_",
-    "with",
+# What each part of a statement may carry; anything else is refused rather than passed over.
+_CLAUSES: dict[type[exp.Expression], set[str]] = {
+    exp.Select: {"expressions", "from_", "where", "group", "having", "joins", "hint", "with_"},
+    exp.Union: {"this", "expression", "distinct", "with_"},
+    exp.Subquery: {"this", "alias"},
+    exp.Table: {"this", "alias", "joins"},
+    exp.Group: {"expressions"},
+    exp.Join: {"this", "on", "using", "side", "kind", "method"},
 }
 
 
@@ -48,6 +44,10 @@ class _Translator:
         self.named: dict[str, Operator] = {}
 
     def query(self, node: exp.Expression) -> Operator:
+        _refuse_others(node)
+        if given := node.args.get("with_"):
+            for cte in given.expressions:
+                self.named[cte.alias.lower()] = self.query(cte.this)
         match node:
             case exp.Subquery():
                 return self.query(node.this)
@@ -60,12 +60,7 @@ class _Translator:
         raise ParseError(f"expected a SELECT, got {type(node).__name__.upper()}", self.text)
 
     def _select(self, node: exp.Select) -> Operator:
-        extra = sorted(k for k, v in node.args.items() if v and k not in _CLAUSES)
-        if extra:
-            raise PlanError(f"{extra[0].upper()} has no meaning on an unbounded stream; do it with inSpark(…)")
-        for cte in (node.args.get("with_") or node.args.get("with") or exp.With(expressions=[])).expressions:
-            self.named[cte.alias.lower()] = self.query(cte.this)
-        source = node.args.get("from_") or node.args.get("from")
+        source = node.args.get("from_")
         if source is None:
             raise PlanError("the statement reads no stream; add FROM")
         plan = self._table(source.this)
@@ -82,14 +77,18 @@ class _Translator:
 
     def _grouped(self, plan: Operator, items: list[Item], group: exp.Group, having: exp.Having | None) -> Operator:
         """Grouping expressions take the name their twin in the select list has."""
-        names = {i.node.sql(): i.name for i in items}
+        _refuse_others(group)
+        group = exp.Group(expressions=[self._grouping(g, items, plan) for g in group.expressions])
+        names: dict[str, str] = {}
+        for each in items:
+            names.setdefault(each.node.sql(), each.name)
         groups = [Item(g, self.text, names.get(g.sql(), build.item_of(g, self.text).name)) for g in group.expressions]
         keys = {g.node.sql(): g.name for g in groups}
         outputs: list[Item] = []
         shown: list[str | Item] = []
         for each in items:
             if each.node.sql() in keys:
-                shown.append(keys[each.node.sql()])
+                shown.append(Item(exp.column(keys[each.node.sql()], quoted=True), self.text, each.name))
             elif self._reads_window(each.node, groups):
                 shown.append(each)
             else:
@@ -108,6 +107,17 @@ class _Translator:
         if hidden or [w.name for w in wanted] != result.schema.names:
             result = build.selected(result, wanted)
         return result
+
+    def _grouping(self, node: exp.Expression, items: list[Item], plan: Operator) -> exp.Expression:
+        """`GROUP BY 1` and `GROUP BY alias` stand for entries of the select list."""
+        if isinstance(node, exp.Literal) and not node.is_string:
+            place = int(node.this)
+            if not 1 <= place <= len(items):
+                raise PlanError(f"GROUP BY {place}: the select list has {len(items)} entries")
+            return items[place - 1].node.copy()
+        if isinstance(node, exp.Column) and node.name.lower() not in {n.lower() for n in plan.schema.names}:
+            return next((i.node.copy() for i in items if i.name.lower() == node.name.lower()), node)
+        return node
 
     def _reads_window(self, node: exp.Expression, groups: list[Item]) -> bool:
         """`window.start` beside `GROUP BY window(ts, …)`."""
@@ -136,6 +146,7 @@ class _Translator:
         return build.item_of(node, self.text if not isinstance(node, exp.Star) else "*")
 
     def _table(self, node: exp.Expression) -> Operator:
+        _refuse_others(node)
         if isinstance(node, exp.Subquery):
             return self.query(node.this)
         if isinstance(node, exp.Table):
@@ -144,6 +155,7 @@ class _Translator:
         raise PlanError(f"cannot read from `{node.sql('spark')}`; name a stream or a subquery")
 
     def _join(self, left: Operator, join: exp.Join) -> Operator:
+        _refuse_others(join)
         right = self._table(join.this)
         how = " ".join(w for w in (join.side, join.kind) if w).lower().replace("outer", "").strip() or "inner"
         if using := join.args.get("using"):
@@ -161,3 +173,11 @@ class _Translator:
             if column.parts[0].name.lower() in tables and len(column.parts) > 1:
                 rest = [p.name for p in column.parts[1:]]
                 column.replace(exp.Star() if rest == ["*"] else parse_expression(".".join(map(quoted, rest))))
+
+
+def _refuse_others(node: exp.Expression) -> None:
+    """A clause that would be passed over changes the answer; so it is refused by name."""
+    allowed = _CLAUSES.get(type(node))
+    extra = sorted(k for k, v in node.args.items() if v and allowed is not None and k not in allowed)
+    if extra:
+        raise PlanError(f"{extra[0].upper()} has no meaning on an unbounded stream; do it with inSpark(…)")

@@ -59,18 +59,23 @@ class Stream:
         return f"Stream[{schema_text(self._plan.schema)}]"
 
     def __getitem__(self, name: str) -> Column:
-        return Column(path(column_of(self._plan.schema, name).name))
+        column = Column(path(name))
+        build.selected(self._rows(), [_item(column, None)])  # an unknown name is refused here, not later
+        return column
 
     def __getattr__(self, name: str) -> Column:
         if not name.startswith("_") and name in self._plan.schema.names:
             return Column(quoted(name))
-        raise AttributeError(f"a stream has no verb or column `{name}`; columns: {', '.join(self.columns)}")
+        raise AttributeError(
+            f"a stream has no verb or column `{name}`; columns: {', '.join(self.columns)}. What DataFrames have and "
+            "streams have not goes into inSpark(lambda df: …)"
+        )
 
     # Verbs that look at one row at a time
 
     def where(self, condition: Column | str) -> Stream:
         """Keep the rows for which the condition is true."""
-        text = condition if isinstance(condition, str) else condition.text
+        text = condition if isinstance(condition, str) else _column(condition, "where").text
         return self._with(build.filtered(self._rows(), parse_expression(text), text))
 
     filter = where
@@ -85,7 +90,8 @@ class Stream:
 
     def withColumn(self, colName: str, col: Column) -> Stream:
         """Add a column, or replace the one of that name."""
-        plan = build.with_column(self._rows(), colName, parse_expression(col.text), col.text)
+        text = _column(col, f"withColumn(`{colName}`, …)").text
+        plan = build.with_column(self._rows(), colName, parse_expression(text), text)
         return self._with(plan)
 
     def withColumns(self, colsMap: dict[str, Column]) -> Stream:
@@ -220,7 +226,8 @@ class GroupedStream:
         if len(exprs) == 1 and isinstance(exprs[0], dict):
             texts = [f"{f}({'*' if c == '*' else path(c)})" for c, f in exprs[0].items()]
             return self._computed([build.item(t) for t in texts])
-        return self._computed([_named(e) for e in exprs if isinstance(e, Column)])
+        columns = [_column(e, "agg") for e in exprs]
+        return self._computed([_item(c, c.name) for c in columns])
 
     def count(self) -> Stream:
         return self._computed([build.item("count(*) AS `count`")])
@@ -285,6 +292,14 @@ def _named(value: Column | str) -> Item:
     if not isinstance(value, Column):
         raise PlanError(f"expected a column or a column's name, got {value!r}")
     return _item(value, value.name)
+
+
+def _column(value: Any, verb: str) -> Column:
+    if not isinstance(value, Column):
+        raise PlanError(
+            f"{verb} needs a column, got {value!r}; F.lit(…) makes one of a constant, F.expr(…) one of text"
+        )
+    return value
 
 
 def _item(column: Column, name: str | None) -> Item:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from rove.model.errors import PlanError
+from rove.model.errors import PlanError, nearest
 
 
 def explain(
@@ -21,6 +21,8 @@ def explain(
     if file.suffix != ".py":
         raise PlanError(f"{file} is not a Python file; write the query in one and leave its stream in a variable")
     found = {k: v for k, v in runpy.run_path(str(file)).items() if isinstance(v, Stream)}
-    if not found or (variable and variable not in found):
-        raise PlanError(f"{file} leaves no stream in a variable; streams there are: {', '.join(found) or 'none'}")
+    if not found:
+        raise PlanError(f"{file} leaves no stream in a variable; assign the query's last step to one")
+    if variable and variable not in found:
+        raise PlanError(f"{file} has no stream `{variable}`; {nearest(variable, list(found))}")
     (found[variable] if variable else list(found.values())[-1]).explain()

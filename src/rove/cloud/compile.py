@@ -13,7 +13,7 @@ from rove.model.clock import duration_text
 from rove.model.errors import EdgeRefusal
 from rove.model.names import quoted
 from rove.model.schema import WINDOW, schema_text, type_name
-from rove.plan.aggregates import AggregateCall, StateColumn
+from rove.plan.aggregates import AggregateCall, StateColumn, state_name
 from rove.plan.expressions.tree import Call, Column, Expr, sql
 from rove.plan.operators import (
     Aggregate,
@@ -118,15 +118,26 @@ def _final(operator: Aggregate, frame: Any) -> Any:
 
     merged = [F.expr(text).alias(name) for a in operator.aggregates for name, text in _merges(a)]
     grouped = frame.groupBy(*_groups(operator)).agg(*merged)
+    unpacked = {
+        state.name: F.col(quoted(_moments_name(a)))[state.name.rpartition("__")[2]]
+        for a in operator.aggregates
+        for state in a.states
+        if state.merge == "moments"
+    }
+    grouped = grouped.withColumns(unpacked) if unpacked else grouped
     kept = [F.col(quoted(operator.window_name)), *(F.col(quoted(name)) for name, _ in operator.keys)]
-    return grouped.select(*kept, *(F.expr(_finish(a)).alias(a.name) for a in operator.aggregates))
+    return grouped.select(*kept, *(F.expr(a.finish).alias(a.name) for a in operator.aggregates))
+
+
+def _moments_name(call: AggregateCall) -> str:
+    return state_name(call.name, "moments")
 
 
 def _merges(call: AggregateCall) -> list[tuple[str, str]]:
     """Name and Spark SQL text of what one aggregate's states merge into."""
     first = call.states[0]
     if first.merge == "moments":
-        return [(f"{call.name}__moments", _moments(call.states))]
+        return [(_moments_name(call), _moments(call.states))]
     if first.merge == "distinct":
         return [(first.name, f"approx_count_distinct({quoted(first.name)})")]
     # Spark widens a sum of decimals once more than the edge did; the state's own type is wide enough.
@@ -134,26 +145,12 @@ def _merges(call: AggregateCall) -> list[tuple[str, str]]:
 
 
 def _moments(states: tuple[StateColumn, ...]) -> str:
-    """Counts, means and squared distances folded pair by pair, in one fixed order."""
+    """Counts, means and squared distances folded pair by pair, in one fixed order; empty parts change nothing."""
     n, mean, m2 = (quoted(s.name) for s in states)
     zero = "named_struct('n', 0D, 'mean', 0D, 'm2', 0D)"
     rows = f"array_sort(collect_list(named_struct('n', {n}, 'mean', {mean}, 'm2', {m2})))"
-    share = "(b.n / greatest(a.n + b.n, 1D))"
-    step = (
-        f"named_struct('n', a.n + b.n, 'mean', a.mean + (b.mean - a.mean) * {share}, "
-        f"'m2', a.m2 + b.m2 + (b.mean - a.mean) * (b.mean - a.mean) * a.n * {share})"
+    both = (
+        "named_struct('n', a.n + b.n, 'mean', a.mean + (b.mean - a.mean) * (b.n / (a.n + b.n)), "
+        "'m2', a.m2 + b.m2 + (b.mean - a.mean) * (b.mean - a.mean) * a.n * (b.n / (a.n + b.n)))"
     )
-    return f"aggregate({rows}, {zero}, (a, b) -> {step})"
-
-
-def _finish(call: AggregateCall) -> str:
-    first = call.states[0]
-    if first.merge == "distinct":
-        return quoted(first.name)
-    if first.merge != "moments":
-        return call.finish
-    text = call.finish
-    for state in call.states:
-        suffix = state.name.rpartition("__")[2]
-        text = text.replace(f"`{state.name}`", f"{quoted(call.name + '__moments')}.{suffix}")
-    return text
+    return f"aggregate({rows}, {zero}, (a, b) -> CASE WHEN a.n = 0D THEN b WHEN b.n = 0D THEN a ELSE {both} END)"

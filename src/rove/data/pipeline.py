@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from hashlib import blake2b
 
 import msgspec
 import pyarrow as pa
@@ -17,7 +18,7 @@ import pyarrow as pa
 from rove.data.operators.count_window import CountWindowConfig
 from rove.data.operators.filter import FilterConfig
 from rove.data.operators.join import LEFT, JoinConfig, JoinLogic
-from rove.data.operators.logic import Logic, Output, Stateless, renamed
+from rove.data.operators.logic import NOTHING, Logic, Output, Stateless, stepped
 from rove.data.operators.map import MapConfig
 from rove.data.operators.project import ProjectConfig
 from rove.data.operators.scan import ScanConfig
@@ -25,9 +26,8 @@ from rove.data.operators.watermark import WatermarkConfig, WatermarkLogic
 from rove.data.operators.window import WindowConfig
 from rove.data.watermarks import Watermarks
 from rove.model.batch import Batch
-from rove.model.clock import MICROS_MAX
-from rove.model.errors import DataError, EdgeRefusal, PlanError
-from rove.model.schema import check_batch
+from rove.model.errors import DataError, EdgeRefusal, PlanError, StateError, UnknownOrigin
+from rove.model.schema import conformed, schema_text
 from rove.model.state import Snapshot
 from rove.plan.explain import describe
 from rove.plan.operators import (
@@ -48,7 +48,7 @@ from rove.plan.rules.share_beginnings import share_beginnings
 from rove.plan.rules.split_aggregates import merge_aggregates
 from rove.plan.sites import site
 
-END = MICROS_MAX + 1  # a watermark past every event time: nothing follows
+END = 2**62  # a watermark past every event time, microseconds: nothing follows
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,16 @@ class Emitted:
     batch: Batch
     late: bool = False
     fault: DataError | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saved:
+    """The state of one stateful step: of which operator, what it remembers, and the promises it has heard."""
+
+    of: str
+    state: Snapshot
+    marks: dict[str, int]
+    low: int
 
 
 @dataclass(slots=True, eq=False)
@@ -85,6 +95,7 @@ class Pipeline:
         self, plans: Mapping[str, Operator], origins: Mapping[str, Iterable[str]], name: str = "local"
     ) -> None:
         self._origins = {stream: tuple(found) for stream, found in origins.items()}
+        _refuse_shared(self._origins)
         self._name = name
         self._nodes: dict[int, _Node] = {}
         self._kept: list[Operator] = []  # nodes are known by identity, so what they stand for must live on
@@ -105,12 +116,17 @@ class Pipeline:
         node = self._sources.get(stream)
         if node is None:
             raise PlanError(f"no query here reads the stream `{stream}`; streams: {', '.join(sorted(self._sources))}")
-        if batch.data is not None:
-            try:
-                check_batch(batch.data, node.operator.schema, f"stream `{stream}`")
-            except DataError:
-                self.rejected += 1
-                raise
+        try:
+            if batch.header.origin not in self._origins.get(stream, ()):
+                raise UnknownOrigin(
+                    f"nobody waits for origin `{batch.header.origin}` of stream `{stream}`; declare it first"
+                )
+            if batch.data is not None:
+                fitting = conformed(batch.data, node.operator.schema, f"stream `{stream}`")
+                batch = batch if fitting is batch.data else Batch(batch.header, fitting)
+        except DataError:
+            self.rejected += 1
+            raise
         emitted: list[Emitted] = []
         self._deliver(node, batch, emitted)
         return emitted
@@ -123,25 +139,28 @@ class Pipeline:
                 self._pass_on(node, node.logic.watermark(END), emitted)
         return emitted
 
-    def snapshot(self) -> list[tuple[Snapshot, dict[str, int], int]]:
+    def snapshot(self) -> list[Saved]:
         """The state of every stateful step, with the promises it has heard."""
         return [
-            (
-                node.logic.snapshot(),
-                node.waits.table() if node.waits else {},
-                node.waits.low if node.waits else 0,
+            Saved(
+                of=_fingerprint(node.operator),
+                state=node.logic.snapshot(),
+                marks=node.waits.table() if node.waits else {},
+                low=node.waits.low if node.waits else 0,
             )
             for node in self._stateful
             if node.logic is not None
         ]
 
-    def restore(self, snapshots: list[tuple[Snapshot, dict[str, int], int]]) -> None:
-        """Go on where another pipeline of the same plans stopped."""
-        for node, (state, marks, low) in zip(self._stateful, snapshots, strict=True):
+    def restore(self, saved: list[Saved]) -> None:
+        """Go on where another pipeline of the same plans stopped. Nothing is loaded unless all of it fits."""
+        if [s.of for s in saved] != [_fingerprint(node.operator) for node in self._stateful]:
+            raise StateError("this snapshot is of other queries; restore it into a pipeline of the same plans")
+        for node, each in zip(self._stateful, saved, strict=True):
             if node.logic is not None:
-                node.logic.restore(state)
+                node.logic.restore(each.state)
             if node.waits is not None:
-                node.waits.load(marks, low)
+                node.waits.load(each.marks, each.low)
 
     # Running
 
@@ -168,7 +187,7 @@ class Pipeline:
             origin = _sided(origin, side)
         else:
             output = logic.process(batch)
-        if output.batches or output.late:
+        if output is not NOTHING:
             self._pass_on(node, output, emitted)
         waits = node.waits
         if waits is not None and waits.heard(origin, batch.header.watermark):
@@ -179,6 +198,11 @@ class Pipeline:
             self._send(node, batch, emitted)
         for batch in output.late:
             emitted.extend(Emitted(sink, batch, late=True) for sink in self._sinks_above(node))
+        for batch, fault in output.faults:
+            self.faults += 1
+            emitted.extend(Emitted(sink, batch, fault=fault) for sink in self._sinks_above(node))
+            for reader, side in node.readers:  # the name goes on, so that numbers above have no gap
+                self._deliver(reader, batch, emitted, side)
 
     def _send(self, node: _Node, batch: Batch, emitted: list[Emitted]) -> None:
         for sink in node.sinks:
@@ -214,9 +238,10 @@ class Pipeline:
                 streams = [s.stream for m in members for s in walk(m) if isinstance(s, Source)]
                 node.sides_alike = len(set(streams)) < len(streams)
             case Watermark(column=column, delay_us=delay):
-                node.logic = WatermarkConfig(column, delay, operator.schema).build()
+                node.logic = WatermarkConfig(column, delay, operator.schema, operator.replaces).build()
             case Aggregate() | Join() | Scan() | CountWindow():
-                node.origin = f"{self._name}/{len(self._stateful)}"
+                # Named by what it computes: the same whatever else runs here, and on every node that runs it.
+                node.origin = f"{self._name}/{_fingerprint(operator)}"
                 node.logic = _config(operator).build(node.origin)
             case _:
                 raise EdgeRefusal(f"`{describe(operator)}` runs in Spark only")
@@ -240,6 +265,24 @@ class Pipeline:
             sided = isinstance(operator, Join) or self._nodes[id(operator)].sides_alike
             found += [_sided(o, side) for o in origins] if sided else origins
         return found
+
+
+def _fingerprint(operator: Operator) -> str:
+    """A short name for what a plan computes, from its whole text."""
+    text = "\n".join(f"{describe(o)} -> {schema_text(o.schema)}" for o in walk(operator))
+    return blake2b(text.encode(), digest_size=6).hexdigest()
+
+
+def _refuse_shared(origins: Mapping[str, Iterable[str]]) -> None:
+    """An origin belongs to one stream, or its numbers would not name its batches."""
+    owners: dict[str, str] = {}
+    for stream, found in origins.items():
+        for origin in found:
+            if owners.setdefault(origin, stream) != stream:
+                raise PlanError(
+                    f"origin `{origin}` is declared for `{owners[origin]}` and `{stream}`; name it after its stream "
+                    f"too, as in `{stream}/{origin}`"
+                )
 
 
 def _sided(origin: str, side: int) -> str:
@@ -267,13 +310,11 @@ def _config(operator: Operator) -> WindowConfig | JoinConfig | ScanConfig | Coun
 def _through(steps: list[Stateless], batch: Batch) -> Batch:
     """Rows through a run of stateless steps; an empty batch stays a header."""
     data: pa.RecordBatch | None = batch.data
-    if data is None:
-        return batch
     for step in steps:
-        data = step.apply(data)
-        if not data.num_rows:
+        if data is None or not data.num_rows:
             break
-    return renamed(batch.header, data, len(steps))
+        data = step.apply(data)
+    return stepped(batch.header, data, len(steps))
 
 
 def _fuse(node: _Node) -> None:

@@ -33,4 +33,6 @@ class Watermarks:
         return dict(sorted(self._marks.items()))
 
     def load(self, marks: dict[str, int], low: int) -> None:
-        self._marks, self.low = dict(marks), low
+        """Take back what `table` gave, for the origins that are waited for now."""
+        self._marks |= {origin: mark for origin, mark in marks.items() if origin in self._marks}
+        self.low = low

@@ -41,6 +41,14 @@ class Batch(msgspec.Struct, frozen=True):
         return 0 if self.data is None else int(self.data.num_rows)
 
 
+def one_batch(table: pa.Table) -> pa.RecordBatch:
+    """A table as a single record batch, with or without rows."""
+    batches = table.combine_chunks().to_batches()
+    if len(batches) == 1:
+        return batches[0]
+    return pa.RecordBatch.from_arrays([pa.array([], f.type) for f in table.schema], schema=table.schema)
+
+
 def named(origin: str, seq: int, data: pa.RecordBatch | None, watermark: int = MICROS_MIN) -> Batch:
     """A batch from its origin, ready to travel."""
     rows = 0 if data is None else data.num_rows

@@ -47,4 +47,4 @@ def duration_text(micros: int) -> str:
         if micros and micros % size == 0 and unit != "week":
             count = micros // size
             return f"{count} {unit}{'s' if count != 1 else ''}"
-    return f"{micros} microseconds"
+    return f"{micros} microseconds" if micros else "0 seconds"

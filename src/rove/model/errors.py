@@ -57,6 +57,10 @@ class SchemaMismatch(DataError):
     """A batch whose columns are not those of its stream."""
 
 
+class UnknownOrigin(DataError):
+    """A batch from an origin that nobody was told to wait for."""
+
+
 class ArithmeticFault(DataError):
     """What ANSI SQL calls an error in the data: overflow, division by zero, a cast that cannot be done."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from rove.model.errors import ParseError, SchemaMismatch
+from rove.model.names import quoted
 
 BOOLEAN = pa.bool_()
 TINYINT, SMALLINT, INT, BIGINT = pa.int8(), pa.int16(), pa.int32(), pa.int64()
@@ -64,7 +65,7 @@ def type_name(dtype: pa.DataType) -> str:
     if pa.types.is_decimal128(dtype):
         return f"decimal({dtype.precision},{dtype.scale})"
     if pa.types.is_struct(dtype):
-        fields = ", ".join(f"{f.name}: {type_name(f.type)}" for f in dtype.fields)
+        fields = ", ".join(f"{quoted(f.name)}: {type_name(f.type)}" for f in dtype.fields)
         return f"struct<{fields}>"
     if pa.types.is_map(dtype):
         return f"map<{type_name(dtype.key_type)}, {type_name(dtype.item_type)}>"
@@ -94,6 +95,8 @@ def parse_schema(text: str) -> pa.Schema:
     except ParseError as error:
         raise ParseError(f"`{text}` is not a schema; write `name type, name type, …` with Spark's types") from error
     fields = [f.with_nullable(True) for f in dtype.fields]
+    if not fields:
+        raise ParseError(f"`{text}` is not a schema; names with spaces or of SQL words go in backticks")
     seen: set[str] = set()
     for field in fields:
         if field.name.lower() in seen:
@@ -104,7 +107,7 @@ def parse_schema(text: str) -> pa.Schema:
 
 def schema_text(schema: pa.Schema) -> str:
     """The DDL string of a schema; the inverse of `parse_schema`."""
-    return ", ".join(f"{f.name} {type_name(f.type)}" for f in schema)
+    return ", ".join(f"{quoted(f.name)} {type_name(f.type)}" for f in schema)
 
 
 def arrow_type(node: object) -> pa.DataType:
@@ -154,17 +157,23 @@ _PARSED: dict[str, pa.DataType] = {
 }
 
 
-def check_batch(batch: pa.RecordBatch, schema: pa.Schema, whose: str) -> None:
-    """Refuse a batch whose columns are not exactly those of `schema`, and say which differ. O(1) when they agree."""
+def conformed(batch: pa.RecordBatch, schema: pa.Schema, whose: str) -> pa.RecordBatch:
+    """The batch with exactly `schema`; one whose columns are others is refused, and told which. O(1) if it fits."""
     if batch.schema.equals(schema):
-        return
+        return batch
+    check_batch(batch, schema, whose)
+    return batch.cast(schema)  # only nullability or metadata differ
+
+
+def check_batch(batch: pa.RecordBatch, schema: pa.Schema, whose: str) -> None:
+    """Refuse a batch whose columns, their order or types are not those of `schema`, and say which differ."""
     have, want = batch.schema.names, schema.names
     missing = [n for n in want if n not in have]
     extra = [n for n in have if n not in want]
     wrong = [
         f"`{f.name}` is {type_name(batch.schema.field(f.name).type)}, not {type_name(f.type)}"
         for f in schema
-        if have.count(f.name) == 1 and batch.schema.field(f.name).type != f.type
+        if have.count(f.name) == 1 and type_name(batch.schema.field(f.name).type) != type_name(f.type)
     ]
     what = []
     if missing:
@@ -175,6 +184,5 @@ def check_batch(batch: pa.RecordBatch, schema: pa.Schema, whose: str) -> None:
         what.append("; ".join(wrong))
     if not what and have != want:
         what.append(f"columns in another order: {', '.join(have)}")
-    if not what:
-        return  # only nullability or metadata differ, which no operator looks at
-    raise SchemaMismatch(f"a batch of {whose} does not fit: {'; '.join(what)}. Send: {schema_text(schema)}")
+    if what:
+        raise SchemaMismatch(f"a batch of {whose} does not fit: {'; '.join(what)}. Send: {schema_text(schema)}")

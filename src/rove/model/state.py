@@ -18,7 +18,7 @@ class Snapshot:
     """The state of one operator: `kind` says whose, `facts` are its numbers, `tables` its rows."""
 
     kind: str
-    facts: dict[str, int | str | None] = field(default_factory=dict)
+    facts: dict[str, int] = field(default_factory=dict)
     tables: dict[str, pa.Table] = field(default_factory=dict)
 
     def expect(self, kind: str) -> None:
@@ -44,7 +44,7 @@ def decode(data: bytes) -> Snapshot:
     """The inverse of `encode`."""
     try:
         head, *bodies = msgspec.msgpack.decode(data, type=list[bytes])
-        kind, facts, names = msgspec.msgpack.decode(head, type=tuple[str, dict[str, int | str | None], list[str]])
+        kind, facts, names = msgspec.msgpack.decode(head, type=tuple[str, dict[str, int], list[str]])
         tables = {n: pa.ipc.open_stream(b).read_all() for n, b in zip(names, bodies, strict=True)}
     except (msgspec.DecodeError, pa.ArrowInvalid, ValueError) as error:
         raise StateError(f"these bytes are not a snapshot: {error}") from error

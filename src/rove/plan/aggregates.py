@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from rove.model.errors import TypeMismatch
+from rove.model.names import quoted
 from rove.model.schema import (
     BIGINT,
     BOOLEAN,
@@ -63,7 +64,8 @@ class AggregateCall:
     @property
     def text(self) -> str:
         """The call as Spark SQL, without its alias."""
-        return f"{self.function}({sql(self.argument) if self.argument else '*'})"
+        argument = "*" if self.argument is None or self.argument == _EVERY_ROW else sql(self.argument)
+        return f"{self.function}({argument})"
 
     @property
     def state_schema(self) -> pa.Schema:
@@ -74,6 +76,7 @@ class AggregateCall:
         return bind(self.finish, self.state_schema)
 
 
+_EVERY_ROW = literal(1, BIGINT)  # what count(*) counts
 Recipe = Callable[[str, Expr], AggregateCall]
 
 
@@ -86,7 +89,7 @@ def aggregate(function: str, argument: Expr | None, name: str) -> AggregateCall:
     if argument is None:
         if function != "count":
             raise TypeMismatch(f"{function}(*) means nothing; name a column")
-        argument = literal(1, BIGINT)
+        argument = _EVERY_ROW
     if is_spark_only(argument.dtype):
         reason = refusal_of(argument) or "its argument exists in Spark only"
         return AggregateCall(function, argument, name, UNKNOWN, partial_refusal=reason)
@@ -102,20 +105,28 @@ def aggregate(function: str, argument: Expr | None, name: str) -> AggregateCall:
     return AggregateCall(function, argument, name, call.dtype, call.states, call.finish, partial, final)
 
 
+def state_name(name: str, suffix: str) -> str:
+    """The column that holds a part of an aggregate's state; no user's column is called so."""
+    return f"__{name}__{suffix}"
+
+
+def _ref(name: str, suffix: str) -> str:
+    return quoted(state_name(name, suffix))
+
+
 def _states(name: str, argument: Expr, *lifts: tuple[str, str, str]) -> tuple[StateColumn, ...]:
     """State columns from (suffix, lift text over `x`, merge)."""
     schema = pa.schema([("x", argument.dtype)])
     return tuple(
-        StateColumn(f"{name}__{suffix}", substitute(bind(text, schema), {"x": argument}), merge)
+        StateColumn(state_name(name, suffix), substitute(bind(text, schema), {"x": argument}), merge)
         for suffix, text, merge in lifts
     )
 
 
 def _count(name: str, argument: Expr) -> AggregateCall:
-    constant = not refusal_of(argument) and sql(argument) == "1L"
-    lift = "1L" if constant else "IF(x IS NULL, 0L, 1L)"
+    lift = "1L" if argument == _EVERY_ROW else "IF(x IS NULL, 0L, 1L)"
     states = _states(name, argument, ("n", lift, "sum"))
-    return AggregateCall("count", argument, name, BIGINT, states, f"`{name}__n`")
+    return AggregateCall("count", argument, name, BIGINT, states, _ref(name, "n"))
 
 
 def _sum(name: str, argument: Expr) -> AggregateCall:
@@ -124,20 +135,20 @@ def _sum(name: str, argument: Expr) -> AggregateCall:
         raise _not_a_number("sum", dtype)
     if is_fractional(dtype):
         states = _states(name, argument, ("sum", "CAST(x AS DOUBLE)", "sum"))
-        return AggregateCall("sum", argument, name, DOUBLE, states, f"`{name}__sum`")
+        return AggregateCall("sum", argument, name, DOUBLE, states, _ref(name, "sum"))
     if is_decimal(dtype):
         if dtype.precision + 10 > DECIMAL_DIGITS_MAX:
             result = pa.decimal128(DECIMAL_DIGITS_MAX, dtype.scale)
             raise Refused(f"a sum of {type_name(dtype)} could overflow unseen", result)
         result = pa.decimal128(dtype.precision + 10, dtype.scale)
         states = _states(name, argument, ("sum", f"CAST(x AS {type_name(result)})", "sum"))
-        return AggregateCall("sum", argument, name, result, states, f"`{name}__sum`")
+        return AggregateCall("sum", argument, name, result, states, _ref(name, "sum"))
     if dtype != BIGINT:  # 2^32 rows of the largest int still fit
         states = _states(name, argument, ("sum", "CAST(x AS BIGINT)", "sum"))
-        return AggregateCall("sum", argument, name, BIGINT, states, f"`{name}__sum`")
+        return AggregateCall("sum", argument, name, BIGINT, states, _ref(name, "sum"))
     # Arrow's sums wrap around unseen; two halves cannot, and their sum is checked once, at the end.
     states = _states(name, argument, ("hi", "shiftright(x, 32)", "sum"), ("lo", "x & 4294967295L", "sum"))
-    hi, lo = f"`{name}__hi`", f"`{name}__lo`"
+    hi, lo = _ref(name, "hi"), _ref(name, "lo")
     finish = f"({hi} + shiftright({lo}, 32)) * 4294967296L + ({lo} & 4294967295L)"
     return AggregateCall("sum", argument, name, BIGINT, states, finish)
 
@@ -147,7 +158,7 @@ def _extreme(function: str) -> Recipe:
         dtype = argument.dtype
         if pt.is_nested(dtype) or pt.is_binary(dtype) or dtype == VOID or pt.is_duration(dtype):
             raise Refused(f"{function} of {type_name(dtype)} values is left to Spark", dtype)
-        value, nan = f"`{name}__{function}`", f"`{name}__nan`"
+        value, nan = _ref(name, function), _ref(name, "nan")
         if not is_fractional(dtype):
             states = _states(name, argument, (function, "x", function))
             return AggregateCall(function, argument, name, dtype, states, value)
@@ -166,7 +177,7 @@ def _avg(name: str, argument: Expr) -> AggregateCall:
     if not is_numeric(dtype):
         raise _not_a_number("avg", dtype)
     count = ("n", "IF(x IS NULL, 0L, 1L)", "sum")
-    total, n = f"`{name}__sum`", f"`{name}__n`"
+    total, n = _ref(name, "sum"), _ref(name, "n")
     if not is_decimal(dtype):
         states = _states(name, argument, ("sum", "CAST(x AS DOUBLE)", "sum"), count)
         return AggregateCall("avg", argument, name, DOUBLE, states, f"IF({n} = 0, NULL, {total} / {n})")
@@ -192,7 +203,7 @@ def _variance(function: str, finish: str) -> Recipe:
             ("mean", "coalesce(CAST(x AS DOUBLE), 0D)", "moments"),
             ("m2", "0D", "moments"),
         )
-        text = finish.format(n=f"`{name}__n`", m2=f"`{name}__m2`")
+        text = finish.format(n=_ref(name, "n"), m2=_ref(name, "m2"))
         return AggregateCall(function, argument, name, DOUBLE, states, text)
 
     return recipe
@@ -209,7 +220,8 @@ def _approx_count_distinct(name: str, argument: Expr) -> AggregateCall:
         raise Refused(f"approx_count_distinct of {type_name(dtype)} values is left to Spark", BIGINT)
     states = _states(name, argument, ("value", "x", "distinct"))
     why = "Spark's HyperLogLog++ gives the estimate; the edge only removes duplicates"
-    return AggregateCall("approx_count_distinct", argument, name, BIGINT, states, "", final_refusal=why)
+    finish = _ref(name, "value")
+    return AggregateCall("approx_count_distinct", argument, name, BIGINT, states, finish, final_refusal=why)
 
 
 def _not_a_number(function: str, dtype: pa.DataType) -> Exception:

@@ -74,8 +74,13 @@ def item(text: str) -> Item:
 def item_of(node: exp.Expression, text: str) -> Item:
     """An entry from a parsed expression."""
     if isinstance(node, exp.Alias):
-        return Item(node.this, text, node.alias)
-    return Item(node, text, spark_name(node))
+        return Item(_bare(node.this), text, node.alias)
+    return Item(_bare(node), text, spark_name(node))
+
+
+def _bare(node: exp.Expression) -> exp.Expression:
+    """Without the parentheses around the whole."""
+    return _bare(node.this) if isinstance(node, exp.Paren) else node
 
 
 def spark_name(node: exp.Expression) -> str:
@@ -144,11 +149,13 @@ def _refuse_aggregate(node: exp.Expression, text: str) -> None:
 
 def with_column(plan: Operator, name: str, node: exp.Expression, text: str) -> Operator:
     """`withColumn`: replaces a column of that name, or adds one at the end."""
-    new = _expanded(plan, Item(node, text, name))[0][1]
-    columns = [(f.name, new if f.name.lower() == name.lower() else Column(f.type, f.name)) for f in plan.schema]
-    if all(n.lower() != name.lower() for n, _ in columns):
-        columns.append((name, new))
-    return projected(plan, columns)
+    expanded = _expanded(plan, Item(node, text, name))
+    if len(expanded) != 1:
+        raise PlanError(f"withColumn(`{name}`, …) needs one value; `{text}` stands for {len(expanded)} columns")
+    new = expanded[0][1]
+    kept = [(f.name, Column(f.type, f.name)) for f in plan.schema]
+    columns = [(name, new) if n.lower() == name.lower() else (n, e) for n, e in kept]
+    return projected(plan, columns if (name, new) in columns else [*columns, (name, new)])
 
 
 def renamed(plan: Operator, old: str, new: str) -> Operator:
@@ -277,6 +284,8 @@ class Grouping:
 
 def aggregate_call(node: exp.Expression, schema: pa.Schema, text: str, name: str) -> AggregateCall:
     """A parsed `sum(x)` over the columns of `schema`."""
+    if not _is_aggregate(node):
+        raise PlanError(f"`{text}` is not an aggregate; write for example max(value)")
     function = node.name.lower()
     args = node.expressions
     if len(args) == 1 and isinstance(args[0], exp.Distinct):
@@ -316,6 +325,12 @@ def _window_spec(plan: Operator, each: Item) -> tuple[Window | Foreign, Expr | N
             return _foreign_window(plan, each, "an aggregate of an aggregate is left to Spark"), None
         if moment.dtype != TIMESTAMP:
             raise TypeMismatch(f"window needs a timestamp, got {type_name(moment.dtype)}", each.text, span(time))
+        time_name = plan.traits.event_time
+        if time_name and not (isinstance(moment, Column) and moment.name == time_name):
+            raise PlanError(
+                f"`{each.text}` is a window of something else than the event time `{time_name}`, and would never "
+                "close; name its column in withWatermark"
+            )
         return window_of([s.name for s in spans]), moment
     if isinstance(node, exp.Column) and len(node.parts) == 1:
         column = column_of(plan.schema, node.name)
@@ -383,11 +398,18 @@ def _conjuncts(node: exp.Expression) -> list[exp.Expression]:
 
 def _equal_columns(node: exp.Expression, left: pa.Schema, right: pa.Schema) -> tuple[str, str] | None:
     """The column of each side, if the condition is `left.column = right.column`."""
-    if not isinstance(node, exp.EQ) or not all(isinstance(s, exp.Column) for s in (node.this, node.expression)):
+    if not isinstance(node, exp.EQ):
         return None
-    a, b = node.this.name, node.expression.name
-    if a in left.names and b in right.names:
-        return a, b
-    if b in left.names and a in right.names:
-        return b, a
+    sides = (node.this, node.expression)
+    if not all(isinstance(s, exp.Column) and len(s.parts) == 1 for s in sides):
+        return None
+    for a, b in (sides, sides[::-1]):
+        found = _named_in(left, a.name), _named_in(right, b.name)
+        if found[0] and found[1]:
+            return found[0], found[1]
     return None
+
+
+def _named_in(schema: pa.Schema, name: str) -> str | None:
+    """The column of that name, whatever its case."""
+    return next((n for n in schema.names if n.lower() == name.lower()), None)

@@ -1,7 +1,7 @@
 """Where a plan can be cut in two: the lower part at the edge, the upper part in Spark.
 
-Law: every legal cut gives the same rows. A cut falls between an operator and its reader; the two halves of a windowed
-aggregate are two operators, so it may fall between them as well.
+Law: every legal cut gives the same rows, those that are late at their origin left aside. A cut falls between an
+operator and its reader; the two halves of a windowed aggregate are two operators, so it may fall between them as well.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rove.plan.sites import site
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """`lower` plans by the name under which `upper` receives their rows; no `upper` means no Spark at all."""
+    """`lower` plans by the name under which `upper` receives their rows; if that is all of it, no Spark is needed."""
 
     lower: tuple[tuple[str, Operator], ...]
     upper: Operator

@@ -71,7 +71,8 @@ def describe(operator: Operator) -> str:
         case Union(members=members):
             return f"Union of {len(members)}"
         case Aggregate():
-            by = ", ".join([f"window({sql(operator.time)}, {operator.window.text})", *(n for n, _ in operator.keys)])
+            time = "" if operator.mode == "final" else f"{sql(operator.time)}, "
+            by = ", ".join([f"window({time}{operator.window.text})", *(n for n, _ in operator.keys)])
             mode = "" if operator.mode == "whole" else f" ({operator.mode})"
             return f"Aggregate{mode} by {by}: {', '.join(f'{a.text} AS {a.name}' for a in operator.aggregates)}"
         case SparkAggregate():

@@ -140,21 +140,29 @@ class Watermark(_Unary):
         dtype = column_of(self.input.schema, self.column).dtype
         if dtype != TIMESTAMP:
             raise PlanError(f"withWatermark needs a timestamp column; `{self.column}` is {type_name(dtype)}")
+        object.__setattr__(self, "column", column_of(self.input.schema, self.column).name)
         windows = self.input.traits.windows if self.input.traits.event_time == self.column else ()
         self._settle(self.input.schema, Traits(self.column, self.delay_us, windows))
+
+    @property
+    def replaces(self) -> bool:
+        """Whether an earlier watermark speaks of another column, so that its promises mean nothing here."""
+        earlier = any(isinstance(o, Watermark) for o in walk(self.input))
+        return earlier and self.input.traits.event_time != self.column
 
 
 @dataclass(frozen=True, slots=True)
 class Map(_Unary):
     """A user's function over whole record batches; stateless, as `mapInArrow` is in Spark."""
 
-    function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+    function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]] = field(compare=False)
     columns: pa.Schema
+    identity: int = field(init=False, repr=False)  # functions are equal if they are the same
 
     def __post_init__(self) -> None:
-        before = self.input.traits
-        kept = before.event_time in self.columns.names if before.event_time else False
-        self._settle(self.columns, Traits(before.event_time, before.delay_us) if kept else Traits())
+        # The function may have changed event time, so it has to be declared again, as in Spark.
+        object.__setattr__(self, "identity", id(self.function))
+        self._settle(self.columns, Traits())
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,8 +301,7 @@ class _Ordered(_Unary):
             raise PlanError(f"{verb} runs in event-time order: call withWatermark(column, delay) before it")
         if self.every_us <= 0:
             raise PlanError(f"{verb} needs an interval longer than nothing")
-        for name in self.keys:
-            column_of(self.input.schema, name)
+        object.__setattr__(self, "keys", tuple(column_of(self.input.schema, k).name for k in self.keys))
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,9 +337,11 @@ class Scan(_Ordered):
 class InSpark(_Unary):
     """The rest of the pipeline, as a user's function from DataFrame to DataFrame; its columns are known to it alone."""
 
-    function: Callable[[Any], Any]
+    function: Callable[[Any], Any] = field(compare=False)
+    identity: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "identity", id(self.function))
         self._settle(pa.schema([]), Traits())
 
 

@@ -6,7 +6,6 @@ Law: rows flow upwards only. Above an operator that runs in Spark, everything ru
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import pyarrow.types as pt
 
@@ -40,9 +39,8 @@ class Site:
     why: str = ""
 
 
-@lru_cache(maxsize=4096)
 def site(operator: Operator) -> Site:
-    """Where an operator may run, its inputs considered. O(plan), remembered by operator."""
+    """Where an operator may run, its inputs considered. O(plan below it)."""
     own = _own_refusal(operator)
     below = next((i for i in operator.inputs if not site(i).edge), None)
     if isinstance(operator, Scan | CountWindow):
@@ -67,6 +65,9 @@ def _own_refusal(operator: Operator) -> str | None:
         case Aggregate():
             return _aggregate_refusal(operator)
         case CountWindow() | Scan():
+            for name in operator.keys:
+                if pt.is_nested(operator.input.schema.field(name).type):
+                    return f"key `{name}` is {type_name(operator.input.schema.field(name).type)}"
             return next((w for a in operator.aggregates if (w := a.partial_refusal or a.final_refusal)), None)
         case Join():
             return _join_refusal(operator)
@@ -107,6 +108,8 @@ def _join_refusal(operator: Join) -> str | None:
             return f"a join key of type {type_name(dtype)}"
         if dtype != operator.right.schema.field(operator.right_keys[i]).type:
             return f"join keys of different types, {name} and {operator.right_keys[i]}"
+        if pt.is_null(dtype):
+            return f"join key `{name}` has no type, and matches nothing"
         if pt.is_floating(dtype):
             return "a join on fractions, where NaN equals NaN in Spark and not in Arrow"
     return refusal_of(operator.condition) if operator.condition is not None else None

@@ -67,5 +67,7 @@ class Window:
 
     @property
     def text(self) -> str:
-        size = duration_text(self.size_us)
-        return size if self.slide_us == self.size_us else f"{size} by {duration_text(self.slide_us)}"
+        text = duration_text(self.size_us)
+        if self.slide_us != self.size_us:
+            text += f" by {duration_text(self.slide_us)}"
+        return f"{text} from {duration_text(self.offset_us)}" if self.offset_us else text

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rove.data.operators.ordered import OrderedLogic, group_numbers, one_batch
+from rove.data.operators.ordered import OrderedLogic, group_numbers
 from rove.data.operators.segments import positions
 from rove.data.operators.states import States
+from rove.model.batch import one_batch
 from rove.model.schema import BIGINT
-from rove.plan.aggregates import AggregateCall, aggregate
+from rove.plan.aggregates import AggregateCall, aggregate, state_name
 from rove.plan.expressions.tree import Column
 from rove.plan.operators import CountWindow
 
@@ -41,7 +42,7 @@ class CountWindowLogic(OrderedLogic):
         keys = tuple((k, Column(schema.field(k).type, k)) for k in plan.keys)
         self._states = States(keys, calls, schema)
         self._merging = self._numbered(calls)
-        self._carried = pa.RecordBatch.from_pylist([], schema=self._states.schema)
+        self._carried = one_batch(self._states.schema.empty_table())
 
     def _numbered(self, calls: tuple[AggregateCall, ...]) -> States:
         """The same states with the window's number as one more key."""
@@ -54,10 +55,12 @@ class CountWindowLogic(OrderedLogic):
         groups = group_numbers(both.columns[: len(self._plan.keys)], both.num_rows)
         order = pc.sort_indices(groups)  # stable: the carried window first, then the rows in event-time order
         states, groups = both.take(order), groups.take(order)
-        numbers = self._window_numbers(states.column(states.schema.get_field_index(f"{_ROWS}__n")), groups)
+        numbers = self._window_numbers(states.column(states.schema.get_field_index(state_name(_ROWS, "n"))), groups)
         numbered = states.append_column(_NUMBER, numbers)
         merged = self._merging.ordered(self._merging.merge([self._merging.lift(numbered)]))
-        full = pc.equal(merged.column(merged.schema.get_field_index(f"{_ROWS}__n")), pa.scalar(self._size, BIGINT))
+        full = pc.equal(
+            merged.column(merged.schema.get_field_index(state_name(_ROWS, "n"))), pa.scalar(self._size, BIGINT)
+        )
         kept = [merged.schema.get_field_index(n) for n in self._states.schema.names]
         self._carried = merged.filter(pc.invert(full)).select(kept)
         done = merged.filter(full)

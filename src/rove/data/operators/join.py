@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rove.data.operators.buffered import RowsByPane
-from rove.data.operators.logic import NOTHING, Output
+from rove.data.operators.logic import NOTHING, Output, late_rows
 from rove.data.operators.panes import PaneClock
-from rove.model.batch import Batch
+from rove.model.batch import Batch, one_batch
 from rove.model.errors import PlanError
 from rove.model.schema import BIGINT
 from rove.model.state import Snapshot
@@ -67,7 +67,7 @@ class JoinLogic:
         panes, late = self._clock.split(data, micros, (None, None))
         for number, rows in panes:
             self._sides[side].add(number, header.origin, rows)
-        return NOTHING if late is None else Output(late=(Batch(header, late),))
+        return NOTHING if late is None else Output(late=(late_rows(header, data, late),))
 
     def watermark(self, time_us: int) -> Output:
         return self._clock.close(time_us, self._occupied, self._emit)
@@ -95,13 +95,8 @@ class JoinLogic:
         columns = {name: left[name] for name in left.column_names} | {
             name: right[name] for name in right.column_names if not self._plan.using or name not in left.column_names
         }
-        joined = pa.Table.from_arrays([columns[n] for n in names], schema=self._plan.schema).combine_chunks()
-        batches = joined.to_batches()
-        if not batches:
-            return None
-        if self._condition is None:
-            return batches[0]
-        return batches[0].filter(self._condition(batches[0]))
+        joined = one_batch(pa.Table.from_arrays([columns[n] for n in names], schema=self._plan.schema))
+        return joined if self._condition is None else joined.filter(self._condition(joined))
 
     def _matches(self, left: pa.Table, right: pa.Table) -> pa.Table:
         """The pairs of row numbers that match, in order. Only keys go through the hash table, so rows may be nested."""

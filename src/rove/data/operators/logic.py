@@ -12,14 +12,17 @@ import msgspec
 import pyarrow as pa
 
 from rove.model.batch import Batch, Header
+from rove.model.errors import DataError
 from rove.model.state import Snapshot
 
 
 class Output(msgspec.Struct, frozen=True):
-    """What a step gave: batches to go on, and rows that came too late, which leave by the side door."""
+    """What a step gave: batches to go on, rows that came too late, which leave by the side door, and the names of
+    batches that could not be computed, with the reason."""
 
     batches: tuple[Batch, ...] = ()
     late: tuple[Batch, ...] = ()
+    faults: tuple[tuple[Batch, DataError], ...] = ()
 
 
 NOTHING = Output()
@@ -50,9 +53,8 @@ class StatelessLogic:
         self._step = step
 
     def process(self, batch: Batch) -> Output:
-        if batch.data is None:
-            return Output((batch,))
-        return Output((renamed(batch.header, self._step.apply(batch.data)),))
+        data = None if batch.data is None else self._step.apply(batch.data)
+        return Output((stepped(batch.header, data),))
 
     def watermark(self, time_us: int) -> Output:
         return NOTHING
@@ -64,20 +66,13 @@ class StatelessLogic:
         snapshot.expect("stateless")
 
 
-def renamed(header: Header, data: pa.RecordBatch, steps: int = 1) -> Batch:
-    """Rows that went through stateless steps, under the name they came with."""
-    rows = data.num_rows
-    new = Header(
-        origin=header.origin,
-        seq=header.seq,
-        through=header.through,
-        watermark=header.watermark,
-        stage=header.stage + steps,
-        query=header.query,
-        epoch=header.epoch,
-        rows=rows,
-        event_min=header.event_min,
-        event_max=header.event_max,
-        produced_at=header.produced_at,
-    )
+def late_rows(header: Header, data: pa.RecordBatch, which: pa.Array) -> Batch:
+    """The rows of a batch that leave by the side door, under its name."""
+    return stepped(header, data.filter(which), 0)
+
+
+def stepped(header: Header, data: pa.RecordBatch | None, steps: int = 1, **changes: int | None) -> Batch:
+    """Rows that went through steps, under the name they came with."""
+    rows = 0 if data is None else data.num_rows
+    new = msgspec.structs.replace(header, stage=header.stage + steps, rows=rows, **changes)
     return Batch(new, data if rows else None)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from rove.model.batch import one_batch
 from rove.model.errors import RoveError, SchemaMismatch, UdfError
 from rove.model.schema import check_batch
 
@@ -41,7 +42,9 @@ class MapLogic:
             self._check(each)
         if len(results) == 1:
             return results[0].cast(self._schema)
-        return _one(pa.Table.from_batches(results, results[0].schema if results else self._schema).cast(self._schema))
+        return one_batch(
+            pa.Table.from_batches(results, results[0].schema if results else self._schema).cast(self._schema)
+        )
 
     def _check(self, result: object) -> None:
         if not isinstance(result, pa.RecordBatch):
@@ -53,8 +56,3 @@ class MapLogic:
             check_batch(result, self._schema, f"mapInArrow function `{self._name}`")
         except SchemaMismatch as error:
             raise UdfError(str(error)) from error
-
-
-def _one(table: pa.Table) -> pa.RecordBatch:
-    batches = table.combine_chunks().to_batches()
-    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)

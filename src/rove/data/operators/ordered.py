@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rove.data.operators.buffered import RowsByPane
-from rove.data.operators.logic import NOTHING, Output
+from rove.data.operators.logic import NOTHING, Output, late_rows
 from rove.data.operators.panes import PaneClock
 from rove.data.operators.states import States
-from rove.model.batch import Batch
+from rove.model.batch import Batch, one_batch
 from rove.model.schema import BIGINT
 from rove.model.state import Snapshot
 from rove.plan.expressions.tree import Column
@@ -33,23 +33,25 @@ class OrderedLogic:
         self._time = str(plan.input.traits.event_time)
         keys = tuple((k, Column(schema.field(k).type, k)) for k in plan.keys)
         self._states = States(keys, plan.aggregates, schema)
-        self._carried = pa.RecordBatch.from_pylist([], schema=self._carried_schema())
+        self._carried = one_batch(self._states.schema.empty_table())
 
     def process(self, batch: Batch) -> Output:
         data, header = batch.data, batch.header
         if data is None:
             return NOTHING
         micros = data.column(data.schema.get_field_index(self._time)).cast(BIGINT)
-        if micros.null_count:
+        outside: list[Batch] = []
+        if micros.null_count:  # a row without a time has no place in the order
             known = pc.is_valid(micros)
-            nameless = data.filter(pc.invert(known))
+            outside.append(late_rows(header, data, pc.invert(known)))
             data, micros = data.filter(known), micros.filter(known)
-            if not data.num_rows:
-                return Output(late=(Batch(header, nameless),))
-        panes, late = self._clock.split(data, micros, (header.event_min, header.event_max))
-        for number, rows in panes:
-            self._rows.add(number, header.origin, rows)
-        return NOTHING if late is None else Output(late=(Batch(header, late),))
+        if data.num_rows:
+            panes, late = self._clock.split(data, micros, (header.event_min, header.event_max))
+            for number, rows in panes:
+                self._rows.add(number, header.origin, rows)
+            if late is not None:
+                outside.append(late_rows(header, data, late))
+        return Output(late=tuple(outside)) if outside else NOTHING
 
     def watermark(self, time_us: int) -> Output:
         return self._clock.close(time_us, self._rows.occupied, self._emit)
@@ -67,17 +69,8 @@ class OrderedLogic:
     def _emit(self, number: int) -> pa.RecordBatch | None:
         return self._advance(one_batch(self._rows.take(number).sort_by(self._time)))
 
-    def _carried_schema(self) -> pa.Schema:
-        return self._states.schema
-
     def _advance(self, rows: pa.RecordBatch) -> pa.RecordBatch | None:
         raise TypeError(f"{type(self).__name__} does not say what comes of a pane")
-
-
-def one_batch(table: pa.Table) -> pa.RecordBatch:
-    """A table as a single batch, with or without rows."""
-    batches = table.combine_chunks().to_batches()
-    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
 
 
 def group_numbers(keys: list[pa.Array], rows: int) -> pa.Array:

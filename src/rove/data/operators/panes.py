@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from rove.data.operators.logic import NOTHING, Output
 from rove.model.batch import Batch, empty, named
 from rove.model.clock import MICROS_MIN
+from rove.model.errors import DataError
 from rove.model.schema import BIGINT
 from rove.plan.windows import Window
 
@@ -36,17 +37,16 @@ class PaneClock:
 
     def split(
         self, data: pa.RecordBatch, micros: pa.Array, bounds: tuple[int | None, int | None]
-    ) -> tuple[list[tuple[int, pa.RecordBatch]], pa.RecordBatch | None]:
-        """The rows by pane, and those that are late. O(1) if all rows lie in one open pane, as they mostly do."""
+    ) -> tuple[list[tuple[int, pa.RecordBatch]], pa.Array | None]:
+        """The rows by pane, and which are late. O(1) if all rows lie in one open pane, as they mostly do."""
         first, last = self._range(micros, bounds)
         if first == last and first >= self.complete:
             return [(first, data)], None
         numbers = pc.divide(pc.subtract(micros, pa.scalar(self.base_us, BIGINT)), pa.scalar(self.pane_us, BIGINT))
         late = None
         if first < self.complete:
-            too_old = pc.less(numbers, pa.scalar(self.complete, BIGINT))
-            late = data.filter(too_old)
-            in_time = pc.invert(too_old)
+            late = pc.less(numbers, pa.scalar(self.complete, BIGINT))
+            in_time = pc.invert(late)
             data, numbers = data.filter(in_time), numbers.filter(in_time)
         return list(_by_number(data, numbers)), late
 
@@ -61,7 +61,10 @@ class PaneClock:
     def close(
         self, time_us: int, occupied: Callable[[], list[int]], emit: Callable[[int], pa.RecordBatch | None]
     ) -> Output:
-        """Close every window that ends by `time_us`. O(windows with rows), however long the silence before them."""
+        """Close every window that ends by `time_us`. O(windows with rows), however long the silence before them.
+
+        A window that cannot be computed is a fault under its own number; the others come out.
+        """
         if time_us <= self.heard_us:
             return NOTHING
         self.heard_us = time_us
@@ -70,27 +73,29 @@ class PaneClock:
         if last < self.next_window:
             return NOTHING
         batches: list[Batch] = []
+        faults: list[tuple[Batch, DataError]] = []
         for number in _windows_with_rows(self.window, occupied(), self.next_window, last):
             if number > self.next_window:
                 batches.append(self._nothing_until(number - 1))
-            data = emit(number)
-            batches.append(named(self.origin, number, data, self._promise(number)))
-            self.next_window = number + 1
+            try:
+                batches.append(named(self.origin, number, emit(number), self._promise(number)))
+                self.next_window = number + 1
+            except DataError as fault:
+                faults.append((self._nothing_until(number), fault))
         if self.next_window <= last:
             batches.append(self._nothing_until(last))
-        return Output(tuple(batches))
+        return Output(tuple(batches), faults=tuple(faults))
 
     @property
     def first_needed_pane(self) -> int:
         """Panes below this are in no window that is still to come."""
         return self.next_window * self.window.panes_per_slide
 
-    def facts(self) -> dict[str, int | str | None]:
+    def facts(self) -> dict[str, int]:
         return {"next_window": self.next_window, "complete": self.complete, "heard_us": self.heard_us}
 
-    def resume(self, facts: dict[str, int | str | None]) -> None:
-        self.next_window, self.complete = int(facts["next_window"] or 0), int(facts["complete"] or 0)
-        self.heard_us = int(facts["heard_us"] or 0)
+    def resume(self, facts: dict[str, int]) -> None:
+        self.next_window, self.complete, self.heard_us = (facts[n] for n in ("next_window", "complete", "heard_us"))
 
     def _nothing_until(self, number: int) -> Batch:
         header = empty(self.origin, self.next_window, number, self._promise(number))

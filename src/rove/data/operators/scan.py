@@ -9,9 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from rove.data.operators.ordered import OrderedLogic, group_numbers, one_batch
+from rove.data.operators.ordered import OrderedLogic, group_numbers
 from rove.data.operators.segments import running
 from rove.data.operators.states import States
+from rove.model.batch import one_batch
 from rove.plan.operators import Scan
 
 
@@ -93,11 +94,13 @@ _FOLDS = {"sum": _fold_sum, "max": _fold_max, "min": _fold_min}
 
 
 def _fold_moments(a: list[pa.Array], b: list[pa.Array]) -> list[pa.Array]:
-    """Count, mean and squared distances of two groups together."""
+    """Count, mean and squared distances of two groups together; a group without rows changes nothing."""
     (na, mean_a, m2a), (nb, mean_b, m2b) = a, b
     n = pc.add(na, nb)
     share = pc.divide(nb, pc.if_else(pc.equal(n, 0.0), 1.0, n))
     distance = pc.subtract(mean_b, mean_a)
     mean = pc.add(mean_a, pc.multiply(distance, share))
     m2 = pc.add(pc.add(m2a, m2b), pc.multiply(pc.multiply(distance, distance), pc.multiply(na, share)))
-    return [n, mean, m2]
+    none_a, none_b = pc.equal(na, 0.0), pc.equal(nb, 0.0)
+    both = [pc.if_else(none_a, x, both) for x, both in ((mean_b, mean), (m2b, m2))]
+    return [n, *(pc.if_else(none_b, x, value) for x, value in zip((mean_a, m2a), both, strict=True))]

@@ -39,21 +39,23 @@ class Sliding:
         """The merged states of the panes `first … first + panes_per_window - 1`."""
         block = first // self._length
         if block != self._block:
+            self._block = -1  # until the block is whole; a pane that cannot be merged must not leave half of it
             self._begin(block, first)
         for number in range(self._prefix_end, first + self._length):
             self._prefix = self._both(self._prefix, self._pane(number))
-        self._prefix_end = first + self._length
+            self._prefix_end = number + 1
         return self._both(self._suffixes[first], self._prefix)
 
     def _begin(self, block: int, first: int) -> None:
         """Fold the rest of a block from the right."""
         boundary = (block + 1) * self._length
-        self._block, self._suffixes = block, {}
+        self._suffixes = {}
         suffix: Rows = None
         for number in range(boundary - 1, first - 1, -1):
             suffix = self._both(self._pane(number), suffix)
             self._suffixes[number] = suffix
         self._prefix, self._prefix_end = None, boundary
+        self._block = block
 
     def _both(self, a: Rows, b: Rows) -> Rows:
         if a is None or b is None:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from rove.model.batch import one_batch
 from rove.plan.aggregates import AggregateCall
 from rove.plan.expressions.arrow import compile_expression
 from rove.plan.expressions.tree import Datum, Evaluator
@@ -71,7 +72,7 @@ class States:
         """One row a key from any number of states. O(rows of the parts)."""
         table = pa.Table.from_batches(parts, self.schema)
         if not table.num_rows:
-            return _one_batch(table)
+            return one_batch(table)
         if self._moments:
             return self._merge_with_moments(table)
         if not self.groups:
@@ -98,7 +99,7 @@ class States:
         # Arrow names its results `column_function`, and may widen decimals.
         names = {f"{column}_{function}": column for column, function in merges}
         columns = {names.get(n, n): result.column(i) for i, n in enumerate(result.column_names)}
-        return _one_batch(
+        return one_batch(
             pa.Table.from_arrays([columns[n] for n in self.schema.names], names=self.schema.names).cast(self.schema)
         )
 
@@ -120,7 +121,9 @@ class States:
             means[m] = mean
             spread = pc.run_end_decode(pa.RunEndEncodedArray.from_arrays(ends, mean))
             distance = pc.subtract(table[f"{m}__mean"], spread)
-            squares = pc.multiply(table[f"{m}__n"], pc.multiply(distance, distance))
+            weight = table[f"{m}__n"]
+            # No rows, no distance: an infinite square times nought would be no number.
+            squares = pc.if_else(pc.equal(weight, 0.0), 0.0, pc.multiply(weight, pc.multiply(distance, distance)))
             index = table.schema.get_field_index(f"{m}__m2")
             table = table.set_column(index, f"{m}__m2", pc.add(table[f"{m}__m2"], squares))
         sums = [(f"{m}__{part}", "sum") for m in self._moments for part in ("n", "mean", "m2")]
@@ -135,12 +138,3 @@ def one_zero_one_nan(values: Datum) -> Datum:
     """Fractions as keys: Spark knows one zero and one NaN."""
     nan = pa.scalar(float("nan"), values.type)
     return pc.if_else(pc.is_nan(values), nan, pc.add(values, pa.scalar(0.0, values.type)))
-
-
-def _one_batch(table: pa.Table) -> pa.RecordBatch:
-    batches = table.combine_chunks().to_batches()
-    return (
-        batches[0]
-        if batches
-        else pa.RecordBatch.from_arrays([pa.array([], f.type) for f in table.schema], schema=table.schema)
-    )

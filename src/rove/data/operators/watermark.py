@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rove.data.operators.logic import NOTHING, Output
+from rove.data.operators.logic import NOTHING, Output, stepped
 from rove.model.batch import Batch, Header
 from rove.model.clock import MICROS_MIN
 from rove.model.schema import BIGINT, STRING
@@ -26,6 +26,7 @@ class WatermarkConfig:
     column: str
     delay_us: int
     schema: pa.Schema
+    replaces: bool = False
 
     def build(self) -> WatermarkLogic:
         return WatermarkLogic(self)
@@ -35,7 +36,7 @@ class WatermarkLogic:
     """One min and max a batch; rows are only looked at one by one if the oldest is late. O(origins) of state."""
 
     def __init__(self, config: WatermarkConfig) -> None:
-        self._delay_us = config.delay_us
+        self._delay_us, self._replaces = config.delay_us, config.replaces
         self._index = config.schema.get_field_index(config.column)
         self._marks: dict[str, int] = {}
 
@@ -71,25 +72,11 @@ class WatermarkLogic:
         marks = snapshot.tables["marks"]
         self._marks = dict(zip(marks["origin"].to_pylist(), marks["mark"].to_pylist(), strict=True))
 
-    @staticmethod
     def _on_time(
-        header: Header, data: pa.RecordBatch | None, mark: int, oldest: int | None, newest: int | None
+        self, header: Header, data: pa.RecordBatch | None, mark: int, oldest: int | None, newest: int | None
     ) -> Batch:
-        rows = 0 if data is None else data.num_rows
-        new = Header(
-            origin=header.origin,
-            seq=header.seq,
-            through=header.through,
-            watermark=max(mark, header.watermark),
-            stage=header.stage + 1,
-            query=header.query,
-            epoch=header.epoch,
-            rows=rows,
-            event_min=oldest,
-            event_max=newest,
-            produced_at=header.produced_at,
-        )
-        return Batch(new, data if rows else None)
+        promise = mark if self._replaces else max(mark, header.watermark)
+        return stepped(header, data, watermark=promise, event_min=oldest, event_max=newest)
 
 
 def extent(moments: pa.Array) -> tuple[int | None, int | None]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rove.data.operators.logic import NOTHING, Output
+from rove.data.operators.logic import NOTHING, Output, late_rows
 from rove.data.operators.panes import PaneClock
 from rove.data.operators.runs import Runs
 from rove.data.operators.sliding import Sliding
@@ -62,15 +62,17 @@ class WindowLogic:
             if not data.num_rows:
                 return NOTHING
         bounds = (header.event_min, header.event_max) if self._bounds_known else (None, None)
-        panes, late = self._clock.split(data, micros, bounds)
+        # Lifted as a whole and before anything is kept: a row that cannot be computed leaves no trace of its batch.
+        panes, late = self._clock.split(self._states.lift(data), micros, bounds)
         for number, rows in panes:
-            self._runs(number, header.origin).add(self._states.lift(rows), self._states)
-        return NOTHING if late is None else Output(late=(Batch(header, late),))
+            self._runs(number, header.origin).add(rows, self._states)
+        return NOTHING if late is None else Output(late=(late_rows(header, data, late),))
 
     def watermark(self, time_us: int) -> Output:
         output = self._clock.close(time_us, self._occupied, self._emit)
-        for number in [n for n in self._merged if n < self._clock.first_needed_pane]:
-            del self._merged[number]
+        for panes in (self._merged, self._open):
+            for number in [n for n in panes if n < self._clock.first_needed_pane]:
+                del panes[number]
         return output
 
     def snapshot(self) -> Snapshot:
@@ -98,9 +100,10 @@ class WindowLogic:
     def _pane(self, number: int) -> pa.RecordBatch | None:
         """A complete pane's states, merged once: its origins in order, so that sums do not remember who came first."""
         if number not in self._merged and number in self._open:
-            origins = self._open.pop(number)
+            origins = self._open[number]
             parts = [part for origin in sorted(origins) for part in origins[origin].parts()]
             self._merged[number] = self._states.merge(parts)
+            del self._open[number]
         return self._merged.get(number)
 
     def _emit(self, number: int) -> pa.RecordBatch | None:

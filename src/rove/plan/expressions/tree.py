@@ -38,10 +38,18 @@ class Column(Expr):
 @dataclass(frozen=True, slots=True)
 class Literal(Expr):
     """A constant; `value` is an Arrow scalar of the literal's type, `text` its SQL where that says more: an
-    interval written in days moves a date to a date, one written in hours moves it to a timestamp."""
+    interval written in days moves a date to a date, one written in hours moves it to a timestamp.
 
-    value: pa.Scalar
+    Two are equal if they are the same value to the bit: -0.0 is not 0.0, and NaN is itself.
+    """
+
+    value: pa.Scalar = field(compare=False)
     text: str | None = None
+    identity: object = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        exact = repr(self.value.as_py()) if pa.types.is_floating(self.dtype) else self.value
+        object.__setattr__(self, "identity", exact)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +67,7 @@ class Call(Expr):
     fallible: bool = field(compare=False, repr=False, default=False)
     lazy: bool = field(compare=False, repr=False, default=False)
     refusal: str | None = field(compare=False, default=None)
-    template: str | None = field(compare=False, repr=False, default=None)
+    template: str | None = field(repr=False, default=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from rove.plan.expressions.tree import (
     substitute,
     walk,
 )
-from rove.plan.operators import Aggregate, Filter, Join, Operator, Project, Union
+from rove.plan.operators import Aggregate, Filter, Join, Named, Operator, Project, Source, Union
 from rove.plan.rules.rewrite import bottom_up
 
 
@@ -26,6 +26,8 @@ def push_filters(plan: Operator) -> Operator:
 
 def _push(operator: Operator) -> Operator:
     match operator:
+        case Filter(input=Project(input=Source(), columns=columns)) if _picks(columns):
+            return operator  # picking columns of a source costs nothing, and a filter copies fewer of them after it
         case Filter(input=Project(input=below, columns=columns), condition=condition):
             moved = _through(dict(columns), condition)
             if moved is not None:
@@ -37,6 +39,10 @@ def _push(operator: Operator) -> Operator:
         case Filter(input=Join() as below, condition=condition) if below.how == "inner" and _movable(condition):
             return _below_join(operator, below, condition)
     return operator
+
+
+def _picks(columns: tuple[Named, ...]) -> bool:
+    return all(isinstance(e, Column) and e.name == name for name, e in columns)
 
 
 def _movable(condition: Expr) -> bool:
