@@ -15,9 +15,10 @@ from rove import functions as F
 from rove.data.pipeline import Emitted, Pipeline
 from rove.model.batch import Batch, merge_empties, named
 from rove.model.schema import parse_schema
-from rove.plan.operators import Operator, Source
+from rove.plan.operators import Operator, Received, Source
 from rove.plan.operators import walk as operators
 from rove.plan.optimizer import optimize
+from rove.plan.rules.rewrite import with_inputs
 
 SCHEMA = parse_schema("key string, ts timestamp, value double, amount bigint")
 START_US = 1_700_000_000_000_000
@@ -158,24 +159,39 @@ QUERIES: tuple[Callable[[Any, Any], Any], ...] = (
 
 
 def plan_of(query: Callable[[Any, Any], Any], mode: str = "whole") -> Operator:
-    """The optimized plan; `partial` is the lower half of its aggregate."""
+    """The optimized plan; `partial` is the lower half of its aggregate, `final` the upper, which receives partials."""
     session = rove.Session.local()
     plan = optimize(query(session.stream("a", schema=SCHEMA), session.stream("b", schema=SCHEMA)).plan)
     if mode == "whole":
         return plan
-    return next(o for o in operators(plan) if getattr(o, "mode", "") == mode)
+    half = next(o for o in operators(plan) if getattr(o, "mode", "") == mode)
+    if mode == "partial":
+        return half
+    (partial,) = half.inputs
+    return with_inputs(half, (Received("partials", partial.schema, partial.traits),))
+
+
+def partials(query: Callable[[Any, Any], Any], feed: Feed) -> Feed:
+    """What two nodes send up, each of which computes the partial results of some of the origins."""
+    plan = plan_of(query, "partial")
+    result: Feed = []
+    for node in range(2):
+        mine = [(s, b) for s, b in feed if int(b.header.origin[-1]) % 2 == node]
+        run = Run(plan, mine, f"node{node}").feed(mine).finish()
+        result += [("partials", e.batch) for e in run.emitted if not e.late]
+    return result
 
 
 class Run:
     """A pipeline, and what has come out of it so far."""
 
-    def __init__(self, plan: Operator, feed: Feed) -> None:
-        origins: dict[str, list[str]] = {s.stream: [] for s in operators(plan) if isinstance(s, Source)}
+    def __init__(self, plan: Operator, feed: Feed, name: str = "local") -> None:
+        origins: dict[str, list[str]] = {s.stream: [] for s in operators(plan) if isinstance(s, Source | Received)}
         for stream, batch in feed:
             if stream in origins and batch.header.origin not in origins[stream]:
                 origins[stream].append(batch.header.origin)
         self.origins, self.plan = origins, plan
-        self.pipeline = Pipeline({"out": plan}, origins)
+        self.pipeline = Pipeline({"out": plan}, origins, name)
         self.emitted: list[Emitted] = []
 
     def feed(self, feed: Feed) -> Run:
@@ -202,6 +218,10 @@ class Run:
         """The batches by number, neighbouring empties merged, rows as bytes: equal to the last bit or not at all."""
         batches = merge_empties(e.batch for e in self.emitted if not e.late)
         return [(b.header.seq, b.header.through, _bytes(b)) for b in batches]
+
+    def rows(self) -> pa.Table:
+        batches = [e.batch.data for e in self.emitted if not e.late and e.batch.data is not None]
+        return pa.Table.from_batches(batches, self.plan.schema)
 
     def late(self) -> list[tuple[str, int, bytes]]:
         return sorted((e.batch.header.origin, e.batch.header.seq, _bytes(e.batch)) for e in self.emitted if e.late)

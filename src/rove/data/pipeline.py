@@ -38,6 +38,7 @@ from rove.plan.operators import (
     Map,
     Operator,
     Project,
+    Received,
     Scan,
     Source,
     Union,
@@ -224,7 +225,7 @@ class Pipeline:
         node = self._nodes[id(operator)] = _Node(operator)
         self._kept.append(operator)
         match operator:
-            case Source(stream=stream):
+            case Source(stream=stream) | Received(stream=stream):
                 if stream in self._sources:
                     raise PlanError(f"stream `{stream}` is read with two schemas")
                 self._sources[stream] = node
@@ -235,7 +236,7 @@ class Pipeline:
             case Map(function=function, columns=columns):
                 node.steps.append(MapConfig(function, columns).build())
             case Union(members=members):
-                streams = [s.stream for m in members for s in walk(m) if isinstance(s, Source)]
+                streams = [s.stream for m in members for s in walk(m) if isinstance(s, Source | Received)]
                 node.sides_alike = len(set(streams)) < len(streams)
             case Watermark(column=column, delay_us=delay):
                 node.logic = WatermarkConfig(column, delay, operator.schema, operator.replaces).build()
@@ -258,7 +259,7 @@ class Pipeline:
         found: list[str] = []
         for side, below in enumerate(operator.inputs):
             node = self._nodes[id(below)]
-            if isinstance(below, Source):
+            if isinstance(below, Source | Received):
                 origins = list(self._origins.get(below.stream, ()))
             else:
                 origins = [node.origin] if node.origin else self._origins_below(below)

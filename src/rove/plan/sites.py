@@ -55,7 +55,7 @@ def site(operator: Operator) -> Site:
 
 def _own_refusal(operator: Operator) -> str | None:
     match operator:
-        case Source() | Watermark() | Union() | Map():
+        case Source() | Received() | Watermark() | Union() | Map():
             held = next((f for f in operator.schema if is_spark_only(f.type)), None)
             return f"column `{held.name}` is {type_name(held.type)}" if held else None
         case Filter(condition=condition):
@@ -73,8 +73,6 @@ def _own_refusal(operator: Operator) -> str | None:
             return _join_refusal(operator)
         case Deduplicate():
             return "removing duplicates keeps every value ever seen; Spark holds that state"
-        case Received():
-            return "it has left the edge"
         case SparkAggregate(why=why):
             return why
         case InSpark():
