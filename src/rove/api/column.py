@@ -12,10 +12,9 @@ from copy import copy
 from decimal import Decimal
 from typing import Any
 
-from rove.model.names import quoted
+from rove.model.names import quoted, quoted_text
 
 _PATH = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
-_ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"})
 
 
 class Column:
@@ -247,7 +246,7 @@ def literal(value: Any) -> str:
         case float():
             return f"CAST('{value!r}' AS DOUBLE)"
         case str():
-            return f"'{value.translate(_ESCAPES)}'"
+            return quoted_text(value)
         case bytes():
             return f"X'{value.hex()}'"
         case Decimal():

@@ -1,10 +1,11 @@
-"""Names as SQL: backticks where a name would be read as something else."""
+"""Names and texts as SQL: backticks where a name would be read as something else, escapes inside a text."""
 
 from __future__ import annotations
 
 import re
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"})
 _RESERVED = frozenset(
     """
     all alter and anti any array as asc at between both by case cast check collate column constraint create cross
@@ -24,3 +25,8 @@ def quoted(name: str) -> str:
     if _PLAIN.match(name) and name.lower() not in _RESERVED:
         return name
     return f"`{name.replace('`', '``')}`"
+
+
+def quoted_text(value: str) -> str:
+    """A text as a SQL literal."""
+    return f"'{value.translate(_ESCAPES)}'"

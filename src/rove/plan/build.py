@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.types as pt
 from sqlglot import exp
 
-from rove.model.clock import parse_duration
 from rove.model.errors import ExpressionError, PlanError, TypeMismatch
 from rove.model.schema import TIMESTAMP, UNKNOWN, WINDOW, type_name
 from rove.plan.aggregates import AGGREGATE_NAMES, AggregateCall, aggregate
@@ -331,7 +330,7 @@ def _window_spec(plan: Operator, each: Item) -> tuple[Window | Foreign, Expr | N
                 f"`{each.text}` is a window of something else than the event time `{time_name}`, and would never "
                 "close; name its column in withWatermark"
             )
-        return window_of([s.name for s in spans]), moment
+        return Window.parse([s.name for s in spans]), moment
     if isinstance(node, exp.Column) and len(node.parts) == 1:
         column = column_of(plan.schema, node.name)
         if column.dtype != WINDOW:
@@ -347,14 +346,6 @@ def _foreign_window(plan: Operator, each: Item, why: str) -> Foreign:
     columns = [bind_node(c, plan.schema, each.text) for c in each.node.find_all(exp.Column)]
     text = each.node.sql("spark", normalize_functions=False)
     return Foreign(WINDOW, text, tuple(c for c in columns if isinstance(c, Column)), why)
-
-
-def window_of(spans: Sequence[str]) -> Window:
-    """A window from its size and, if given, slide and start, as Spark writes them."""
-    if not spans:
-        raise PlanError("window needs a length: window(time, '10 seconds')")
-    size, *rest = (parse_duration(s, "window") for s in spans)
-    return Window(size, rest[0] if rest else size, rest[1] if len(rest) > 1 else 0)
 
 
 def joined(left: Operator, right: Operator, on: Sequence[str] | exp.Expression | None, how: str, text: str) -> Operator:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from rove.model.errors import PlanError, TypeMismatch, nearest
 from rove.model.schema import BOOLEAN, STRING, TIMESTAMP, WINDOW, type_name
 from rove.plan.aggregates import AggregateCall
-from rove.plan.expressions.tree import Call, Column, Expr, literal, sql
+from rove.plan.expressions.tree import Call, Column, Expr, Literal, literal, sql
 from rove.plan.windows import Window
 
 PANE = "__pane"  # the event-time column of partial results: when their pane starts
@@ -364,13 +364,10 @@ def column_of(schema: pa.Schema, name: str) -> Column:
 
 def window_call(expr: Expr) -> tuple[str, Window] | None:
     """The column and window of a `window(column, …)` expression."""
-    from rove.model.clock import parse_duration
-
-    if not isinstance(expr, Call) or expr.name != "window" or not isinstance(expr.args[0], Column):
-        return None
-    spans = [parse_duration(a.value.as_py()) for a in expr.args[1:] if hasattr(a, "value")]
-    size = spans[0]
-    return expr.args[0].name, Window(size, spans[1] if len(spans) > 1 else size, spans[2] if len(spans) > 2 else 0)
+    match expr:
+        case Call(name="window", args=(Column(name=name), *spans)):
+            return name, Window.parse([s.value.as_py() for s in spans if isinstance(s, Literal)])
+    return None
 
 
 def struct_field(column: Expr, name: str) -> Expr:

@@ -6,10 +6,11 @@ count from the first instant a timestamp can hold, so they are never negative an
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd
 
-from rove.model.clock import MICROS_MIN, duration_text
+from rove.model.clock import MICROS_MIN, duration_text, parse_duration
 from rove.model.errors import PlanError
 
 PANES_PER_WINDOW_MAX = 100_000
@@ -33,6 +34,14 @@ class Window:
                 f"{duration_text(self.size_us)} by {duration_text(self.slide_us)} makes {self.panes_per_window} panes "
                 f"a window; the most is {PANES_PER_WINDOW_MAX}. Choose a slide that divides the size better"
             )
+
+    @classmethod
+    def parse(cls, spans: Sequence[str]) -> Window:
+        """A window from its size and, if given, slide and start, as Spark writes them."""
+        if not spans:
+            raise PlanError("window needs a length: window(time, '10 seconds')")
+        size, *rest = (parse_duration(s, "window") for s in spans)
+        return cls(size, rest[0] if rest else size, rest[1] if len(rest) > 1 else 0)
 
     @property
     def pane_us(self) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from rove.data.operators.labels import gathered, unlabelled
 from rove.model.schema import BIGINT
 
 _LABELS = pa.schema([("__pane", BIGINT), ("__origin", pa.string())])
@@ -32,22 +33,16 @@ class RowsByPane:
 
     def table(self) -> pa.Table:
         """Everything, for a snapshot."""
-        schema = pa.schema([*_LABELS, *self._schema])
-        batches = []
-        for number in sorted(self._panes):
-            for origin in sorted(self._panes[number]):
-                for rows in self._panes[number][origin]:
-                    labels = [
-                        pa.repeat(pa.scalar(number, BIGINT), len(rows)),
-                        pa.repeat(pa.scalar(origin), len(rows)),
-                    ]
-                    batches.append(pa.RecordBatch.from_arrays([*labels, *rows.columns], schema=schema))
-        return pa.Table.from_batches(batches, schema)
+        parts = (
+            ((number, origin), rows)
+            for number in sorted(self._panes)
+            for origin in sorted(self._panes[number])
+            for rows in self._panes[number][origin]
+        )
+        return gathered(parts, _LABELS, self._schema)
 
     def load(self, table: pa.Table) -> None:
         """Take back what `table` gave."""
         self._panes = {}
-        for batch in table.to_batches():
-            if batch.num_rows:
-                rows = pa.RecordBatch.from_arrays(batch.columns[2:], schema=self._schema)
-                self.add(batch.column(0)[0].as_py(), batch.column(1)[0].as_py(), rows)
+        for (number, origin), rows in unlabelled(table, _LABELS, self._schema):
+            self.add(number, origin, rows)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rove.data.operators.labels import gathered, unlabelled
 from rove.data.operators.logic import NOTHING, Output, late_rows
 from rove.data.operators.panes import PaneClock
 from rove.data.operators.runs import Runs
@@ -76,15 +77,14 @@ class WindowLogic:
         return output
 
     def snapshot(self) -> Snapshot:
-        parts = [_labelled(*labels, part) for labels, part in self._labelled()]
-        schema = pa.schema([*_LABELS, *self._states.schema])
-        return Snapshot("window", self._clock.facts(), {"states": pa.Table.from_batches(parts, schema)})
+        states = gathered(self._labelled(), _LABELS, self._states.schema)
+        return Snapshot("window", self._clock.facts(), {"states": states})
 
     def restore(self, snapshot: Snapshot) -> None:
         snapshot.expect("window")
         self._clock.resume(snapshot.facts)
         self._open, self._merged = {}, {}
-        for (number, origin, level), part in _unlabelled(snapshot.tables["states"], self._states.schema):
+        for (number, origin, level), part in unlabelled(snapshot.tables["states"], _LABELS, self._states.schema):
             if level == _MERGED:
                 self._merged[number] = part
             else:
@@ -133,17 +133,3 @@ def window_column(window: Window, start_us: int, rows: int) -> pa.Array:
     ends = (start_us, start_us + window.size_us)
     fields = [pa.repeat(pa.scalar(each, TIMESTAMP), rows) for each in ends]
     return pa.StructArray.from_arrays(fields, fields=list(WINDOW.fields))
-
-
-def _labelled(number: int, origin: str, level: int, part: pa.RecordBatch) -> pa.RecordBatch:
-    labels = [pa.scalar(number, BIGINT), pa.scalar(origin), pa.scalar(level, BIGINT)]
-    columns = [pa.repeat(label, part.num_rows) for label in labels]
-    return pa.RecordBatch.from_arrays([*columns, *part.columns], schema=pa.schema([*_LABELS, *part.schema]))
-
-
-def _unlabelled(table: pa.Table, schema: pa.Schema) -> Iterator[tuple[tuple[int, str, int], pa.RecordBatch]]:
-    """The parts of a snapshot: its batches are as they were written, one a part."""
-    for batch in table.to_batches():
-        if batch.num_rows:
-            number, origin, level = (batch.column(i)[0].as_py() for i in range(3))
-            yield (number, origin, level), pa.RecordBatch.from_arrays(batch.columns[3:], schema=schema)

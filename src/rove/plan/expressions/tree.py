@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from rove.model.names import quoted
+from rove.model.names import quoted, quoted_text
 from rove.model.schema import is_spark_only, type_name
 
 Datum = Any  # a pyarrow Array, or a Scalar that stands for a whole column
@@ -151,14 +151,6 @@ def sql(expr: Expr) -> str:
     raise TypeError(f"no such node: {expr!r}")
 
 
-def quote_text(value: str) -> str:
-    """A string literal as SQL."""
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-    for char, code in (("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t"), ("\0", "\\0")):
-        escaped = escaped.replace(char, code)
-    return f"'{escaped}'"
-
-
 _SUFFIX = {pa.int8(): "Y", pa.int16(): "S", pa.int32(): "", pa.int64(): "L"}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -187,7 +179,7 @@ def literal_sql(scalar: pa.Scalar, dtype: pa.DataType) -> str:
         case Decimal():
             return f"CAST('{value:f}' AS {type_name(dtype)})"
         case str():
-            return quote_text(value)
+            return quoted_text(value)
         case bytes():
             return f"X'{value.hex()}'"
         case date():

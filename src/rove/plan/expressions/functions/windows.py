@@ -8,12 +8,12 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rove.model.clock import parse_duration
 from rove.model.errors import TypeMismatch
 from rove.model.schema import BIGINT, TIMESTAMP, WINDOW, type_name
 from rove.plan.expressions.functions.registry import arity, constant, function
 from rove.plan.expressions.tree import Call, Datum, Expr
 from rove.plan.expressions.types import Refused
+from rove.plan.windows import Window
 
 
 def floor_to(micros: Datum, size_us: int, offset_us: int = 0) -> Datum:
@@ -29,16 +29,13 @@ def window(args: tuple[Expr, ...]) -> Expr:
     time = args[0]
     if time.dtype != TIMESTAMP:
         raise TypeMismatch(f"window needs a timestamp, got {type_name(time.dtype)}")
-    spans = [parse_duration(str(constant(a, "a window's length")), "window") for a in args[1:]]
-    size = spans[0]
-    slide = spans[1] if len(spans) > 1 else size
-    offset = spans[2] if len(spans) > 2 else 0
-    if slide != size:
+    spec = Window.parse([str(constant(a, "a window's length")) for a in args[1:]])
+    if spec.slide_us != spec.size_us:
         raise Refused("hopping windows as a value are left to Spark; inside groupBy they run at the edge", WINDOW)
 
     def kernel(moments: Datum, *_: Datum) -> Datum:
-        starts = floor_to(pc.cast(moments, BIGINT), size, offset)
-        ends = pc.add(starts, pa.scalar(size, BIGINT))
+        starts = floor_to(pc.cast(moments, BIGINT), spec.size_us, spec.offset_us)
+        ends = pc.add(starts, pa.scalar(spec.size_us, BIGINT))
         fields = [starts.cast(TIMESTAMP), ends.cast(TIMESTAMP)]
         return pa.StructArray.from_arrays(fields, fields=list(WINDOW.fields), mask=moments.is_null())
 

@@ -1,0 +1,31 @@
+"""Parts of a state in one table: each part's rows carry who they belong to, so that a snapshot is plain Arrow.
+
+Law: `unlabelled(gathered(parts))` gives the parts back, in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+
+def gathered(parts: Iterable[tuple[tuple[Any, ...], pa.RecordBatch]], labels: pa.Schema, schema: pa.Schema) -> pa.Table:
+    """The parts, one record batch each, with their labels as the first columns."""
+    whole = pa.schema([*labels, *schema])
+    batches = []
+    for values, part in parts:
+        first = [pa.repeat(pa.scalar(v, f.type), part.num_rows) for v, f in zip(values, labels, strict=True)]
+        batches.append(pa.RecordBatch.from_arrays([*first, *part.columns], schema=whole))
+    return pa.Table.from_batches(batches, whole)
+
+
+def unlabelled(
+    table: pa.Table, labels: pa.Schema, schema: pa.Schema
+) -> Iterator[tuple[tuple[Any, ...], pa.RecordBatch]]:
+    """The parts with their labels; a table keeps the record batches it was made of."""
+    for batch in table.to_batches():
+        if batch.num_rows:
+            values = tuple(batch.column(i)[0].as_py() for i in range(len(labels)))
+            yield values, pa.RecordBatch.from_arrays(batch.columns[len(labels) :], schema=schema)
