@@ -9,7 +9,7 @@ from `inputs` to the operator; a plan is its last operator.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -46,6 +46,10 @@ class Operator:
     @property
     def inputs(self) -> tuple[Operator, ...]:
         return ()
+
+    def over(self, inputs: tuple[Operator, ...]) -> Operator:
+        """The same step over other inputs; its constructor checks that it still makes sense."""
+        return self
 
     def _settle(self, schema: pa.Schema, traits: Traits) -> None:
         """The one write to a frozen operator: what its constructor worked out."""
@@ -85,6 +89,9 @@ class _Unary(Operator):
     @property
     def inputs(self) -> tuple[Operator, ...]:
         return (self.input,)
+
+    def over(self, inputs: tuple[Operator, ...]) -> Operator:
+        return replace(self, input=inputs[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +192,9 @@ class Union(Operator):
     def inputs(self) -> tuple[Operator, ...]:
         return self.members
 
+    def over(self, inputs: tuple[Operator, ...]) -> Operator:
+        return Union(inputs)
+
 
 @dataclass(frozen=True, slots=True)
 class Aggregate(_Unary):
@@ -263,6 +273,9 @@ class Join(Operator):
     @property
     def inputs(self) -> tuple[Operator, ...]:
         return (self.left, self.right)
+
+    def over(self, inputs: tuple[Operator, ...]) -> Operator:
+        return replace(self, left=inputs[0], right=inputs[1])
 
     def window_key(self) -> tuple[int, Window] | None:
         """The position of the key pair that is the same window of event time on both sides."""

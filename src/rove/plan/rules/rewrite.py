@@ -3,37 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
-from rove.plan.operators import (
-    Aggregate,
-    CountWindow,
-    Deduplicate,
-    Filter,
-    InSpark,
-    Join,
-    Map,
-    Operator,
-    Project,
-    Scan,
-    SparkAggregate,
-    Union,
-    Watermark,
-)
-
-_Unary = (Filter, Project, Watermark, Map, Aggregate, SparkAggregate, Deduplicate, CountWindow, Scan, InSpark)
+from rove.plan.operators import Operator
 
 
 def with_inputs(operator: Operator, inputs: tuple[Operator, ...]) -> Operator:
-    """The same step over other inputs; its constructor checks that it still makes sense."""
+    """The step over these inputs; itself, if they are the ones it has."""
     if all(new is old for new, old in zip(inputs, operator.inputs, strict=True)):
         return operator
-    match operator:
-        case Union():
-            return Union(inputs)
-        case Join():
-            return replace(operator, left=inputs[0], right=inputs[1])
-    return replace(operator, input=inputs[0]) if isinstance(operator, _Unary) else operator
+    return operator.over(inputs)
 
 
 def bottom_up(plan: Operator, rule: Callable[[Operator], Operator]) -> Operator:
