@@ -42,6 +42,11 @@ class Stream:
         return self._plan
 
     @property
+    def session(self) -> Session:
+        """The session it belongs to."""
+        return self._session
+
+    @property
     def schema(self) -> pa.Schema:
         """The columns, as an Arrow schema."""
         return self._plan.schema

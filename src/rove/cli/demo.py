@@ -134,7 +134,7 @@ def prove(name: str, query: Any) -> Proof:
     from rove.runtime.local import run
 
     cut = highest_cut(optimize(query.plan))
-    data = query._session.data_of(query)
+    data = query.session.data_of(query)
     parts = run(dict(cut.lower), data)
     spark = spark_session()
     if cut.needs_spark:

@@ -107,7 +107,11 @@ def spark_name(node: exp.Expression) -> str:
 
 def filtered(plan: Operator, node: exp.Expression, text: str) -> Operator:
     """`where`."""
-    return Filter(plan, bind_node(node, plan.schema, text))
+    condition = bind_node(node, plan.schema, text)
+    try:
+        return Filter(plan, condition)
+    except ExpressionError as error:
+        raise error.at(text, span(node)) from None
 
 
 def selected(plan: Operator, items: Sequence[Item]) -> Operator:
