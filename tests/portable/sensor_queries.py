@@ -263,7 +263,37 @@ def sounds_like(readings: Frame) -> Frame:
     )
 
 
+def checked_twice_in_spark(readings: Frame) -> Frame:
+    """Two filters that only Spark can ask, and a branch on a value whose type only Spark knows."""
+    F = functions_for(readings)
+    kept = readings.where("NOT luhn_check(sensor)").where("soundex(sensor) <> ''")
+    return kept.select("sensor", F.expr("IF(luhn_check(sensor), 1, 0) + 1").alias("x"))
+
+
+def shielded_division(readings: Frame) -> Frame:
+    """A filter whose nulls keep the next one from dividing by zero."""
+    zero = readings.selectExpr("level", "IF(level = 0, NULL, value) AS value")
+    return zero.where("level * value > 0").where("10 / level > 2")
+
+
+def constants_only(readings: Frame) -> Frame:
+    """As many constants as rows."""
+    F = functions_for(readings)
+    return readings.union(readings).where("level > 5").select(F.lit(1).alias("x"))
+
+
+def nothing_left(readings: Frame) -> Frame:
+    """No rows at the edge, and a step that Spark still has to do; one row, so that there is something to compare."""
+    F = functions_for(readings)
+    none = readings.where("1 = 2").select(F.soundex("sensor").alias("s"))
+    return none.union(readings.where("level = 9 AND value > 900").selectExpr("soundex(sensor) AS s"))
+
+
 SENSOR_QUERIES: tuple[Callable[..., Frame], ...] = (
+    checked_twice_in_spark,
+    shielded_division,
+    constants_only,
+    nothing_left,
     warm_readings,
     steps_without_state,
     many_columns_at_once,

@@ -11,6 +11,7 @@ import pytest
 
 import rove
 from rove.cloud.compile import compile_plan
+from rove.cloud.session import frame_of
 from rove.plan.cuts import Cut, legal_cuts
 from rove.plan.operators import walk
 from rove.plan.optimizer import optimize
@@ -44,7 +45,7 @@ def run_at(spark: Any, cut: Cut, names: tuple[str, ...]) -> pa.Table:
     assert all(r.late == 0 for r in results.values())
     if not cut.needs_spark:
         return results[cut.lower[0][0]].rows
-    frames = {name: spark.createDataFrame(result.rows) for name, result in results.items()}
+    frames = {name: frame_of(spark, result.rows) for name, result in results.items()}
     return compile_plan(cut.upper, frames).toArrow()
 
 

@@ -217,6 +217,34 @@ def most_rows_of_a_window(readings: Frame) -> Frame:
     return counts.groupBy("window").agg(F.max("n").alias("most"), F.count("sensor").alias("sensors"))
 
 
+def windows_of_window_starts(readings: Frame) -> Frame:
+    """An aggregate of an aggregate by a longer window of the first one's start."""
+    F = functions_for(readings)
+    counts = _watched(readings).groupBy(F.window("ts", "10 seconds"), "level").count()
+    return counts.groupBy(F.window("window.start", "30 seconds")).agg(F.sum("count").alias("n"))
+
+
+def windows_of_two_lengths(readings: Frame) -> Frame:
+    """Windows of two lengths united, and grouped by one that holds both."""
+    F = functions_for(readings)
+    short, long = (_watched(readings).groupBy(F.window("ts", s)).count() for s in ("10 seconds", "20 seconds"))
+    return short.union(long).groupBy(F.window("window", "1 minute")).agg(F.sum("count").alias("n"))
+
+
+def windows_of_window_times(readings: Frame) -> Frame:
+    """An aggregate of an aggregate by the time that Spark gives to a window."""
+    F = functions_for(readings)
+    counts = _watched(readings).groupBy(F.window("ts", "10 seconds"), "sensor").count()
+    return counts.groupBy(F.window(F.window_time("window"), "30 seconds")).agg(F.max("count").alias("most"))
+
+
+def window_of_a_copied_time(readings: Frame) -> Frame:
+    """A window of event time beside a copy of it."""
+    F = functions_for(readings)
+    copied = _watched(readings).select(F.col("ts").alias("a"), "ts")
+    return copied.groupBy(F.window("ts", "10 seconds")).agg(F.max("a").alias("last"))
+
+
 def window_of_windows(readings: Frame) -> Frame:
     """The greatest ten-second total of each minute: an aggregate of an aggregate."""
     F = functions_for(readings)
@@ -320,6 +348,10 @@ WINDOW_QUERIES: tuple[Callable[..., Frame], ...] = (
     window_over_a_union,
     window_over_steps,
     most_rows_of_a_window,
+    windows_of_window_starts,
+    windows_of_two_lengths,
+    windows_of_window_times,
+    window_of_a_copied_time,
     window_of_windows,
     window_above_spark_only_functions,
     arrow_below_a_window,

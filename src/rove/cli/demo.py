@@ -127,7 +127,7 @@ def show(console: Any, produced: int, occupancy: Any, alert: Any) -> None:
 def prove(name: str, query: Any) -> Proof:
     """Run a query cut as high as it goes, and once more with everything in batch Spark."""
     from rove.cloud.compile import compile_plan
-    from rove.cloud.session import spark_session
+    from rove.cloud.session import frame_of, spark_session
     from rove.plan.cuts import highest_cut
     from rove.plan.operators import Source, walk
     from rove.plan.optimizer import optimize
@@ -138,11 +138,11 @@ def prove(name: str, query: Any) -> Proof:
     parts = run(dict(cut.lower), data)
     spark = spark_session()
     if cut.needs_spark:
-        answer = compile_plan(cut.upper, {n: spark.createDataFrame(p.rows) for n, p in parts.items()}).toArrow()
+        answer = compile_plan(cut.upper, {n: frame_of(spark, p.rows) for n, p in parts.items()}).toArrow()
     else:
         answer = next(iter(parts.values())).rows
     frames = {
-        op.stream: spark.createDataFrame(pa.Table.from_batches([b for bs in data[op.stream].values() for b in bs]))
+        op.stream: frame_of(spark, pa.Table.from_batches([b for bs in data[op.stream].values() for b in bs]))
         for op in walk(query.plan)
         if isinstance(op, Source)
     }

@@ -14,7 +14,7 @@ from rove.model.errors import EdgeRefusal
 from rove.model.names import quoted
 from rove.model.schema import WINDOW, schema_text, type_name
 from rove.plan.aggregates import AggregateCall, StateColumn, state_name
-from rove.plan.expressions.tree import Call, Column, Expr, sql
+from rove.plan.expressions.tree import Call, Column, sql
 from rove.plan.operators import (
     Aggregate,
     Deduplicate,
@@ -41,9 +41,10 @@ def compile_plan(plan: Operator, frames: Mapping[str, Any]) -> Any:
         match operator:
             case Source(stream=stream):
                 return frames[stream]
-            case Received(stream=stream, carried=carried):
+            case Received(stream=stream, columns=columns):
                 # Spark knows its own window columns by a mark, which rows from the edge have lost on the way.
-                marked = {n: F.col(quoted(n)).alias(n, metadata={"spark.timeWindow": True}) for n, _ in carried.windows}
+                windows = [f.name for f in columns if f.type == WINDOW]
+                marked = {n: F.col(quoted(n)).alias(n, metadata={"spark.timeWindow": True}) for n in windows}
                 return frames[stream].withColumns(marked) if marked else frames[stream]
             case Filter(input=below, condition=condition):
                 return build(below).where(F.expr(sql(condition)))
@@ -83,7 +84,7 @@ def _groups(operator: Aggregate) -> list[Any]:
     from pyspark.sql import functions as F
 
     keys = [F.expr(sql(e)).alias(name) for name, e in operator.keys]
-    if (column := _window_column(operator.time)) is not None:
+    if (column := _window_column(operator)) is not None:
         return [F.col(quoted(column)).alias(operator.window_name), *keys]
     window = operator.window
     spans = [duration_text(window.size_us), duration_text(window.slide_us)]
@@ -92,11 +93,11 @@ def _groups(operator: Aggregate) -> list[Any]:
     return [F.window(F.expr(sql(operator.time)), *spans).alias(operator.window_name), *keys]
 
 
-def _window_column(time: Expr) -> str | None:
-    """The column that already is the window to group by, where `time` is just its start."""
-    match time:
-        case Call(name=".start", args=(Column(name=name, dtype=dtype),)) if dtype == WINDOW:
-            return name
+def _window_column(operator: Aggregate) -> str | None:
+    """The column that already is the window to group by, where the time is just its start."""
+    match operator.time:
+        case Call(name=".start", args=(Column(name=name),)):
+            return name if operator.input.traits.window_of(name) == operator.window else None
     return None
 
 

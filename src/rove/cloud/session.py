@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from rove.cloud.java import ensure_java
 
 SETTINGS: dict[str, str] = {
@@ -25,6 +27,11 @@ SETTINGS: dict[str, str] = {
 
 
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+
+
+def frame_of(spark: Any, table: pa.Table) -> Any:
+    """A DataFrame of a table; PySpark stumbles over one that has not even an empty chunk."""
+    return spark.createDataFrame(table if table.num_rows else table.schema.empty_table())
 
 
 def spark_session(master: str = "local[*]", settings: Mapping[str, str] | None = None, name: str = "rove") -> Any:

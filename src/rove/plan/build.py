@@ -13,7 +13,7 @@ import pyarrow.types as pt
 from sqlglot import exp
 
 from rove.model.errors import ExpressionError, PlanError, TypeMismatch
-from rove.model.schema import TIMESTAMP, UNKNOWN, WINDOW, type_name
+from rove.model.schema import TIMESTAMP, UNKNOWN, WINDOW, is_spark_only, type_name
 from rove.plan.aggregates import AGGREGATE_NAMES, AggregateCall, aggregate
 from rove.plan.expressions.bind import bind, bind_node
 from rove.plan.expressions.functions import RULES
@@ -94,7 +94,8 @@ def spark_name(node: exp.Expression) -> str:
         case exp.Anonymous():
             if node.name.lower() in ("window", "session_window"):
                 return node.name.lower()
-            return f"{node.name.lower()}({', '.join(spark_name(a) for a in node.expressions)})"
+            name = {"mean": "avg"}.get(node.name.lower(), node.name.lower())
+            return f"{name}({', '.join(spark_name(a) for a in node.expressions)})"
         case exp.Literal():
             return str(node.this)
         case exp.Cast() if not isinstance(node.this, exp.Literal):
@@ -324,7 +325,7 @@ def _window_spec(plan: Operator, each: Item) -> tuple[Window | Foreign, Expr | N
     if name == "window":
         time, *spans = node.expressions
         moment = bind_node(time, plan.schema, each.text)
-        if moment.dtype == WINDOW:
+        if moment.dtype == WINDOW or is_spark_only(moment.dtype):
             return _foreign_window(plan, each, "an aggregate of an aggregate is left to Spark"), None
         if moment.dtype != TIMESTAMP:
             raise TypeMismatch(f"window needs a timestamp, got {type_name(moment.dtype)}", each.text, span(time))

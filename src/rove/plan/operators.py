@@ -127,8 +127,8 @@ class Project(_Unary):
         windows: list[tuple[str, Window]] = []
         for name, expr in self.columns:
             if isinstance(expr, Column):
-                if expr.name == before.event_time and event_time is None:
-                    event_time = name
+                if expr.name == before.event_time and (event_time is None or name == before.event_time):
+                    event_time = name  # of several copies the one that kept its name
                 if window := before.window_of(expr.name):
                     windows.append((name, window))
             elif before.event_time and (spec := window_call(expr)) and spec[0] == before.event_time:
@@ -212,7 +212,7 @@ class Aggregate(_Unary):
     window_name: str = "window"
 
     def __post_init__(self) -> None:
-        if self.input.traits.event_time is None and not self.input.traits.windows:
+        if self.input.traits.event_time is None and not self._starts_of_windows():
             raise PlanError(
                 "a window over an unbounded stream needs event time: call withWatermark(column, delay) before groupBy"
             )
@@ -226,6 +226,13 @@ class Aggregate(_Unary):
         schema = pa.schema([(self.window_name, WINDOW), *key_fields, *results])
         refuse_repeated(schema.names)
         self._settle(schema, Traits(None, 0, ((self.window_name, self.window),)))
+
+    def _starts_of_windows(self) -> bool:
+        """Whether the time is the start of a window that is known to close."""
+        match self.time:
+            case Call(name=".start", args=(Column(name=name),)):
+                return self.input.traits.window_of(name) is not None
+        return False
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,8 @@ class Window:
             raise PlanError("a window's size and slide must be longer than nothing")
         if self.slide_us > self.size_us:
             raise PlanError("a window that slides further than its size would skip rows; Spark refuses it too")
+        if self.offset_us >= self.slide_us:
+            raise PlanError("a window's start must be less than its slide; Spark refuses it too")
         if self.panes_per_window > PANES_PER_WINDOW_MAX:
             raise PlanError(
                 f"{duration_text(self.size_us)} by {duration_text(self.slide_us)} makes {self.panes_per_window} panes "

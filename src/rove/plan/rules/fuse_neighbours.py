@@ -26,8 +26,9 @@ def fuse_neighbours(plan: Operator) -> Operator:
 def _fuse(operator: Operator) -> Operator:
     match operator:
         case Filter(input=Filter(input=below, condition=first), condition=second):
-            # One that only Spark can ask must not take the other along to the cloud.
-            if bool(refusal_of(first)) == bool(refusal_of(second)):
+            # One that only Spark can ask must not take the other along; and a row that the first makes null is gone,
+            # whereas AND would still ask the second, which might raise.
+            if not refusal_of(first) and not refusal_of(second) and not fallible(second):
                 return Filter(below, RULES["and"]((first, second)))
         case Project(input=Project(input=below, columns=inner), columns=outer):
             if _can_inline(dict(inner), outer):

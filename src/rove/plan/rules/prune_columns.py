@@ -44,9 +44,7 @@ def _prune(operator: Operator, wanted: tuple[str, ...]) -> Operator:
             times = {t for t in (below.traits.event_time,) if t}
             return with_inputs(operator, (_prune(below, _ordered(below, {*reads, *times})),))
         case Source():
-            if set(wanted) == set(operator.schema.names):
-                return operator
-            return Project(operator, tuple((n, Column(operator.schema.field(n).type, n)) for n in wanted))
+            return _exactly(operator, _some(operator, wanted))
         case Join():
             return _prune_join(operator, set(wanted))
         case Union():
@@ -62,6 +60,7 @@ def _prune(operator: Operator, wanted: tuple[str, ...]) -> Operator:
 
 def _prune_union(operator: Union, wanted: tuple[str, ...]) -> Operator:
     """All members give the same columns in the same order, or the union would not fit."""
+    wanted = _some(operator, wanted)
     pruned = tuple(_prune(m, wanted) for m in operator.members)
     if all(p.schema.equals(pruned[0].schema) for p in pruned):
         return Union(pruned)
@@ -83,6 +82,11 @@ def _exactly(operator: Operator, wanted: tuple[str, ...]) -> Operator:
     if tuple(operator.schema.names) == wanted:
         return operator
     return Project(operator, tuple((n, Column(operator.schema.field(n).type, n)) for n in wanted))
+
+
+def _some(operator: Operator, wanted: tuple[str, ...]) -> tuple[str, ...]:
+    """A table of no columns has no rows either, so one is kept for its length."""
+    return wanted or (operator.schema.names[0],)
 
 
 def _reads(below: Operator, *exprs: Expr) -> tuple[str, ...]:

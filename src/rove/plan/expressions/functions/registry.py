@@ -48,7 +48,7 @@ def coerce(expr: Expr, dtype: pa.DataType) -> Expr:
     if have == VOID:
         return literal(None, dtype)
     if is_spark_only(have):
-        raise Refused(f"an argument has type {type_name(have)}, which only Spark holds", dtype)
+        raise Refused(f"an argument has type {type_name(have)}, which only Spark holds")
     if is_numeric(have) and is_numeric(dtype):
         widens = (
             is_fractional(dtype)
