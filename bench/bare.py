@@ -7,15 +7,18 @@ import pyarrow.compute as pc
 
 Feed = list[tuple[str, pa.RecordBatch]]
 SIZE_US, SLIDE_US, DELAY_US = 10_000_000, 1_000_000, 2_000_000
+BIDS, RATE = pa.scalar(2, pa.int32()), pa.scalar(0.908)
+NOUGHT, STEP = pa.scalar(0, pa.int64()), pa.scalar(123, pa.int64())
+SIZE, SLIDE = pa.scalar(SIZE_US, pa.int64()), pa.scalar(SLIDE_US, pa.int64())
+BID_COLUMNS = ["auction", "bidder", "price", "dateTime", "extra"]
 
 
 def q0(feed: Feed) -> int:
     out = 0
     for _, batch in feed:
-        mask = pc.equal(batch.column("event_type"), 2)
+        mask = pc.equal(batch.column("event_type"), BIDS)
         bid = batch.column("bid")
-        names = ["auction", "bidder", "price", "dateTime", "extra"]
-        rows = pa.RecordBatch.from_arrays([pc.struct_field(bid, n) for n in names], names=names)
+        rows = pa.RecordBatch.from_arrays([pc.struct_field(bid, n) for n in BID_COLUMNS], names=BID_COLUMNS)
         out += rows.filter(mask).num_rows
     return out
 
@@ -23,13 +26,13 @@ def q0(feed: Feed) -> int:
 def q1(feed: Feed) -> int:
     out = 0
     for _, batch in feed:
-        mask = pc.equal(batch.column("event_type"), 2)
+        mask = pc.equal(batch.column("event_type"), BIDS)
         bid = batch.column("bid")
-        names = ["auction", "bidder", "price", "dateTime", "extra"]
-        rows = pa.RecordBatch.from_arrays([pc.struct_field(bid, n) for n in names], names=names).filter(mask)
-        euros = pc.multiply(rows.column("price").cast(pa.float64()), 0.908)
+        rows = pa.RecordBatch.from_arrays([pc.struct_field(bid, n) for n in BID_COLUMNS], names=BID_COLUMNS)
+        rows = rows.filter(mask)
+        euros = pc.multiply(rows.column("price").cast(pa.float64()), RATE)
         columns = [rows.column(0), rows.column(1), euros, rows.column(3), rows.column(4)]
-        out += pa.RecordBatch.from_arrays(columns, names=names).num_rows
+        out += pa.RecordBatch.from_arrays(columns, names=BID_COLUMNS).num_rows
     return out
 
 
@@ -38,8 +41,8 @@ def q2(feed: Feed) -> int:
     for _, batch in feed:
         bid = batch.column("bid")
         auction, price = pc.struct_field(bid, "auction"), pc.struct_field(bid, "price")
-        rest = pc.remainder(auction, pa.scalar(123, pa.int64()))
-        mask = pc.and_(pc.equal(batch.column("event_type"), 2), pc.equal(rest, pa.scalar(0, pa.int64())))
+        rest = pc.remainder(auction, STEP)
+        mask = pc.and_(pc.equal(batch.column("event_type"), BIDS), pc.equal(rest, NOUGHT))
         out += pa.RecordBatch.from_arrays([auction, price], names=["auction", "price"]).filter(mask).num_rows
     return out
 
@@ -49,7 +52,7 @@ def w(feed: Feed) -> int:
     out, partials, newest, closed = 0, [], 0, 0
     for _, batch in feed:
         micros = batch.column("ts").cast(pa.int64())
-        start = pc.subtract(micros, pc.remainder(micros, pa.scalar(SIZE_US, pa.int64())))
+        start = pc.subtract(micros, pc.remainder(micros, SIZE))
         table = pa.table({"start": start, "key": batch.column("key"), "value": batch.column("value")})
         grouped = pa.TableGroupBy(table, ["start", "key"], use_threads=False)
         partials.append(grouped.aggregate([("value", "count"), ("value", "max")]))
@@ -80,7 +83,7 @@ def h(feed: Feed) -> int:
         micros = batch.column("ts").cast(pa.int64())
         bounds = pc.min_max(micros)
         newest = max(newest, bounds["max"].as_py())
-        pane = pc.divide(micros, pa.scalar(SLIDE_US, pa.int64()))
+        pane = pc.divide(micros, SLIDE)
         table = pa.table({"pane": pane, "value": batch.column("value")})
         grouped = pa.TableGroupBy(table, ["pane"], use_threads=False).aggregate([("value", "sum")])
         for number, total in zip(grouped["pane"].to_pylist(), grouped["value_sum"].to_pylist(), strict=True):
@@ -103,7 +106,7 @@ def q8(feed: Feed) -> int:
     newest = {"person": 0, "auction": 0}
     for stream, batch in feed:
         micros = batch.column("dateTime").cast(pa.int64())
-        start = pc.subtract(micros, pc.remainder(micros, pa.scalar(SIZE_US, pa.int64())))
+        start = pc.subtract(micros, pc.remainder(micros, SIZE))
         columns = ["id", "name"] if stream == "person" else ["seller", "reserve"]
         names = ["id", "name"] if stream == "person" else ["id", "reserve"]
         rows = pa.table([batch.column(c) for c in columns], names=names)
