@@ -50,7 +50,7 @@ def window_plan() -> Aggregate:
 
 
 def test_a_filter_keeps_the_name_and_counts_the_step() -> None:
-    logic = StatelessLogic(FilterConfig(bind("value > 1", SCHEMA), SCHEMA).build())
+    logic = StatelessLogic(FilterConfig(bind("value > 1", SCHEMA), SCHEMA, tuple(SCHEMA.names)).build())
     (out,) = logic.process(named("o", 7, rows(("a", 1, 0.5), ("b", 2, 1.5)))).batches
     assert (out.header.origin, out.header.seq, out.header.stage, out.header.rows) == ("o", 7, 1, 1)
     assert out.data is not None
@@ -58,7 +58,7 @@ def test_a_filter_keeps_the_name_and_counts_the_step() -> None:
 
 
 def test_a_batch_that_loses_all_rows_travels_as_a_header() -> None:
-    logic = StatelessLogic(FilterConfig(bind("value > 9", SCHEMA), SCHEMA).build())
+    logic = StatelessLogic(FilterConfig(bind("value > 9", SCHEMA), SCHEMA, tuple(SCHEMA.names)).build())
     (out,) = logic.process(named("o", 7, rows(("a", 1, 0.5)))).batches
     assert out.data is None
     assert (out.header.seq, out.header.rows) == (7, 0)

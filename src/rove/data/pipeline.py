@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import zip_longest
 
 import msgspec
 import pyarrow as pa
@@ -30,6 +31,7 @@ from rove.model.errors import DataError, EdgeRefusal, PlanError, StateError, Unk
 from rove.model.schema import conformed, schema_text
 from rove.model.state import Snapshot
 from rove.plan.explain import describe
+from rove.plan.expressions.tree import columns_of
 from rove.plan.operators import (
     Aggregate,
     CountWindow,
@@ -80,7 +82,8 @@ class _Node:
     """One step and who reads it. `side` of an edge says which input of a join it feeds."""
 
     operator: Operator
-    steps: list[Stateless] = field(default_factory=list)
+    run: list[Operator] = field(default_factory=list)  # stateless operators, one after the other
+    steps: list[Stateless] = field(default_factory=list)  # the run, compiled
     logic: Logic | None = None
     waits: Watermarks | None = None
     origin: str = ""
@@ -111,6 +114,7 @@ class Pipeline:
             self._node(plan).sinks.append(sink)
         for node in self._nodes.values():
             _fuse(node)
+            node.steps = _compiled(node.run)
 
     def process(self, stream: str, batch: Batch) -> list[Emitted]:
         """Take a batch of a source. A batch that does not fit its stream raises, is counted, and changes nothing."""
@@ -229,12 +233,8 @@ class Pipeline:
                 if stream in self._sources:
                     raise PlanError(f"stream `{stream}` is read with two schemas")
                 self._sources[stream] = node
-            case Filter(input=below, condition=condition):
-                node.steps.append(FilterConfig(condition, below.schema).build())
-            case Project(input=below, columns=columns):
-                node.steps.append(ProjectConfig(columns, below.schema, operator.schema).build())
-            case Map(function=function, columns=columns):
-                node.steps.append(MapConfig(function, columns).build())
+            case Filter() | Project() | Map():
+                node.run.append(operator)
             case Union(members=members):
                 streams = [s.stream for m in members for s in walk(m) if isinstance(s, Source | Received)]
                 node.sides_alike = len(set(streams)) < len(streams)
@@ -320,8 +320,35 @@ def _through(steps: list[Stateless], batch: Batch) -> Batch:
 
 def _fuse(node: _Node) -> None:
     """Pull stateless single readers into this node, so that a run of them is one hop."""
-    while node.logic is None and not node.sinks and len(node.readers) == 1 and not isinstance(node.operator, Source):
+    while node.run and not node.sinks and len(node.readers) == 1:
         reader, _ = node.readers[0]
-        if reader.logic is not None or not reader.steps or not node.steps:
+        if not reader.run:
             return
-        node.steps, node.readers, node.sinks = node.steps + reader.steps, reader.readers, reader.sinks
+        node.run, node.readers, node.sinks = node.run + reader.run, reader.readers, reader.sinks
+
+
+def _compiled(run: list[Operator]) -> list[Stateless]:
+    """A run of stateless operators as steps; a filter copies only what the projection behind it reads."""
+    steps: list[Stateless] = []
+    schema = run[0].inputs[0].schema if run else None
+    for operator, following in zip_longest(run, run[1:]):
+        match operator:
+            case Filter(condition=condition):
+                step = FilterConfig(condition, schema, _read_by(following, schema))
+                schema = step.schema
+                steps.append(step.build())
+            case Project(columns=columns):
+                steps.append(ProjectConfig(columns, schema, operator.schema).build())
+                schema = operator.schema
+            case Map(function=function, columns=columns):
+                steps.append(MapConfig(function, columns).build())
+                schema = operator.schema
+    return steps
+
+
+def _read_by(following: Operator | None, schema: pa.Schema) -> tuple[str, ...]:
+    """The columns a projection reads, one at least, for the number of rows; anyone else reads all."""
+    if not isinstance(following, Project):
+        return tuple(schema.names)
+    read = {name for _, e in following.columns for name in columns_of(e)}
+    return tuple(n for n in schema.names if n in read) or (schema.names[0],)

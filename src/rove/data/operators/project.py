@@ -17,11 +17,9 @@ class ProjectConfig:
     input_schema: pa.Schema
     schema: pa.Schema
 
-    def build(self) -> ProjectLogic | SelectLogic:
-        names = self.input_schema.names
-        if all(isinstance(e, Column) and e.name == name for name, e in self.columns):
-            return SelectLogic([names.index(name) for name, _ in self.columns])
-        return ProjectLogic(self)
+    def build(self) -> ProjectLogic | PickLogic:
+        picked = [e.name for _, e in self.columns if isinstance(e, Column)]
+        return PickLogic(self, picked) if len(picked) == len(self.columns) else ProjectLogic(self)
 
 
 class ProjectLogic:
@@ -35,11 +33,15 @@ class ProjectLogic:
         return pa.RecordBatch.from_arrays([f(data) for f in self._evaluators], schema=self._schema)
 
 
-class SelectLogic:
-    """Columns as they are, fewer or in another order: no evaluation at all."""
+class PickLogic:
+    """Columns as they are, fewer, in another order or under other names: no evaluation at all."""
 
-    def __init__(self, indices: list[int]) -> None:
-        self._indices = indices
+    def __init__(self, config: ProjectConfig, picked: list[str]) -> None:
+        names = config.input_schema.names
+        self._indices = None if picked == names else [names.index(name) for name in picked]
+        self._names = None if config.schema.names == picked else config.schema.names
 
     def apply(self, data: pa.RecordBatch) -> pa.RecordBatch:
-        return data.select(self._indices)
+        if self._indices is not None:
+            data = data.select(self._indices)
+        return data if self._names is None else data.rename_columns(self._names)

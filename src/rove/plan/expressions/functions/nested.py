@@ -24,6 +24,7 @@ from rove.plan.expressions.tree import Call, Datum, Expr, Literal, sql
 from rove.plan.expressions.types import Refused, common_type, is_integral
 
 Kernel = Callable[..., Datum]
+_STRUCT_FIELD = pc.get_function("struct_field")
 
 
 @function(".")
@@ -47,7 +48,8 @@ def field(args: tuple[Expr, ...]) -> Expr:
     (index,) = found
     part = value.dtype.field(index)
     template = f"{{0}}.{quoted(part.name)}"
-    return Call(part.type, f".{part.name}", (value,), lambda x: pc.struct_field(x, index), template=template)
+    options = pc.StructFieldOptions([index])  # made once, since a batch of few rows feels it
+    return Call(part.type, f".{part.name}", (value,), lambda x: _STRUCT_FIELD.call([x], options), template=template)
 
 
 def items_at(lists: pa.Array, index: Datum) -> tuple[pa.Array, pa.Array]:
