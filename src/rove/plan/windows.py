@@ -60,7 +60,7 @@ class Window:
     @property
     def panes(self) -> Window:
         """The tumbling window that one pane is."""
-        return Window(self.pane_us, self.pane_us, self.offset_us)
+        return Window(self.pane_us, self.pane_us, self.offset_us % self.pane_us)
 
     @property
     def origin_us(self) -> int:
