@@ -35,7 +35,7 @@ ROWS_OF = {
     8_192: 1_000_000,
     65_536: 1_000_000,
 }  # small batches need fewer rows to time
-EVENTS, EVENTS_QUICK = 1_000_000, 300_000
+EVENTS, EVENTS_QUICK = 1_000_000, 200_000
 DELAY = "2 seconds"
 
 Rows = dict[str, pa.Table]
