@@ -102,7 +102,7 @@ def run(quick: bool, data: Path | None) -> dict[str, Any]:
     """All queries at all batch sizes; `data` is not needed, Nexmark is generated."""
     pa.set_cpu_count(1)
     rows = generate_rows(EVENTS_QUICK if quick else EVENTS)
-    repeats = 3 if quick else 7
+    repeats = 7
     rates: dict[str, dict[int, dict[str, float]]] = {}
     with Progress(transient=True) as progress:
         task = progress.add_task("rove and bare kernels", total=len(QUERIES) * len(BATCH_ROWS))
