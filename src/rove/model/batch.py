@@ -14,7 +14,7 @@ import pyarrow as pa
 from rove.model.clock import MICROS_MIN
 
 
-class Header(msgspec.Struct, frozen=True, kw_only=True):
+class Header(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """What is known of a batch without opening it. Times are microseconds since 1970, UTC."""
 
     origin: str
@@ -28,6 +28,10 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     event_min: int | None = None
     event_max: int | None = None
     produced_at: int = 0
+    born: int = 0  # rows that its seqs had at their origin, those counted as late or gone left out
+    evicted: int = 0  # rows of its seqs that a full store threw away
+    lost: int = 0  # rows of its seqs that nobody has any more
+    late: bool = False  # these rows came too late and go to the late table; most seqs have none
 
 
 class Batch(msgspec.Struct, frozen=True):

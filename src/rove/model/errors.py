@@ -73,6 +73,22 @@ class StateError(RoveError):
     """A snapshot that does not belong to the operator it is restored into."""
 
 
+class ProtocolError(RoveError):
+    """A peer said something that cannot be taken; `why` is the word it is counted under."""
+
+    def __init__(self, why: str, text: str) -> None:
+        self.why = why
+        super().__init__(text)
+
+
+class TopologyError(RoveError):
+    """Nodes or links that do not fit together, or a query that finds no room among them."""
+
+
+class DiskError(RoveError):
+    """A file that cannot be read or written as it should; what was acknowledged is still there."""
+
+
 class SetupError(RoveError):
     """The machine lacks something; the message is the one line that mends it."""
 

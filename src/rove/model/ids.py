@@ -1,0 +1,11 @@
+"""The names of things, each a type of its own, so that one is never taken for another."""
+
+from __future__ import annotations
+
+from typing import NewType
+
+NodeId = NewType("NodeId", str)
+QueryId = NewType("QueryId", str)
+Origin = NewType("Origin", str)  # who numbers batches: a source, or a stateful operator
+Stage = NewType("Stage", int)  # how far a batch has come: the number of the last operator it went through
+Version = NewType("Version", int)  # of a query's deployment; a newer one replaces an older one

@@ -1,0 +1,216 @@
+"""Everything that nodes say to each other.
+
+Law: a message is a frozen value that msgspec checks as it arrives; what does not fit is refused with a reason and
+counted, never guessed at. Both ends of a handshake name their protocol version and refuse another.
+
+On the wire a message is one MessagePack array, led by its tag; the rows of a `Data` follow as a part of their own.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from rove.model.batch import Header
+from rove.model.errors import ProtocolError
+from rove.model.ids import NodeId, Origin, QueryId, Stage, Version
+
+PROTOCOL = 1
+MESSAGE_BYTES_MAX = 16 * 1024 * 1024  # of a message without its rows
+ROWS_BYTES_MAX = 64 * 1024 * 1024  # of the rows that follow a Data
+
+Kind = Literal["device", "edge", "gateway"]
+Why = Literal["protocol", "malformed", "identity", "oversize", "unexpected"]
+
+
+class _Message(msgspec.Struct, frozen=True, array_like=True, tag_field="t"):
+    pass
+
+
+# A link's own words (data/link.py)
+
+
+class Hello(_Message, tag=1):
+    """The first word of whoever dials. `heard` is the peer's incarnation it knows, and how many frames it has of it."""
+
+    protocol: int
+    node: NodeId
+    incarnation: int
+    heard: int = 0
+    received: int = 0
+
+
+class Welcome(_Message, tag=2):
+    """The answer: who is there, from which frame on to resend, and how many bytes may be sent in all."""
+
+    protocol: int
+    node: NodeId
+    incarnation: int
+    heard: int
+    received: int
+    allowance: int
+
+
+class Refused(_Message, tag=3):
+    """A message that was not taken, and what to do about it."""
+
+    why: Why
+    text: str
+
+
+class Data(_Message, tag=4):
+    """A batch; its rows, encoded, come with it."""
+
+    number: int
+    header: Header
+
+
+class Ack(_Message, tag=5):
+    """Frames up to `through` are in safe hands; the sender may send up to `allowance` bytes, counted from the start."""
+
+    through: int
+    allowance: int
+
+
+class Beat(_Message, tag=6):
+    """Still here. `received` frames so far: a sender that has sent more knows that some were lost."""
+
+    received: int
+
+
+# Between a node and the coordinator
+
+
+class Sink(msgspec.Struct, frozen=True, kw_only=True):
+    """Where an output of a query ends: in the log or a folder of files of a node that has a disk."""
+
+    kind: Literal["log", "file", "discard"]
+    node: NodeId | None = None  # None: the gateway
+    path: str = ""
+
+
+class Fragment(msgspec.Struct, frozen=True, kw_only=True):
+    """The part of one query on one node, with the whole query's definition.
+
+    `runs` are the operators a batch has behind it when it leaves: stateless ones that are not done yet are done here,
+    stateful ones are owned here. `makes` names the origin that each stateful operator here is; `waits` the origins
+    that come in from below, by the stage of the source or stateful operator that made them.
+    """
+
+    query: QueryId
+    version: Version
+    plan: bytes
+    runs: tuple[Stage, ...]
+    makes: dict[Stage, Origin]
+    waits: dict[Stage, tuple[Origin, ...]]
+    next: NodeId | None
+    sinks: dict[Stage, Sink]
+
+
+class SourceHere(msgspec.Struct, frozen=True, kw_only=True):
+    """A physical producer of a stream on a device."""
+
+    stream: str
+    origin: Origin
+    columns: str  # as text: name type, name type
+
+
+class Peer(msgspec.Struct, frozen=True, kw_only=True):
+    """Who may be talked to: where it listens, and the public key that proves it is itself."""
+
+    node: NodeId
+    address: str = ""
+    key: str = ""
+
+
+class Tally(msgspec.Struct, frozen=True, array_like=True):
+    """What one node counted of the rows of one origin for one query."""
+
+    query: QueryId
+    origin: Origin
+    produced: int = 0
+    delivered: int = 0
+    evicted: int = 0
+    late: int = 0
+    lost: int = 0
+    buffered: int = 0
+    resent: int = 0
+    duplicates: int = 0
+    watermark: int | None = None
+
+
+class Report(_Message, tag=20):
+    """A node's beat to the coordinator: who it is, what it runs, what it counted. Stands by itself, so one may be
+    lost."""
+
+    protocol: int
+    node: NodeId
+    incarnation: int
+    kind: Kind
+    address: str
+    parents: tuple[NodeId, ...]
+    slots: int
+    memory_bytes: int
+    sources: tuple[SourceHere, ...]
+    running: dict[QueryId, Version]
+    unknown: tuple[QueryId, ...]
+    tallies: tuple[Tally, ...]
+    refused: dict[str, int]
+    durable: bool = False
+
+
+class Orders(_Message, tag=21):
+    """What a node should run and know, of what its report lacked."""
+
+    protocol: int
+    deploy: tuple[Fragment, ...]
+    stop: tuple[QueryId, ...]
+    peers: tuple[Peer, ...]
+    trouble: str = ""
+
+
+class Goodbye(_Message, tag=22):
+    """A node leaves for good; its sources end where they are."""
+
+    node: NodeId
+
+
+# Between a user's command and the coordinator
+
+
+class Ask(_Message, tag=30):
+    """A request; `id` makes a repeated one harmless. The body is read by the verb's own type."""
+
+    id: str
+    verb: str
+    body: bytes
+
+
+class Answer(_Message, tag=31):
+    """The reply to an `Ask`; `trouble` says what went wrong, and is empty if nothing did."""
+
+    id: str
+    body: bytes
+    trouble: str = ""
+
+
+Message = Hello | Welcome | Refused | Data | Ack | Beat | Report | Orders | Goodbye | Ask | Answer
+
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER = msgspec.msgpack.Decoder(Message)
+
+
+def encode(message: Message) -> bytes:
+    """A message as it travels."""
+    return _ENCODER.encode(message)
+
+
+def decode(data: bytes) -> Message:
+    """A message as it arrived; anything else is a ProtocolError that says what is wrong with it."""
+    if len(data) > MESSAGE_BYTES_MAX:
+        raise ProtocolError("oversize", f"a message of {len(data)} bytes; at most {MESSAGE_BYTES_MAX} are read")
+    try:
+        return _DECODER.decode(data)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise ProtocolError("malformed", f"not a message of protocol {PROTOCOL}: {error}") from error
