@@ -24,9 +24,9 @@ import rove
 from bench import bare
 from bench.nexmark import NexmarkConfig, batches, generate
 from bench.report import check
-from rove.data.pipeline import Pipeline
 from rove.model.batch import named
 from rove.plan.optimizer import optimize
+from rove.runtime.local import LocalPipeline
 
 BATCH_ROWS = (100, 1_000, 8_192, 65_536)
 ROWS_OF = {
@@ -158,14 +158,14 @@ def interleaved(query: Query, rows: Rows, size: int) -> list[tuple[str, pa.Recor
     return [(n, per_stream[n][i]) for _, n, i in order]
 
 
-def pipeline_of(query: Query, rows: Rows) -> Pipeline:
+def pipeline_of(query: Query, rows: Rows) -> LocalPipeline:
     """The query, planned and compiled."""
     session = rove.Session.local()
     plan = query.rove(*(session.stream(n, schema=rows[n].schema) for n in query.streams)).plan
-    return Pipeline({"out": optimize(plan)}, {n: [n] for n in query.streams})
+    return LocalPipeline({"out": optimize(plan)}, {n: [n] for n in query.streams})
 
 
-def run_engine(pipeline: Pipeline, feed: list[tuple[str, pa.RecordBatch]]) -> int:
+def run_engine(pipeline: LocalPipeline, feed: list[tuple[str, pa.RecordBatch]]) -> int:
     """The engine as a worker runs it: named batches in, named batches out; the rows that came out."""
     out = 0
     for seq, (stream, batch) in enumerate(feed):

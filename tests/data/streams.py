@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 import rove
 from rove import functions as F
-from rove.data.pipeline import Emitted, Pipeline
 from rove.model.batch import Batch, merge_empties, named
 from rove.model.schema import parse_schema
 from rove.plan.operators import Operator, Received, Source
 from rove.plan.operators import walk as operators
 from rove.plan.optimizer import optimize
 from rove.plan.rules.rewrite import with_inputs
+from rove.runtime.local import Arrival, LocalPipeline
 
 SCHEMA = parse_schema("key string, ts timestamp, value double, amount bigint")
 START_US = 1_700_000_000_000_000
@@ -191,8 +191,8 @@ class Run:
             if stream in origins and batch.header.origin not in origins[stream]:
                 origins[stream].append(batch.header.origin)
         self.origins, self.plan = origins, plan
-        self.pipeline = Pipeline({"out": plan}, origins, name)
-        self.emitted: list[Emitted] = []
+        self.pipeline = LocalPipeline({"out": plan}, origins, name)
+        self.emitted: list[Arrival] = []
 
     def feed(self, feed: Feed) -> Run:
         for stream, batch in feed:
@@ -210,7 +210,7 @@ class Run:
 
         other = Run.__new__(Run)
         other.origins, other.plan, other.emitted = self.origins, self.plan, list(self.emitted)
-        other.pipeline = Pipeline({"out": self.plan}, self.origins)
+        other.pipeline = LocalPipeline({"out": self.plan}, self.origins)
         other.pipeline.restore([replace(s, state=decode(encode(s.state))) for s in self.pipeline.snapshot()])
         return other
 

@@ -17,13 +17,14 @@ from rove.data.operators.project import ProjectConfig
 from rove.data.operators.scan import ScanConfig
 from rove.data.operators.watermark import WatermarkConfig
 from rove.data.operators.window import WindowConfig
-from rove.data.pipeline import END, Pipeline
 from rove.model.batch import named
+from rove.model.clock import END
 from rove.model.errors import ArithmeticFault, EdgeRefusal, PlanError, SchemaMismatch, StateError, UdfError
 from rove.model.schema import parse_schema
 from rove.model.state import Snapshot, decode, encode
 from rove.plan.expressions.bind import bind
 from rove.plan.operators import Aggregate, Join, Scan
+from rove.runtime.local import LocalPipeline
 
 SCHEMA = parse_schema("key string, ts timestamp, value double")
 
@@ -52,7 +53,7 @@ def window_plan() -> Aggregate:
 def test_a_filter_keeps_the_name_and_counts_the_step() -> None:
     logic = StatelessLogic(FilterConfig(bind("value > 1", SCHEMA), SCHEMA, tuple(SCHEMA.names)).build())
     (out,) = logic.process(named("o", 7, rows(("a", 1, 0.5), ("b", 2, 1.5)))).batches
-    assert (out.header.origin, out.header.seq, out.header.stage, out.header.rows) == ("o", 7, 1, 1)
+    assert (out.header.origin, out.header.seq, out.header.rows) == ("o", 7, 1)
     assert out.data is not None
     assert out.data["key"].to_pylist() == ["b"]
 
@@ -184,10 +185,11 @@ def test_a_function_may_yield_nothing_or_several_batches() -> None:
 def test_a_fault_in_one_query_does_not_touch_the_other() -> None:
     s = stream()
     plans = {"good": s.where("value > 0").plan, "bad": s.selectExpr("1 / value AS inverse").plan}
-    pipeline = Pipeline(plans, {"s": ["o"]})
-    emitted = {e.sink: e for e in pipeline.process("s", named("o", 0, rows(("a", 1, 0.0), ("b", 2, 2.0))))}
-    assert emitted["good"].batch.rows == 1
-    assert isinstance(emitted["bad"].fault, ArithmeticFault)
+    pipeline = LocalPipeline(plans, {"s": ["o"]})
+    emitted = pipeline.process("s", named("o", 0, rows(("a", 1, 0.0), ("b", 2, 2.0))))
+    assert [(e.sink, type(e.fault)) for e in emitted if e.fault] == [("bad", ArithmeticFault)]
+    gone_on = {e.sink: e.batch.header for e in emitted if not e.fault}
+    assert [(h.rows, h.born, h.lost) for h in (gone_on["good"], gone_on["bad"])] == [(1, 2, 0), (0, 0, 2)]
     assert pipeline.faults == 1
     assert {e.sink for e in pipeline.process("s", named("o", 1, rows(("b", 2, 2.0)))) if e.fault is None} == {
         "good",
@@ -206,7 +208,7 @@ def test_queries_that_begin_alike_share_their_beginning() -> None:
     s = stream()
     common = s.where("value > 0").mapInArrow(spy, SCHEMA)
     again = s.where("value > 0").mapInArrow(spy, SCHEMA)
-    pipeline = Pipeline({"a": common.select("key").plan, "b": again.select("ts").plan}, {"s": ["o"]})
+    pipeline = LocalPipeline({"a": common.select("key").plan, "b": again.select("ts").plan}, {"s": ["o"]})
     emitted = pipeline.process("s", named("o", 0, rows(("a", 1, 1.0))))
     assert sorted(e.sink for e in emitted) == ["a", "b"]
     assert calls == [1]
@@ -226,7 +228,7 @@ def test_queries_that_begin_alike_share_their_beginning() -> None:
 def test_a_batch_that_does_not_fit_its_stream_is_refused_counted_and_changes_nothing(
     batch: pa.RecordBatch, complaint: str
 ) -> None:
-    pipeline = Pipeline({"out": stream().where("value > 0").plan}, {"s": ["o"]})
+    pipeline = LocalPipeline({"out": stream().where("value > 0").plan}, {"s": ["o"]})
     with pytest.raises(SchemaMismatch, match=complaint):
         pipeline.process("s", named("o", 0, batch))
     assert pipeline.rejected == 1
@@ -234,19 +236,19 @@ def test_a_batch_that_does_not_fit_its_stream_is_refused_counted_and_changes_not
 
 
 def test_an_unknown_stream_is_refused() -> None:
-    pipeline = Pipeline({"out": stream().plan}, {"s": ["o"]})
+    pipeline = LocalPipeline({"out": stream().plan}, {"s": ["o"]})
     with pytest.raises(PlanError, match="no query here reads the stream `t`; streams: s"):
         pipeline.process("t", named("o", 0, rows()))
 
 
 def test_a_plan_that_needs_spark_is_refused_with_the_reason() -> None:
     with pytest.raises(EdgeRefusal, match="`soundex` runs in Spark only"):
-        Pipeline({"out": stream().selectExpr("soundex(key) AS s").plan}, {"s": ["o"]})
+        LocalPipeline({"out": stream().selectExpr("soundex(key) AS s").plan}, {"s": ["o"]})
 
 
 def test_an_empty_batch_is_taken_by_every_operator() -> None:
     plan = stream().where("value > 0").withWatermark("ts", "1 second").groupBy(F.window("ts", "1 second")).count().plan
-    pipeline = Pipeline({"out": plan}, {"s": ["o"]})
+    pipeline = LocalPipeline({"out": plan}, {"s": ["o"]})
     assert pipeline.process("s", named("o", 0, rows())) == []
     assert pipeline.process("s", named("o", 1, None)) == []
 

@@ -1,34 +1,38 @@
-"""A running plan, or several that share their beginnings: batches in at the sources, batches out at the sinks.
+"""Operators that run on one node: batches in at any stage, batches out where the next operator is elsewhere.
 
-Law: a batch is pushed through one step after the other and is never held except in an operator's state. Runs of
-stateless steps touch the rows only; a new header is made once, behind the last of them.
+Law: a batch is pushed through one step after the other and is never held except in an operator's memory. It enters at
+the stage it has reached and only what is missing is applied. Runs of stateless steps touch the rows only; a new header
+is made once, behind the last of them.
 
-A stateful step waits for the origins its plan reads and for nobody else; it hears the lowest of their promises.
+An operator with memory takes each batch of an origin once and in order (`intake`), waits for the origins it was told of
+and for nobody else, and hears the lowest of their promises.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from itertools import zip_longest
+from typing import TypeAlias
 
-import msgspec
 import pyarrow as pa
+from msgspec.structs import replace
 
+from rove.data.intake import Intake
 from rove.data.operators.count_window import CountWindowConfig
 from rove.data.operators.filter import FilterConfig
-from rove.data.operators.join import LEFT, JoinConfig, JoinLogic
-from rove.data.operators.logic import NOTHING, Logic, Output, Stateless, stepped
+from rove.data.operators.join import JoinConfig, JoinLogic
+from rove.data.operators.logic import NOTHING, Logic, Output, Stateless
 from rove.data.operators.map import MapConfig
 from rove.data.operators.project import ProjectConfig
 from rove.data.operators.scan import ScanConfig
-from rove.data.operators.watermark import WatermarkConfig, WatermarkLogic
+from rove.data.operators.watermark import WatermarkConfig
 from rove.data.operators.window import WindowConfig
 from rove.data.watermarks import Watermarks
 from rove.model.batch import Batch
-from rove.model.errors import DataError, EdgeRefusal, PlanError, StateError, UnknownOrigin
-from rove.model.schema import conformed, schema_text
+from rove.model.clock import END
+from rove.model.errors import DataError, EdgeRefusal, PlanError, StateError
+from rove.model.ids import Origin, Stage
 from rove.model.state import Snapshot
 from rove.plan.explain import describe
 from rove.plan.expressions.tree import columns_of
@@ -45,23 +49,21 @@ from rove.plan.operators import (
     Source,
     Union,
     Watermark,
-    walk,
 )
-from rove.plan.rules.share_beginnings import share_beginnings
-from rove.plan.rules.split_aggregates import merge_aggregates
 from rove.plan.sites import site
+from rove.plan.stages import Stages, ordered, stateful
 
-END = 2**62  # a watermark past every event time, microseconds: nothing follows
+Config: TypeAlias = WindowConfig | JoinConfig | ScanConfig | CountWindowConfig
 
 
 @dataclass(frozen=True, slots=True)
 class Emitted:
-    """A batch that left the pipeline, at which sink; `late` if by the side door.
+    """A batch that left at a stage; `late` if by the side door.
 
-    With a `fault` it is the batch whose rows could not be computed for this sink: other sinks got theirs.
+    With a `fault` it is the batch whose rows could not be computed; its name goes on as an empty one.
     """
 
-    sink: str
+    stage: Stage
     batch: Batch
     late: bool = False
     fault: DataError | None = None
@@ -69,221 +71,262 @@ class Emitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saved:
-    """The state of one stateful step: of which operator, what it remembers, and the promises it has heard."""
+    """The memory of one operator: of which stage, what it remembers, what it has taken, the promises it has heard."""
 
     of: str
     state: Snapshot
+    taken: dict[str, int]
     marks: dict[str, int]
     low: int
 
 
+@dataclass(slots=True)
+class Taken:
+    """What the operators here took of one origin's rows."""
+
+    delivered: int = 0
+    evicted: int = 0
+    lost: int = 0
+
+
 @dataclass(slots=True, eq=False)
-class _Node:
-    """One step and who reads it. `side` of an edge says which input of a join it feeds."""
+class _Door:
+    """What comes out of one operator: whether it leaves here, and who reads it here, on which side."""
+
+    stage: Stage
+    leaves: bool
+    readers: list[tuple[_Step, int]] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class _Step:
+    """One operator, or a run of stateless ones, and the door behind it."""
 
     operator: Operator
-    run: list[Operator] = field(default_factory=list)  # stateless operators, one after the other
-    steps: list[Stateless] = field(default_factory=list)  # the run, compiled
+    door: _Door
+    run: list[Operator] = field(default_factory=list)
+    compiled: list[Stateless] | None = None
     logic: Logic | None = None
+    intake: Intake | None = None
     waits: Watermarks | None = None
-    origin: str = ""
     sides_alike: bool = False  # a union whose inputs read one source: the same batch comes in on several sides
-    readers: list[tuple[_Node, int]] = field(default_factory=list)
-    sinks: list[str] = field(default_factory=list)
 
 
 class Pipeline:
-    """`plans` by sink; `origins` are those each stream will have. `name` tells apart who computes the same plan."""
+    """The operators `runs` of a plan (all of them, if it is not given).
+
+    `waits` are the origins that come in, by the stage of the source or stateful operator that makes them; `makes` the
+    origins that the stateful operators here are.
+    """
 
     def __init__(
-        self, plans: Mapping[str, Operator], origins: Mapping[str, Iterable[str]], name: str = "local"
+        self,
+        stages: Stages,
+        waits: Mapping[Stage, Iterable[str]],
+        makes: Mapping[Stage, Origin],
+        runs: Collection[Stage] | None = None,
     ) -> None:
-        self._origins = {stream: tuple(found) for stream, found in origins.items()}
-        _refuse_shared(self._origins)
-        self._name = name
-        self._nodes: dict[int, _Node] = {}
-        self._kept: list[Operator] = []  # nodes are known by identity, so what they stand for must live on
-        self._sources: dict[str, _Node] = {}
-        self._stateful: list[_Node] = []
-        self.rejected = 0  # batches that did not fit their stream
-        self.faults = 0  # batches whose rows could not be computed for some sink
-        shared = share_beginnings({sink: merge_aggregates(plan) for sink, plan in plans.items()})
-        for sink, plan in shared.items():
-            if not site(plan).edge:
-                raise EdgeRefusal(f"`{describe(plan)}` cannot run at the edge: {site(plan).why}")
-            self._node(plan).sinks.append(sink)
-        for node in self._nodes.values():
-            _fuse(node)
-            node.steps = _compiled(node.run)
+        self._stages, self._makes = stages, dict(makes)
+        self._waits = {stage: tuple(origins) for stage, origins in waits.items()}
+        self._runs = sorted(range(len(stages.operators)) if runs is None else runs)
+        self.faults = 0  # batches whose rows could not be computed
+        self.taken: dict[str, Taken] = {}  # by origin
+        outputs = {stage for _, stage in stages.outputs}
+        here = set(self._runs)
+        self._doors = [
+            _Door(Stage(n), n in outputs or any(r not in here for r in stages.readers[n]))
+            for n in range(len(stages.operators))
+        ]
+        self._steps: dict[int, _Step] = {}
+        for n in self._runs:
+            self._build(Stage(n))
+        for n in reversed(self._runs):
+            _fuse(self._steps.get(n))
 
-    def process(self, stream: str, batch: Batch) -> list[Emitted]:
-        """Take a batch of a source. A batch that does not fit its stream raises, is counted, and changes nothing."""
-        node = self._sources.get(stream)
-        if node is None:
-            raise PlanError(f"no query here reads the stream `{stream}`; streams: {', '.join(sorted(self._sources))}")
-        try:
-            if batch.header.origin not in self._origins.get(stream, ()):
-                raise UnknownOrigin(
-                    f"nobody waits for origin `{batch.header.origin}` of stream `{stream}`; declare it first"
-                )
-            if batch.data is not None:
-                fitting = conformed(batch.data, node.operator.schema, f"stream `{stream}`")
-                batch = batch if fitting is batch.data else Batch(batch.header, fitting)
-        except DataError:
-            self.rejected += 1
-            raise
+    def process(self, stage: Stage, batch: Batch) -> list[Emitted]:
+        """Take a batch that has come as far as `stage`. O(rows × operators missing here)."""
         emitted: list[Emitted] = []
-        self._deliver(node, batch, emitted)
+        self._send(self._doors[stage], batch, emitted)
         return emitted
+
+    def expect(self, waits: Mapping[Stage, Iterable[str]]) -> None:
+        """Wait for more origins than before."""
+        for stage, origins in waits.items():
+            self._waits[stage] = tuple(dict.fromkeys((*self._waits.get(stage, ()), *origins)))
+        for step in self._with_memory():
+            origins = self._origins_into(step.operator)
+            if step.intake is not None:
+                step.intake.expect(origins)
+            if step.waits is not None:
+                step.waits.expect(origins)
 
     def finish(self) -> list[Emitted]:
         """No rows follow from anyone: close every window."""
         emitted: list[Emitted] = []
-        for node in self._stateful:
-            if node.logic is not None and node.waits is not None:
-                self._pass_on(node, node.logic.watermark(END), emitted)
+        for step in self._with_memory():
+            if step.logic is not None and step.waits is not None:
+                self._pass_on(step, step.logic.watermark(END), emitted)
         return emitted
 
+    @property
+    def duplicates(self) -> int:
+        return sum(s.intake.duplicates for s in self._with_memory() if s.intake is not None)
+
+    def held(self) -> Iterable[Batch]:
+        """Batches that came too early for some operator and wait for those before them."""
+        return (b for s in self._with_memory() if s.intake is not None for b in s.intake.held())
+
+    def low(self) -> int | None:
+        """The lowest promise that an operator here has heard; None if none waits for any."""
+        return min((s.waits.low for s in self._with_memory() if s.waits is not None), default=None)
+
     def snapshot(self) -> list[Saved]:
-        """The state of every stateful step, with the promises it has heard."""
+        """The memory of every operator that has one."""
         return [
             Saved(
-                of=_fingerprint(node.operator),
-                state=node.logic.snapshot(),
-                marks=node.waits.table() if node.waits else {},
-                low=node.waits.low if node.waits else 0,
+                of=_identity(step),
+                state=step.logic.snapshot(),
+                taken=step.intake.table() if step.intake else {},
+                marks=step.waits.table() if step.waits else {},
+                low=step.waits.low if step.waits else 0,
             )
-            for node in self._stateful
-            if node.logic is not None
+            for step in self._with_memory()
+            if step.logic is not None
         ]
 
     def restore(self, saved: list[Saved]) -> None:
-        """Go on where another pipeline of the same plans stopped. Nothing is loaded unless all of it fits."""
-        if [s.of for s in saved] != [_fingerprint(node.operator) for node in self._stateful]:
+        """Go on where another pipeline of the same stages stopped. Nothing is loaded unless all of it fits."""
+        if [s.of for s in saved] != [_identity(step) for step in self._with_memory()]:
             raise StateError("this snapshot is of other queries; restore it into a pipeline of the same plans")
-        for node, each in zip(self._stateful, saved, strict=True):
-            if node.logic is not None:
-                node.logic.restore(each.state)
-            if node.waits is not None:
-                node.waits.load(each.marks, each.low)
+        for step, each in zip(self._with_memory(), saved, strict=True):
+            if step.logic is not None:
+                step.logic.restore(each.state)
+            if step.intake is not None:
+                step.intake.load(each.taken)
+            if step.waits is not None:
+                step.waits.load(each.marks, each.low)
 
     # Running
 
-    def _deliver(self, node: _Node, batch: Batch, emitted: list[Emitted], side: int = LEFT) -> None:
-        try:
-            if node.logic is None:
-                if node.steps:
-                    batch = _through(node.steps, batch)
-                elif node.sides_alike:
-                    batch = _on_side(batch, side)
-            else:
-                self._compute(node, node.logic, batch, emitted, side)
-                return
-        except DataError as fault:
-            self.faults += 1
-            emitted.extend(Emitted(sink, batch, fault=fault) for sink in self._sinks_above(node))
+    def _send(self, door: _Door, batch: Batch, emitted: list[Emitted]) -> None:
+        if door.leaves:
+            emitted.append(Emitted(door.stage, batch))
+        for step, side in door.readers:
+            self._deliver(step, batch, emitted, side)
+
+    def _deliver(self, step: _Step, batch: Batch, emitted: list[Emitted], side: int) -> None:
+        if step.intake is not None:
+            origin = _sided(batch.header.origin, side) if isinstance(step.logic, JoinLogic) else batch.header.origin
+            for each in step.intake.offer(origin, batch):
+                self._compute(step, origin, each, emitted, side)
             return
-        self._send(node, batch, emitted)
+        if step.sides_alike:
+            batch = Batch(replace(batch.header, origin=_sided(batch.header.origin, side)), batch.data)
+        elif step.run and batch.data is not None:
+            try:
+                batch = _through(_compiled(step), batch)
+            except DataError as fault:
+                batch = self._fault(step, batch, fault, emitted)
+        self._send(step.door, batch, emitted)
 
-    def _compute(self, node: _Node, logic: Logic, batch: Batch, emitted: list[Emitted], side: int) -> None:
-        origin = batch.header.origin
-        if isinstance(logic, JoinLogic):
-            output = logic.process(batch, side)
-            origin = _sided(origin, side)
-        else:
-            output = logic.process(batch)
+    def _compute(self, step: _Step, origin: str, batch: Batch, emitted: list[Emitted], side: int) -> None:
+        logic, header = step.logic, batch.header
+        if logic is None:
+            return
+        if step.waits is not None:
+            taken = self.taken.setdefault(header.origin, Taken())
+            taken.delivered += header.born
+            taken.evicted += header.evicted
+            taken.lost += header.lost
+        try:
+            output = logic.process(batch, side) if isinstance(logic, JoinLogic) else logic.process(batch)
+        except DataError as fault:
+            empty = self._fault(step, batch, fault, emitted)
+            if step.waits is None:
+                self._send(step.door, empty, emitted)
+            else:
+                self.taken[header.origin].delivered -= header.born
+                self.taken[header.origin].lost += header.born
+            output = NOTHING
         if output is not NOTHING:
-            self._pass_on(node, output, emitted)
-        waits = node.waits
-        if waits is not None and waits.heard(origin, batch.header.watermark):
-            self._pass_on(node, logic.watermark(waits.low), emitted)
+            self._pass_on(step, output, emitted)
+        waits = step.waits
+        if waits is not None and waits.heard(origin, header.watermark):
+            self._pass_on(step, logic.watermark(waits.low), emitted)
 
-    def _pass_on(self, node: _Node, output: Output, emitted: list[Emitted]) -> None:
+    def _pass_on(self, step: _Step, output: Output, emitted: list[Emitted]) -> None:
         for batch in output.batches:
-            self._send(node, batch, emitted)
+            self._send(step.door, batch, emitted)
         for batch in output.late:
-            emitted.extend(Emitted(sink, batch, late=True) for sink in self._sinks_above(node))
+            if step.waits is not None:
+                self.taken[batch.header.origin].delivered -= batch.rows
+            emitted.append(Emitted(step.door.stage, batch, late=True))
         for batch, fault in output.faults:
             self.faults += 1
-            emitted.extend(Emitted(sink, batch, fault=fault) for sink in self._sinks_above(node))
-            for reader, side in node.readers:  # the name goes on, so that numbers above have no gap
-                self._deliver(reader, batch, emitted, side)
+            emitted.append(Emitted(step.door.stage, batch, fault=fault))
+            self._send(step.door, batch, emitted)
 
-    def _send(self, node: _Node, batch: Batch, emitted: list[Emitted]) -> None:
-        for sink in node.sinks:
-            emitted.append(Emitted(sink, batch))
-        for reader, side in node.readers:
-            self._deliver(reader, batch, emitted, side)
-
-    def _sinks_above(self, node: _Node) -> list[str]:
-        found = list(node.sinks)
-        for reader, _ in node.readers:
-            found += [s for s in self._sinks_above(reader) if s not in found]
-        return found
+    def _fault(self, step: _Step, batch: Batch, fault: DataError, emitted: list[Emitted]) -> Batch:
+        """Say what went wrong; the batch's name goes on, its rows are accounted for as lost."""
+        self.faults += 1
+        emitted.append(Emitted(step.door.stage, batch, fault=fault))
+        header = batch.header
+        return Batch(replace(header, rows=0, born=0, lost=header.lost + header.born))
 
     # Building
 
-    def _node(self, operator: Operator) -> _Node:
-        if (known := self._nodes.get(id(operator))) is not None:
-            return known
-        node = self._nodes[id(operator)] = _Node(operator)
-        self._kept.append(operator)
+    def _build(self, stage: Stage) -> None:
+        operator = self._stages.operators[stage]
+        if isinstance(operator, Source | Received):
+            return
+        if not site(operator).edge:
+            raise EdgeRefusal(f"`{describe(operator)}` cannot run at the edge: {site(operator).why}")
+        step = self._steps[stage] = _Step(operator, self._doors[stage])
         match operator:
-            case Source(stream=stream) | Received(stream=stream):
-                if stream in self._sources:
-                    raise PlanError(f"stream `{stream}` is read with two schemas")
-                self._sources[stream] = node
             case Filter() | Project() | Map():
-                node.run.append(operator)
-            case Union(members=members):
-                streams = [s.stream for m in members for s in walk(m) if isinstance(s, Source | Received)]
-                node.sides_alike = len(set(streams)) < len(streams)
+                step.run.append(operator)
+            case Union():
+                step.sides_alike = self._alike(operator)
             case Watermark(column=column, delay_us=delay):
-                node.logic = WatermarkConfig(column, delay, operator.schema, operator.replaces).build()
-            case Aggregate() | Join() | Scan() | CountWindow():
-                # Named by what it computes: the same whatever else runs here, and on every node that runs it.
-                node.origin = f"{self._name}/{_fingerprint(operator)}"
-                node.logic = _config(operator).build(node.origin)
+                step.logic = WatermarkConfig(column, delay, operator.schema, operator.replaces).build()
             case _:
-                raise EdgeRefusal(f"`{describe(operator)}` runs in Spark only")
-        for i, below in enumerate(operator.inputs):
-            self._node(below).readers.append((node, i))
-        if node.logic is not None:
-            if not isinstance(node.logic, WatermarkLogic):
-                node.waits = Watermarks(self._origins_below(operator))
-            self._stateful.append(node)
-        return node
+                step.logic = _config(operator).build(self._makes[stage])
+        for side, below in enumerate(self._stages.inputs[stage]):
+            self._doors[below].readers.append((step, side))
+        if ordered(operator):
+            origins = self._origins_into(operator)
+            step.intake = Intake(origins)
+            step.waits = Watermarks(origins) if stateful(operator) else None
 
-    def _origins_below(self, operator: Operator) -> list[str]:
-        """Who a stateful step hears from: sources' origins, or the stateful steps right below it."""
+    def _with_memory(self) -> list[_Step]:
+        return [step for step in self._steps.values() if step.logic is not None]
+
+    def _alike(self, union: Union) -> bool:
+        """Whether two sides of a union hear from one origin."""
+        heard = [origin for side in union.inputs for origin in dict.fromkeys(self._makers_below(side))]
+        return len(set(heard)) < len(heard)
+
+    def _makers_below(self, operator: Operator) -> list[int]:
+        """The sources and stateful operators right below, as their stages."""
+        if isinstance(operator, Source | Received) or stateful(operator):
+            return [id(operator)]
+        return [m for i in operator.inputs for m in self._makers_below(i)]
+
+    def _origins_into(self, operator: Operator) -> list[str]:
+        """Who an operator hears from, by the names it hears them under."""
+        sided = isinstance(operator, Join) or (isinstance(operator, Union) and self._alike(operator))
         found: list[str] = []
         for side, below in enumerate(operator.inputs):
-            node = self._nodes[id(below)]
-            if isinstance(below, Source | Received):
-                origins = list(self._origins.get(below.stream, ()))
-            else:
-                origins = [node.origin] if node.origin else self._origins_below(below)
-            sided = isinstance(operator, Join) or self._nodes[id(operator)].sides_alike
+            origins = self._origins_of(below)
             found += [_sided(o, side) for o in origins] if sided else origins
-        return found
+        return list(dict.fromkeys(found))
 
-
-def _fingerprint(operator: Operator) -> str:
-    """A short name for what a plan computes, from its whole text."""
-    text = "\n".join(f"{describe(o)} -> {schema_text(o.schema)}" for o in walk(operator))
-    return blake2b(text.encode(), digest_size=6).hexdigest()
-
-
-def _refuse_shared(origins: Mapping[str, Iterable[str]]) -> None:
-    """An origin belongs to one stream, or its numbers would not name its batches."""
-    owners: dict[str, str] = {}
-    for stream, found in origins.items():
-        for origin in found:
-            if owners.setdefault(origin, stream) != stream:
-                raise PlanError(
-                    f"origin `{origin}` is declared for `{owners[origin]}` and `{stream}`; name it after its stream "
-                    f"too, as in `{stream}/{origin}`"
-                )
+    def _origins_of(self, operator: Operator) -> list[str]:
+        if not (isinstance(operator, Source | Received) or stateful(operator)):
+            return self._origins_into(operator)
+        stage = next(Stage(n) for n, op in enumerate(self._stages.operators) if op is operator)
+        own = [self._makes[stage]] if stage in self._steps else []
+        return list(dict.fromkeys([*own, *self._waits.get(stage, ())]))
 
 
 def _sided(origin: str, side: int) -> str:
@@ -291,11 +334,11 @@ def _sided(origin: str, side: int) -> str:
     return f"{origin}|{side}"
 
 
-def _on_side(batch: Batch, side: int) -> Batch:
-    return Batch(msgspec.structs.replace(batch.header, origin=_sided(batch.header.origin, side)), batch.data)
+def _identity(step: _Step) -> str:
+    return f"{step.door.stage} {describe(step.operator)}"
 
 
-def _config(operator: Operator) -> WindowConfig | JoinConfig | ScanConfig | CountWindowConfig:
+def _config(operator: Operator) -> Config:
     match operator:
         case Aggregate():
             return WindowConfig(operator)
@@ -305,32 +348,39 @@ def _config(operator: Operator) -> WindowConfig | JoinConfig | ScanConfig | Coun
             return ScanConfig(operator)
         case CountWindow():
             return CountWindowConfig(operator)
-    raise PlanError(f"`{describe(operator)}` keeps no state")
+    raise PlanError(f"`{describe(operator)}` has no form at the edge")
 
 
 def _through(steps: list[Stateless], batch: Batch) -> Batch:
-    """Rows through a run of stateless steps; an empty batch stays a header."""
-    data: pa.RecordBatch | None = batch.data
+    """Rows through a run of stateless steps; a batch that loses them all is a header."""
+    data: pa.RecordBatch = batch.data
     for step in steps:
-        if data is None or not data.num_rows:
-            break
         data = step.apply(data)
-    return stepped(batch.header, data, len(steps))
+        if not data.num_rows:
+            return Batch(replace(batch.header, rows=0))
+    return Batch(replace(batch.header, rows=data.num_rows), data)
 
 
-def _fuse(node: _Node) -> None:
-    """Pull stateless single readers into this node, so that a run of them is one hop."""
-    while node.run and not node.sinks and len(node.readers) == 1:
-        reader, _ = node.readers[0]
-        if not reader.run:
-            return
-        node.run, node.readers, node.sinks = node.run + reader.run, reader.readers, reader.sinks
+def _fuse(step: _Step | None) -> None:
+    """Pull a stateless single reader's run into this one, so that a run of them is one hop. Later steps come first."""
+    if step is None or not step.run or step.door.leaves or len(step.door.readers) != 1:
+        return
+    reader, _ = step.door.readers[0]
+    if reader.run:
+        step.run, step.door = step.run + reader.run, reader.door
 
 
-def _compiled(run: list[Operator]) -> list[Stateless]:
-    """A run of stateless operators as steps; a filter copies only what the projection behind it reads."""
+def _compiled(step: _Step) -> list[Stateless]:
+    """A run of stateless operators, compiled when it is first needed: most stages are never entered in the middle."""
+    if step.compiled is None:
+        step.compiled = _compile(step.run)
+    return step.compiled
+
+
+def _compile(run: list[Operator]) -> list[Stateless]:
+    """A filter copies only what the projection behind it reads."""
     steps: list[Stateless] = []
-    schema = run[0].inputs[0].schema if run else None
+    schema = run[0].inputs[0].schema
     for operator, following in zip_longest(run, run[1:]):
         match operator:
             case Filter(condition=condition):

@@ -29,6 +29,19 @@ class Watermarks:
         rose, self.low = low > self.low, max(low, self.low)
         return rose
 
+    def expect(self, origins: Iterable[str]) -> None:
+        """Wait for these as well; what has been promised on already stays promised."""
+        for origin in origins:
+            self._marks.setdefault(origin, MICROS_MIN)
+
+    def leave(self, origin: str) -> bool:
+        """Wait for this one no longer; whether the low watermark rose."""
+        if self._marks.pop(origin, None) is None or not self._marks:
+            return False
+        low = min(self._marks.values())
+        rose, self.low = low > self.low, max(low, self.low)
+        return rose
+
     def table(self) -> dict[str, int]:
         return dict(sorted(self._marks.items()))
 

@@ -56,7 +56,7 @@ def one_batch(table: pa.Table) -> pa.RecordBatch:
 def named(origin: str, seq: int, data: pa.RecordBatch | None, watermark: int = MICROS_MIN) -> Batch:
     """A batch from its origin, ready to travel."""
     rows = 0 if data is None else data.num_rows
-    header = Header(origin=origin, seq=seq, through=seq, watermark=watermark, rows=rows)
+    header = Header(origin=origin, seq=seq, through=seq, watermark=watermark, rows=rows, born=rows)
     return Batch(header, data if rows else None)
 
 

@@ -11,6 +11,7 @@ from rove.model.errors import PlanError
 
 MICROS_MIN = -62_135_596_800_000_000  # 0001-01-01T00:00:00Z
 MICROS_MAX = 253_402_300_799_999_999  # 9999-12-31T23:59:59.999999Z
+END = 2**62  # a watermark past every event time: nothing follows
 
 _UNITS_US = {
     "microsecond": 1,

@@ -31,7 +31,7 @@ class _Message(msgspec.Struct, frozen=True, array_like=True, tag_field="t"):
 # A link's own words (data/link.py)
 
 
-class Hello(_Message, tag=1):
+class Hello(_Message, frozen=True, tag=1):
     """The first word of whoever dials. `heard` is the peer's incarnation it knows, and how many frames it has of it."""
 
     protocol: int
@@ -41,7 +41,7 @@ class Hello(_Message, tag=1):
     received: int = 0
 
 
-class Welcome(_Message, tag=2):
+class Welcome(_Message, frozen=True, tag=2):
     """The answer: who is there, from which frame on to resend, and how many bytes may be sent in all."""
 
     protocol: int
@@ -52,28 +52,28 @@ class Welcome(_Message, tag=2):
     allowance: int
 
 
-class Refused(_Message, tag=3):
+class Refused(_Message, frozen=True, tag=3):
     """A message that was not taken, and what to do about it."""
 
     why: Why
     text: str
 
 
-class Data(_Message, tag=4):
+class Data(_Message, frozen=True, tag=4):
     """A batch; its rows, encoded, come with it."""
 
     number: int
     header: Header
 
 
-class Ack(_Message, tag=5):
+class Ack(_Message, frozen=True, tag=5):
     """Frames up to `through` are in safe hands; the sender may send up to `allowance` bytes, counted from the start."""
 
     through: int
     allowance: int
 
 
-class Beat(_Message, tag=6):
+class Beat(_Message, frozen=True, tag=6):
     """Still here. `received` frames so far: a sender that has sent more knows that some were lost."""
 
     received: int
@@ -140,7 +140,7 @@ class Tally(msgspec.Struct, frozen=True, array_like=True):
     watermark: int | None = None
 
 
-class Report(_Message, tag=20):
+class Report(_Message, frozen=True, tag=20):
     """A node's beat to the coordinator: who it is, what it runs, what it counted. Stands by itself, so one may be
     lost."""
 
@@ -160,7 +160,7 @@ class Report(_Message, tag=20):
     durable: bool = False
 
 
-class Orders(_Message, tag=21):
+class Orders(_Message, frozen=True, tag=21):
     """What a node should run and know, of what its report lacked."""
 
     protocol: int
@@ -170,7 +170,7 @@ class Orders(_Message, tag=21):
     trouble: str = ""
 
 
-class Goodbye(_Message, tag=22):
+class Goodbye(_Message, frozen=True, tag=22):
     """A node leaves for good; its sources end where they are."""
 
     node: NodeId
@@ -179,7 +179,7 @@ class Goodbye(_Message, tag=22):
 # Between a user's command and the coordinator
 
 
-class Ask(_Message, tag=30):
+class Ask(_Message, frozen=True, tag=30):
     """A request; `id` makes a repeated one harmless. The body is read by the verb's own type."""
 
     id: str
@@ -187,7 +187,7 @@ class Ask(_Message, tag=30):
     body: bytes
 
 
-class Answer(_Message, tag=31):
+class Answer(_Message, frozen=True, tag=31):
     """The reply to an `Ask`; `trouble` says what went wrong, and is empty if nothing did."""
 
     id: str
@@ -211,6 +211,7 @@ def decode(data: bytes) -> Message:
     if len(data) > MESSAGE_BYTES_MAX:
         raise ProtocolError("oversize", f"a message of {len(data)} bytes; at most {MESSAGE_BYTES_MAX} are read")
     try:
-        return _DECODER.decode(data)
+        message: Message = _DECODER.decode(data)
+        return message
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise ProtocolError("malformed", f"not a message of protocol {PROTOCOL}: {error}") from error

@@ -67,12 +67,13 @@ class StatelessLogic:
 
 
 def late_rows(header: Header, data: pa.RecordBatch, which: pa.Array) -> Batch:
-    """The rows of a batch that leave by the side door, under its name."""
-    return stepped(header, data.filter(which), 0)
+    """The rows of a batch that leave by the side door, under its name; they are accounted for as late."""
+    data = data.filter(which)
+    return stepped(header, data, born=data.num_rows, evicted=0, lost=0, late=True)
 
 
-def stepped(header: Header, data: pa.RecordBatch | None, steps: int = 1, **changes: int | None) -> Batch:
+def stepped(header: Header, data: pa.RecordBatch | None, **changes: int | None) -> Batch:
     """Rows that went through steps, under the name they came with."""
     rows = 0 if data is None else data.num_rows
-    new = msgspec.structs.replace(header, stage=header.stage + steps, rows=rows, **changes)
+    new = msgspec.structs.replace(header, rows=rows, **changes)
     return Batch(new, data if rows else None)

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import replace
 
-from rove.data.operators.logic import NOTHING, Output, stepped
+from rove.data.operators.logic import NOTHING, Output, late_rows, stepped
 from rove.model.batch import Batch, Header
-from rove.model.clock import MICROS_MIN
+from rove.model.clock import MICROS_MAX, MICROS_MIN
 from rove.model.schema import BIGINT, STRING
 from rove.model.state import Snapshot
 
@@ -54,8 +55,9 @@ class WatermarkLogic:
             return Output((self._on_time(header, batch.data, after, oldest, newest),))
         late = pc.fill_null(pc.less(moments.cast(BIGINT), pa.scalar(mark, BIGINT)), False)
         kept = batch.data.filter(pc.invert(late))
-        on_time = self._on_time(header, kept, after, max(oldest, mark), newest)
-        return Output((on_time,), (self._on_time(header, batch.data.filter(late), after, oldest, mark),))
+        outside = late_rows(header, batch.data, late)
+        header = replace(header, born=header.born - outside.rows)
+        return Output((self._on_time(header, kept, after, max(oldest, mark), newest),), (outside,))
 
     def watermark(self, time_us: int) -> Output:
         return NOTHING
@@ -75,7 +77,9 @@ class WatermarkLogic:
     def _on_time(
         self, header: Header, data: pa.RecordBatch | None, mark: int, oldest: int | None, newest: int | None
     ) -> Batch:
-        promise = mark if self._replaces else max(mark, header.watermark)
+        # An earlier watermark's promise is of another column, but an end is an end.
+        other = self._replaces and header.watermark <= MICROS_MAX
+        promise = mark if other else max(mark, header.watermark)
         return stepped(header, data, watermark=promise, event_min=oldest, event_max=newest)
 
 

@@ -1,0 +1,77 @@
+"""What an operator with memory has taken, origin by origin, in the order of their numbers.
+
+Law: a batch is let in once, and after all those before it of its origin. What was let in before is a duplicate and is
+counted; what comes too early is held until the gap closes. So a promise is believed only when every batch it speaks
+of is in, and results do not depend on the road a batch took.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rove.model.batch import Batch
+from rove.model.errors import UnknownOrigin
+
+
+class Intake:
+    """The next number expected of each origin. A batch in turn costs O(1); a held one O(log held)."""
+
+    def __init__(self, origins: Iterable[str]) -> None:
+        self._next = dict.fromkeys(origins, 0)
+        self._held: dict[str, dict[int, Batch]] = {}
+        self.duplicates = 0
+
+    def offer(self, origin: str, batch: Batch) -> list[Batch]:
+        """The batches that may now go in, in order: this one, and those held for it; none if it must wait."""
+        header = batch.header
+        expected = self._next.get(origin)
+        if expected is None:
+            raise UnknownOrigin(f"nobody waits for origin `{origin}` here; its query has to be deployed with it")
+        if header.seq == expected and origin not in self._held:
+            self._next[origin] = header.through + 1
+            return [batch]
+        if header.through < expected:
+            self.duplicates += 1
+            return []
+        return self._sorted_in(origin, batch, expected)
+
+    def expect(self, origins: Iterable[str]) -> None:
+        """Wait for these as well, from their first batch on."""
+        for origin in origins:
+            self._next.setdefault(origin, 0)
+
+    def held(self) -> Iterable[Batch]:
+        """What came too early and waits."""
+        return (batch for early in self._held.values() for batch in early.values())
+
+    def table(self) -> dict[str, int]:
+        """The next number of each origin; what is held counts as not taken."""
+        return dict(sorted(self._next.items()))
+
+    def load(self, table: dict[str, int]) -> None:
+        """Take back what `table` gave, for the origins that are waited for now."""
+        self._next |= {origin: number for origin, number in table.items() if origin in self._next}
+        self._held = {}
+
+    def _sorted_in(self, origin: str, batch: Batch, expected: int) -> list[Batch]:
+        early = self._held.setdefault(origin, {})
+        known = early.get(batch.header.seq)
+        if known is not None and known.header.through >= batch.header.through:
+            self.duplicates += 1
+        else:
+            early[batch.header.seq] = batch
+        ready: list[Batch] = []
+        for seq in sorted(early):
+            if seq > expected:
+                break
+            found = early.pop(seq)
+            if found.header.through < expected:
+                self.duplicates += 1
+                continue
+            # Only headers of empty batches overlap; what they say of the numbers before is known already.
+            ready.append(found)
+            expected = found.header.through + 1
+        self._next[origin] = expected
+        if not early:
+            del self._held[origin]
+        return ready
