@@ -26,7 +26,7 @@ from bench.nexmark import NexmarkConfig, batches, generate
 from bench.report import check
 from rove.model.batch import named
 from rove.plan.optimizer import optimize
-from rove.runtime.local import LocalPipeline
+from rove.data.local import LocalPipeline
 
 BATCH_ROWS = (100, 1_000, 8_192, 65_536)
 ROWS_OF = {

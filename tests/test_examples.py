@@ -11,6 +11,8 @@ MODULES = (
     "rove.api.column",
     "rove.api.functions",
     "rove.api.session",
+    "rove.api.stream",
+    "rove.plan.codec",
     "rove.plan.explain",
     "bench.nexmark",
 )

@@ -18,7 +18,7 @@ from rove.plan.operators import Operator, Received, Source
 from rove.plan.operators import walk as operators
 from rove.plan.optimizer import optimize
 from rove.plan.rules.rewrite import with_inputs
-from rove.runtime.local import Arrival, LocalPipeline
+from rove.data.local import Arrival, LocalPipeline
 
 SCHEMA = parse_schema("key string, ts timestamp, value double, amount bigint")
 START_US = 1_700_000_000_000_000

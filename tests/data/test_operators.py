@@ -24,7 +24,7 @@ from rove.model.schema import parse_schema
 from rove.model.state import Snapshot, decode, encode
 from rove.plan.expressions.bind import bind
 from rove.plan.operators import Aggregate, Join, Scan
-from rove.runtime.local import LocalPipeline
+from rove.data.local import LocalPipeline
 
 SCHEMA = parse_schema("key string, ts timestamp, value double")
 

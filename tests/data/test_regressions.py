@@ -16,7 +16,7 @@ from rove import functions as F
 from rove.model.batch import named
 from rove.model.errors import ArithmeticFault, PlanError, StateError, UnknownOrigin
 from rove.model.schema import parse_schema
-from rove.runtime.local import Arrival, LocalPipeline
+from rove.data.local import Arrival, LocalPipeline
 
 SCHEMA = parse_schema("key string, ts timestamp, value bigint")
 SECOND = 1_000_000

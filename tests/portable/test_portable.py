@@ -15,7 +15,7 @@ from rove.cloud.session import frame_of
 from rove.plan.cuts import Cut, legal_cuts
 from rove.plan.operators import walk
 from rove.plan.optimizer import optimize
-from rove.runtime.local import run
+from rove.data.local import run
 from tests.portable.queries import QUERIES, inputs, tables
 from tests.portable.rows import assert_same_rows
 

@@ -18,7 +18,7 @@ from rove.plan.operators import Operator
 from rove.plan.operators import walk as operators
 from rove.plan.optimizer import optimize
 from rove.plan.sites import site
-from rove.runtime.local import run
+from rove.data.local import run
 from tests.portable.queries import inputs, readings, tables
 from tests.portable.random_plans import compiled, source
 from tests.portable.rows import assert_same_rows

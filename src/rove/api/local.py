@@ -9,7 +9,7 @@ import pyarrow as pa
 from rove.plan.cuts import Cut, highest_cut
 from rove.plan.operators import Operator
 from rove.plan.optimizer import optimize
-from rove.runtime.local import Rows, run
+from rove.data.local import Rows, run
 
 LocalData = Rows
 

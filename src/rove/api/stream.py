@@ -20,7 +20,7 @@ from rove.plan.aggregates import AggregateCall
 from rove.plan.build import Item
 from rove.plan.explain import explain
 from rove.plan.expressions.parse import parse_expression
-from rove.plan.operators import CountWindow, Deduplicate, InSpark, Map, Operator, Scan, Watermark, column_of
+from rove.plan.operators import At, CountWindow, Deduplicate, InSpark, Map, Operator, Scan, Watermark, column_of
 
 if TYPE_CHECKING:
     from rove.api.session import Session
@@ -193,6 +193,33 @@ class Stream:
         calls = _calls(self._rows(), aggregates, "scan")
         return self._with(Scan(self._rows(), _keys(by), calls, parse_duration(every, "every")))
 
+    # Where it runs
+
+    def at(self, where: str) -> Stream:
+        """Say where the steps since the last `at` run: on the `device`, on the `edge`, in the `cloud`, or on the node
+        of that name. Steps that are not followed by an `at` run where the optimizer sees fit.
+
+        Rows are the same wherever they are computed, so this is a word on cost alone. A windowed groupBy is where its
+        partial results are merged; with an `at` right before the groupBy they may be begun from there on.
+
+        It is Rove's own verb: a DataFrame has none. A query that is to run on both leaves it to the caller, who puts it
+        behind the whole or between two such queries.
+
+        >>> import rove
+        >>> trains = rove.Session.local().stream("trains", schema="train string, coach int, boarding int")
+        >>> busy = trains.where("boarding > 0").at("device").selectExpr("upper(train) AS train").at("edge")
+        >>> busy.explain()
+                        At edge
+        edge or Spark   └─ Project upper(train) AS train
+                           └─ At device
+        edge or Spark         └─ Filter boarding > 0
+        edge or Spark            └─ Project train, boarding
+        edge or Spark               └─ Source trains: train string, coach int, boarding int
+        """
+        if not isinstance(where, str):
+            raise PlanError(f"at(…) needs `device`, `edge`, `cloud`, or the name of a node, got {where!r}")
+        return self._with(At(self._plan, where))
+
     # Ways out
 
     def inSpark(self, func: Callable[[Any], Any]) -> Stream:
@@ -211,7 +238,10 @@ class Stream:
         return Stream(self._session, plan)
 
     def _rows(self) -> Operator:
-        if isinstance(self._plan, InSpark):
+        last = self._plan
+        while isinstance(last, At):
+            last = last.input
+        if isinstance(last, InSpark):
             raise PlanError("after inSpark(…) the columns are known to Spark alone; put this step into its function")
         return self._plan
 

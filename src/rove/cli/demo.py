@@ -131,7 +131,7 @@ def prove(name: str, query: Any) -> Proof:
     from rove.plan.cuts import highest_cut
     from rove.plan.operators import Source, walk
     from rove.plan.optimizer import optimize
-    from rove.runtime.local import run
+    from rove.data.local import run
 
     cut = highest_cut(optimize(query.plan))
     data = query.session.data_of(query)

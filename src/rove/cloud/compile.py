@@ -17,6 +17,7 @@ from rove.plan.aggregates import AggregateCall, StateColumn, state_name
 from rove.plan.expressions.tree import Call, Column, sql
 from rove.plan.operators import (
     Aggregate,
+    At,
     Deduplicate,
     Filter,
     InSpark,
@@ -57,6 +58,8 @@ def compile_plan(plan: Operator, frames: Mapping[str, Any]) -> Any:
                 for other in rest:
                     first = first.union(other)
                 return first
+            case At(input=below):
+                return build(below)
             case Map(input=below, function=function, columns=columns):
                 return build(below).mapInArrow(function, schema_text(columns))
             case Deduplicate(input=below, columns=columns, within_watermark=within):

@@ -35,6 +35,9 @@ class Intake:
             return []
         return self._sorted_in(origin, batch, expected)
 
+    def took(self, origin: str, seq: int) -> bool:
+        return seq < self._next.get(origin, 0)
+
     def expect(self, origins: Iterable[str]) -> None:
         """Wait for these as well, from their first batch on."""
         for origin in origins:

@@ -29,7 +29,7 @@ from rove.data.operators.scan import ScanConfig
 from rove.data.operators.watermark import WatermarkConfig
 from rove.data.operators.window import WindowConfig
 from rove.data.watermarks import Watermarks
-from rove.model.batch import Batch
+from rove.model.batch import Batch, Header
 from rove.model.clock import END
 from rove.model.errors import DataError, EdgeRefusal, PlanError, StateError
 from rove.model.ids import Origin, Stage
@@ -81,12 +81,20 @@ class Saved:
 
 
 @dataclass(slots=True)
-class Taken:
-    """What the operators here took of one origin's rows."""
+class Count:
+    """What became of one origin's rows here. A row that goes to several operators counts once for each of them."""
 
+    produced: int = 0
     delivered: int = 0
     evicted: int = 0
+    late: int = 0
     lost: int = 0
+
+    def take(self, header: Header) -> None:
+        """A batch that has reached an operator with memory, or a sink."""
+        self.delivered += header.born
+        self.evicted += header.evicted
+        self.lost += header.lost
 
 
 @dataclass(slots=True, eq=False)
@@ -130,7 +138,8 @@ class Pipeline:
         self._waits = {stage: tuple(origins) for stage, origins in waits.items()}
         self._runs = sorted(range(len(stages.operators)) if runs is None else runs)
         self.faults = 0  # batches whose rows could not be computed
-        self.taken: dict[str, Taken] = {}  # by origin
+        self.counts: dict[str, Count] = {}  # by origin
+        self._ends = ends(stages)
         outputs = {stage for _, stage in stages.outputs}
         here = set(self._runs)
         self._doors = [
@@ -176,6 +185,16 @@ class Pipeline:
         """Batches that came too early for some operator and wait for those before them."""
         return (b for s in self._with_memory() if s.intake is not None for b in s.intake.held())
 
+    def took(self, origin: str, seq: int) -> bool:
+        """Whether an operator that waits for others has taken a batch."""
+        return any(
+            step.intake.took(name, seq)
+            for step in self._with_memory()
+            if step.waits is not None and step.intake is not None
+            for name in step.intake.table()
+            if name.partition("|")[0] == origin
+        )
+
     def low(self) -> int | None:
         """The lowest promise that an operator here has heard; None if none waits for any."""
         return min((s.waits.low for s in self._with_memory() if s.waits is not None), default=None)
@@ -194,6 +213,15 @@ class Pipeline:
             if step.logic is not None
         ]
 
+    def adopt(self, other: Pipeline) -> None:
+        """Take over the operators that ran in another pipeline of the same plan, with all they remember."""
+        running = {_identity(step): step for step in other._with_memory()}
+        for step in self._with_memory():
+            if (old := running.get(_identity(step))) is not None:
+                step.logic, step.intake, step.waits = old.logic, old.intake, old.waits
+        self.counts, self.faults = other.counts, other.faults
+        self.expect({})
+
     def restore(self, saved: list[Saved]) -> None:
         """Go on where another pipeline of the same stages stopped. Nothing is loaded unless all of it fits."""
         if [s.of for s in saved] != [_identity(step) for step in self._with_memory()]:
@@ -205,6 +233,10 @@ class Pipeline:
                 step.intake.load(each.taken)
             if step.waits is not None:
                 step.waits.load(each.marks, each.low)
+
+    def count(self, origin: str) -> Count:
+        """The account of an origin, by the name it has at its source."""
+        return self.counts.setdefault(origin.partition("|")[0], Count())
 
     # Running
 
@@ -234,10 +266,7 @@ class Pipeline:
         if logic is None:
             return
         if step.waits is not None:
-            taken = self.taken.setdefault(header.origin, Taken())
-            taken.delivered += header.born
-            taken.evicted += header.evicted
-            taken.lost += header.lost
+            self.count(header.origin).take(header)
         try:
             output = logic.process(batch, side) if isinstance(logic, JoinLogic) else logic.process(batch)
         except DataError as fault:
@@ -245,8 +274,9 @@ class Pipeline:
             if step.waits is None:
                 self._send(step.door, empty, emitted)
             else:
-                self.taken[header.origin].delivered -= header.born
-                self.taken[header.origin].lost += header.born
+                count = self.count(header.origin)
+                count.delivered -= header.born
+                count.lost += header.born
             output = NOTHING
         if output is not NOTHING:
             self._pass_on(step, output, emitted)
@@ -256,10 +286,16 @@ class Pipeline:
 
     def _pass_on(self, step: _Step, output: Output, emitted: list[Emitted]) -> None:
         for batch in output.batches:
+            if step.waits is not None and batch.rows:
+                self.count(batch.header.origin).produced += batch.rows * self._ends[step.door.stage]
             self._send(step.door, batch, emitted)
         for batch in output.late:
+            count = self.count(batch.header.origin)
             if step.waits is not None:
-                self.taken[batch.header.origin].delivered -= batch.rows
+                count.delivered -= batch.rows
+                count.late += batch.rows
+            else:
+                count.late += batch.rows * self._ends[step.door.stage]
             emitted.append(Emitted(step.door.stage, batch, late=True))
         for batch, fault in output.faults:
             self.faults += 1
@@ -327,6 +363,18 @@ class Pipeline:
         stage = next(Stage(n) for n, op in enumerate(self._stages.operators) if op is operator)
         own = [self._makes[stage]] if stage in self._steps else []
         return list(dict.fromkeys([*own, *self._waits.get(stage, ())]))
+
+
+def ends(stages: Stages) -> list[int]:
+    """How many operators with memory, and outputs, a row that comes out of each stage goes to."""
+    found = [0] * len(stages.operators)
+    outputs = [stage for _, stage in stages.outputs]
+    for n in reversed(range(len(found))):
+        found[n] = outputs.count(Stage(n)) and 1
+        for reader in stages.readers[n]:
+            sides = stages.inputs[reader].count(Stage(n))
+            found[n] += sides * (1 if stateful(stages.operators[reader]) else found[reader])
+    return found
 
 
 def _sided(origin: str, side: int) -> str:

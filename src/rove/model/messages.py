@@ -8,6 +8,7 @@ On the wire a message is one MessagePack array, led by its tag; the rows of a `D
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import Literal
 
 import msgspec
@@ -21,7 +22,6 @@ MESSAGE_BYTES_MAX = 16 * 1024 * 1024  # of a message without its rows
 ROWS_BYTES_MAX = 64 * 1024 * 1024  # of the rows that follow a Data
 
 Kind = Literal["device", "edge", "gateway"]
-Why = Literal["protocol", "malformed", "identity", "oversize", "unexpected"]
 
 
 class _Message(msgspec.Struct, frozen=True, array_like=True, tag_field="t"):
@@ -55,7 +55,7 @@ class Welcome(_Message, frozen=True, tag=2):
 class Refused(_Message, frozen=True, tag=3):
     """A message that was not taken, and what to do about it."""
 
-    why: Why
+    why: str  # protocol, malformed, identity, oversize, unexpected, or an error of the data
     text: str
 
 
@@ -74,9 +74,15 @@ class Ack(_Message, frozen=True, tag=5):
 
 
 class Beat(_Message, frozen=True, tag=6):
-    """Still here. `received` frames so far: a sender that has sent more knows that some were lost."""
+    """Still here, and `sent` frames so far: a peer that has fewer knows that some were lost on the way."""
 
-    received: int
+    sent: int
+
+
+class Resend(_Message, frozen=True, tag=7):
+    """Frames after this one have not come."""
+
+    after: int
 
 
 # Between a node and the coordinator
@@ -158,6 +164,7 @@ class Report(_Message, frozen=True, tag=20):
     tallies: tuple[Tally, ...]
     refused: dict[str, int]
     durable: bool = False
+    knows: str = ""  # a digest of the peers it was told of
 
 
 class Orders(_Message, frozen=True, tag=21):
@@ -195,7 +202,13 @@ class Answer(_Message, frozen=True, tag=31):
     trouble: str = ""
 
 
-Message = Hello | Welcome | Refused | Data | Ack | Beat | Report | Orders | Goodbye | Ask | Answer
+def digest_of(peers: tuple[Peer, ...]) -> str:
+    """A short word for a list of peers, to compare two of them by."""
+    listed = sorted(msgspec.json.encode(peer) for peer in peers)
+    return blake2b(b"".join(listed), digest_size=8).hexdigest() if listed else ""
+
+
+Message = Hello | Welcome | Refused | Data | Ack | Beat | Resend | Report | Orders | Goodbye | Ask | Answer
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(Message)

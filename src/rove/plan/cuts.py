@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from rove.model.errors import PlanError
-from rove.plan.operators import Operator, Received
+from rove.plan.operators import At, Operator, Received
 from rove.plan.rules.rewrite import with_inputs
 from rove.plan.sites import site
 
@@ -42,6 +42,10 @@ def highest_cut(plan: Operator) -> Cut:
 def _uppers(operator: Operator) -> Iterator[Operator]:
     """The plan with parts replaced by `_Lower` marks, in every legal way."""
     found = site(operator)
+    if isinstance(operator, At):  # above and below it is one and the same cut
+        for upper in _uppers(operator.input):
+            yield _mark(operator) if isinstance(upper, _Lower) else with_inputs(operator, (upper,))
+        return
     if found.edge:
         yield _mark(operator)
     if not operator.inputs or not found.spark:

@@ -7,6 +7,7 @@ from rove.model.schema import schema_text
 from rove.plan.expressions.tree import Column, sql
 from rove.plan.operators import (
     Aggregate,
+    At,
     CountWindow,
     Deduplicate,
     Filter,
@@ -43,8 +44,9 @@ def explain(plan: Operator) -> str:
 def _lines(operator: Operator, first: str, rest: str) -> list[tuple[str, str]]:
     found = site(operator)
     where = "edge or Spark" if found.edge and found.spark else "edge" if found.edge else "Spark"
-    lines = [(where, first + describe(operator))]
-    if found.why:
+    said = isinstance(operator, At)  # no step, but a word on those below it
+    lines = [("" if said else where, first + describe(operator))]
+    if found.why and not said:
         lines.append(("", f"{rest}{'│  ' if len(operator.inputs) > 1 else ''}because {found.why}"))
     for i, child in enumerate(operator.inputs):
         last = i == len(operator.inputs) - 1
@@ -68,6 +70,8 @@ def describe(operator: Operator) -> str:
             return f"Watermark {column}, delay {duration_text(delay)}"
         case Map(function=function):
             return f"Map {getattr(function, '__name__', function)}"
+        case At(where=where):
+            return f"At {where}"
         case Union(members=members):
             return f"Union of {len(members)}"
         case Aggregate():

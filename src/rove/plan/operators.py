@@ -173,6 +173,21 @@ class Map(_Unary):
 
 
 @dataclass(frozen=True, slots=True)
+class At(_Unary):
+    """Says where the steps below it run, down to the next one that says so: `device`, `edge`, `cloud`, or a node.
+
+    It changes no rows and does nothing itself; no rule moves a step across it.
+    """
+
+    where: str
+
+    def __post_init__(self) -> None:
+        if not self.where.strip():
+            raise PlanError("at(…) needs a place: `device`, `edge`, `cloud`, or the name of a node")
+        self._settle(self.input.schema, self.input.traits)
+
+
+@dataclass(frozen=True, slots=True)
 class Union(Operator):
     """Rows of all inputs, which have equal schemas; batches keep their names."""
 

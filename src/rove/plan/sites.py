@@ -13,6 +13,7 @@ from rove.model.schema import is_spark_only, type_name
 from rove.plan.expressions.tree import refusal_of
 from rove.plan.operators import (
     Aggregate,
+    At,
     CountWindow,
     Deduplicate,
     Filter,
@@ -41,8 +42,10 @@ class Site:
 
 def site(operator: Operator) -> Site:
     """Where an operator may run, its inputs considered. O(plan below it)."""
+    if isinstance(operator, At):
+        return site(operator.input)
     own = _own_refusal(operator)
-    below = next((i for i in operator.inputs if not site(i).edge), None)
+    below = next((_step(i) for i in operator.inputs if not site(i).edge), None)
     if isinstance(operator, Scan | CountWindow):
         # Spark has no event-time order over an unbounded stream, so there is no second place to go to.
         return Site(own is None and below is None, False, own or "only the edge keeps rows in event-time order")
@@ -51,6 +54,11 @@ def site(operator: Operator) -> Site:
     if below is not None:
         return Site(False, True, f"its input, {type(below).__name__}, runs in Spark")
     return Site(True, True)
+
+
+def _step(operator: Operator) -> Operator:
+    """The operator below the words on where it runs."""
+    return _step(operator.input) if isinstance(operator, At) else operator
 
 
 def _own_refusal(operator: Operator) -> str | None:

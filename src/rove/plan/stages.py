@@ -4,6 +4,10 @@ Law: stage *n* is what comes out of operator *n*. Inputs come before their reade
 numbers are the same wherever the plan is read, and a batch that carries its stage can be finished by anyone.
 
     0 Source ─► 1 Filter ─► 2 Watermark ─► 3 Aggregate (partial) ─► 4 Aggregate (final)
+
+Where users want steps to run (`At`) is no stage but a hint on those below it. Sources have none: they run where their
+devices are. A windowed aggregate is placed by its final half, which is where rows meet; its partial half goes with it,
+unless an `At` stands right below the groupBy: then it may begin anywhere from there upwards, and sends fewer rows.
 """
 
 from __future__ import annotations
@@ -13,8 +17,10 @@ from dataclasses import dataclass, field
 
 from rove.model.errors import PlanError
 from rove.model.ids import Stage
+from rove.plan.explain import describe
 from rove.plan.operators import (
     Aggregate,
+    At,
     CountWindow,
     Filter,
     Join,
@@ -27,15 +33,17 @@ from rove.plan.operators import (
     Union,
     Watermark,
 )
-from rove.plan.rules.share_beginnings import share_beginnings
+from rove.plan.rules.rewrite import with_inputs
 
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """Numbered operators, and the stages whose rows leave the query, by the name of the output."""
+    """Numbered operators, the stages whose rows leave the query by the name of the output, and where users want
+    stages to run."""
 
     operators: tuple[Operator, ...]
     outputs: tuple[tuple[str, Stage], ...]
+    hints: tuple[tuple[Stage, str], ...] = ()
     inputs: tuple[tuple[Stage, ...], ...] = field(init=False)
     readers: tuple[tuple[Stage, ...], ...] = field(init=False)
 
@@ -51,19 +59,31 @@ class Stages:
                 if below >= n:
                     raise PlanError("stages must stand behind their inputs")
                 readers[below].append(Stage(n))
+        self._check_numbers()
         object.__setattr__(self, "inputs", inputs)
         object.__setattr__(self, "readers", tuple(map(tuple, readers)))
+
+    def _check_numbers(self) -> None:
+        if any(isinstance(op, At) for op in self.operators):
+            raise PlanError("at(…) is a hint on stages, not a stage: number a plan with Stages.of")
+        if any(not 0 <= n < len(self.operators) for n in (*dict(self.outputs).values(), *dict(self.hints))):
+            raise PlanError(f"an output or a hint names a stage that is not among the {len(self.operators)} there are")
+        if len(dict(self.outputs)) < len(self.outputs) or len(dict(self.hints)) < len(self.hints):
+            raise PlanError("two outputs of one name, or two hints on one stage")
 
     @classmethod
     def of(cls, plans: Mapping[str, Operator]) -> Stages:
         """Number the operators of plans that belong together. O(operators)."""
-        shared = share_beginnings(plans)
+        known: dict[Operator, Operator] = {}
+        said: dict[int, str] = {}
+        shared = {name: _settled(plan, None, known, said) for name, plan in plans.items()}
         found: dict[int, Operator] = {}
         for plan in shared.values():
             for op in _once(plan, found):
                 found[id(op)] = op
         numbers = {key: Stage(n) for n, key in enumerate(found)}
-        return cls(tuple(found.values()), tuple((name, numbers[id(plan)]) for name, plan in shared.items()))
+        outputs = tuple((name, numbers[id(plan)]) for name, plan in shared.items())
+        return cls(tuple(found.values()), outputs, tuple((n, said[key]) for key, n in numbers.items() if key in said))
 
     def sources(self) -> tuple[Stage, ...]:
         """The stages that devices feed."""
@@ -88,6 +108,23 @@ def ordered(operator: Operator) -> bool:
 def stateless(operator: Operator) -> bool:
     """Whether any node may apply it to any batch by itself."""
     return isinstance(operator, Filter | Project | Map | Union)
+
+
+def _settled(plan: Operator, where: str | None, known: dict[Operator, Operator], said: dict[int, str]) -> Operator:
+    """The plan without its hints, equal parts made one; `said` takes the hints, by the identity of the operator."""
+    if isinstance(plan, At):
+        return _settled(plan.input, plan.where, known, said)
+    rebuilt = with_inputs(plan, tuple(_settled(i, where, known, said) for i in plan.inputs))
+    operator = known.setdefault(rebuilt, rebuilt)
+    free = isinstance(plan, Aggregate) and plan.mode == "partial" and isinstance(plan.input, At)
+    if where is None or free or isinstance(plan, Source | Received):
+        return operator
+    if (other := said.setdefault(id(operator), where)) != where:
+        raise PlanError(
+            f"`{describe(operator)}` is shared by two branches, one at `{other}`, one at `{where}`; "
+            "call at(…) on what they share, before they part"
+        )
+    return operator
 
 
 def _once(plan: Operator, found: Mapping[int, Operator]) -> Iterator[Operator]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rove.plan.expressions.tree import Column, Expr, columns_of, fallible
 from rove.plan.operators import (
     Aggregate,
+    At,
     CountWindow,
     Filter,
     Join,
@@ -33,6 +34,8 @@ def _prune(operator: Operator, wanted: tuple[str, ...]) -> Operator:
             return Project(_prune(below, _reads(below, *(e for _, e in kept))), kept)
         case Filter(input=below, condition=condition):
             return Filter(_prune(below, _ordered(below, {*wanted, *columns_of(condition)})), condition)
+        case At(input=below):
+            return with_inputs(operator, (_prune(below, wanted),))
         case Watermark(input=below, column=column):
             return with_inputs(operator, (_prune(below, _ordered(below, {*wanted, column})),))
         case Aggregate(mode="final", input=below):

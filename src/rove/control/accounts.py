@@ -1,0 +1,38 @@
+"""What nodes counted, put together: by query and origin, what became of every row.
+
+Law: produced = delivered + evicted + late + lost + in flight. What is in flight is what nobody has counted yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rove.control.requests import AccountLine
+from rove.model.messages import Tally
+
+_SUMMED = ("produced", "delivered", "buffered", "resent", "duplicates", "evicted", "late", "lost")
+_LATEST_US = 253_402_300_799_999_999  # a watermark past this says that the origin has ended
+
+
+def account_lines(tallies: Iterable[Tally], wall: int) -> list[AccountLine]:
+    """One line for each query and origin. O(tallies)."""
+    sums: dict[tuple[str, str], dict[str, int]] = {}
+    marks: dict[tuple[str, str], int] = {}
+    for tally in tallies:
+        key = (tally.query, tally.origin)
+        line = sums.setdefault(key, dict.fromkeys(_SUMMED, 0))
+        for what in _SUMMED:
+            line[what] += getattr(tally, what)
+        if tally.watermark is not None:
+            marks[key] = max(marks.get(key, tally.watermark), tally.watermark)
+    lines = []
+    for (query, origin), line in sorted(sums.items()):
+        done = line["delivered"] + line["evicted"] + line["late"] + line["lost"]
+        mark = marks.get((query, origin))
+        lag = None if mark is None or mark > _LATEST_US else max(0, wall - mark) // 1000
+        lines.append(
+            AccountLine(
+                query=query, origin=origin, in_flight=max(0, line["produced"] - done), watermark_lag_ms=lag, **line
+            )
+        )
+    return lines

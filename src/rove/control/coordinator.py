@@ -1,0 +1,523 @@
+"""The coordinator: who is there, which queries there are, who should run what.
+
+Law: it compares what nodes say they run with what they should run, and sends the difference; so any message may be
+lost, it may die and come back, and the same is said again. What it must not forget it asks to be kept before it
+answers. Nothing that flows waits for it.
+
+A node is told to run its part of a query once the node above runs its own, so rows seldom meet a node that does not
+know their query yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
+
+from rove.control.accounts import account_lines
+from rove.control.deployment.split import split
+from rove.control.invitations import Invitations, InviteRecord
+from rove.control.membership import Member, Membership, NodeRecord
+from rove.control.placement import STRATEGIES, Load, Placement, Request, SourceAt
+from rove.control.queries import Query, QueryRecord
+from rove.control.requests import (
+    AccountLine,
+    Enlist,
+    Import,
+    Invite,
+    Named,
+    NodeLine,
+    QueryLine,
+    Submit,
+    Submitted,
+    from_body,
+    to_body,
+)
+from rove.control.topology.files import Imported, read
+from rove.model.errors import PlanError, RoveError, TopologyError, nearest
+from rove.model.events import Allow, Arrived, Conn, Drop, Garbled, Send, Tick
+from rove.model.ids import NodeId, QueryId, Stage
+from rove.model.messages import PROTOCOL, Answer, Ask, Goodbye, Orders, Peer, Refused, Report, digest_of
+from rove.model.schema import schema_text
+from rove.plan.operators import Operator, Source
+from rove.plan.stages import Stages
+
+OPERATOR = NodeId("operator")  # whoever holds this key gives commands
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Make a record safe before anything that follows is done; None forgets it."""
+
+    kind: str
+    name: str
+    record: bytes | None
+
+
+Event: TypeAlias = Arrived | Garbled | Tick
+Command: TypeAlias = Send | Keep | Allow | Drop
+
+
+class Coordinator:
+    """One machine for topology, streams, queries and deployments. `wall` is the clock on the wall, for people."""
+
+    def __init__(self, keys: bool = False, operator_key: str = "") -> None:
+        self._keys = keys
+        self._operator = Peer(node=OPERATOR, key=operator_key)
+        self.membership = Membership()
+        self.invitations = Invitations()
+        self.streams: dict[str, str] = {}
+        self.queries: dict[QueryId, Query] = {}
+        self.load = Load()
+        self.refused: dict[str, int] = {}
+        self._stale: dict[QueryId, None] = {}  # queries whose sources changed since the last tick
+        self._answers: dict[str, Answer] = {}  # to asks that changed something, so that a repeated one changes nothing
+        self._verbs: dict[str, Callable[[bytes, int], Any]] = {
+            "submit": self._submit,
+            "stop": self._stop,
+            "queries": self._queries,
+            "topology": self._topology,
+            "status": self._status,
+            "streams": self._streams,
+            "explain": self._explain,
+            "import": self._import,
+            "invite": self._invite,
+            "revoke": self._revoke,
+            "remove": self._remove,
+        }
+        self._commands: list[Command] = []
+        self._wall = 0
+
+    def restore(self, records: Iterable[tuple[str, str, bytes]]) -> list[Command]:
+        """Find its world again: everything that was kept."""
+        nodes = []
+        for kind, name, data in records:
+            match kind:
+                case "node":
+                    nodes.append(msgspec.msgpack.decode(data, type=NodeRecord))
+                case "stream":
+                    self.streams[name] = data.decode()
+                case "query":
+                    record = msgspec.msgpack.decode(data, type=QueryRecord)
+                    query = self.queries[record.query] = Query.of(record)
+                    if query.placement is not None and not record.stopped:
+                        self.load.add(query.placement)
+                case "invite":
+                    self.invitations.keep(msgspec.msgpack.decode(data, type=InviteRecord))
+        self.membership.restore(nodes)
+        return [self._allowed()]
+
+    def handle(self, event: Event, now: int, wall: int = 0) -> list[Command]:
+        """Take an event; what to do about it."""
+        self._commands, self._wall = [], wall
+        match event:
+            case Arrived(message=Report() as report):
+                self._report(report, event, now)
+            case Arrived(message=Ask() as ask):
+                self._ask(ask, event, now)
+            case Arrived(message=Goodbye(node=node)):
+                if self._is(node, event.key):
+                    self._forget_node(node)
+            case Arrived(message=Refused()):
+                self._count("told no")
+            case Arrived(conn=conn):
+                self._refuse(conn, "unexpected", "the coordinator takes reports and asks, nothing else")
+            case Garbled(conn=conn, why=why, text=text):
+                self._refuse(conn, why, text)
+            case Tick():
+                self._settle(now)
+        return self._commands
+
+    # Nodes
+
+    def _report(self, report: Report, event: Arrived, now: int) -> None:
+        if report.protocol != PROTOCOL:
+            text = f"the coordinator speaks protocol {PROTOCOL}, not {report.protocol}; bring both to one version"
+            self._refuse(event.conn, "protocol", text)
+            return
+        if not self._is(report.node, event.key):
+            self._refuse(event.conn, "identity", f"`{report.node}` is not known by this key; join with a token first")
+            return
+        trouble = self._check_sources(report)
+        try:
+            changed = self.membership.heard(report, event.conn, now)
+        except TopologyError as error:
+            self._refuse(event.conn, "malformed", str(error))
+            return
+        if changed is not None:
+            self._keep("node", changed.node, changed)
+            streams = {s.stream for s in changed.sources}
+            for query in self.queries.values():
+                if not query.record.stopped and (streams & set(query.streams) or query.placement is None):
+                    self._stale[query.id] = None
+            self._commands.append(self._allowed())
+        self._settle(now)
+        self._order(self.membership.members[report.node], trouble)
+        for id in report.running:  # those below may begin now
+            found = self.queries.get(id)
+            if found is not None:
+                for node, fragment in found.record.fragments.items():
+                    if fragment.next == report.node:
+                        self._order(self.membership.members.get(node))
+
+    def _check_sources(self, report: Report) -> str:
+        """A source that contradicts its stream is said so; the others are taken."""
+        troubles = []
+        for source in report.sources:
+            known = self.streams.get(source.stream)
+            if known is None:
+                self.streams[source.stream] = source.columns
+                self._commands.append(Keep("stream", source.stream, source.columns.encode()))
+            elif known != source.columns:
+                troubles.append(
+                    f"stream `{source.stream}` has columns {known}; `{source.origin}` brings {source.columns}"
+                )
+        return "; ".join(troubles)
+
+    def _order(self, member: Member | None, trouble: str = "") -> None:
+        """Tell a node the difference between what it runs and what it should."""
+        if member is None or member.conn is None:
+            return
+        name = member.record.node
+        deploy, stop = [], []
+        for query in self.queries.values():
+            fragment = query.record.fragments.get(name)
+            if query.record.stopped or fragment is None:
+                if query.id in member.running or query.id in member.unknown:
+                    stop.append(query.id)
+            elif member.running.get(query.id, -1) < fragment.version and self._runs_above(query, fragment.next):
+                deploy.append(fragment)
+        stop += [q for q in (*member.running, *member.unknown) if q not in self.queries]
+        peers = self.membership.peers_of(name)
+        news = () if digest_of(peers) == member.knows else peers
+        if deploy or stop or news or trouble:
+            self._commands.append(Send(member.conn, Orders(PROTOCOL, tuple(deploy), tuple(stop), news, trouble)))
+
+    def _runs_above(self, query: Query, node: NodeId | None) -> bool:
+        if node is None:
+            return True
+        wanted, member = query.record.fragments.get(node), self.membership.members.get(node)
+        return wanted is None or (member is not None and member.running.get(query.id, -1) >= wanted.version)
+
+    def _forget_node(self, node: NodeId) -> None:
+        self.membership.remove(node)
+        self._commands.append(Keep("node", node, None))
+        self._commands.append(self._allowed())
+
+    def _is(self, node: NodeId, key: str) -> bool:
+        if not self._keys:
+            return bool(node)
+        member = self.membership.members.get(node)
+        return member is not None and not member.record.revoked and member.record.key == key != ""
+
+    def _allowed(self) -> Allow:
+        """Everyone who may connect: nodes, invited nodes, and whoever gives commands."""
+        nodes = [Peer(node=m.record.node, key=m.record.key) for m in self.membership.members.values() if m.record.key]
+        return Allow((*nodes, *self.invitations.peers(), self._operator))
+
+    # Queries
+
+    def _settle(self, now: int) -> None:
+        """Place what is waiting for a place, in the order it came."""
+        for id in list(self._stale):
+            del self._stale[id]
+            query = self.queries[id]
+            version = query.record.version
+            self._deploy(query)
+            if query.record.version != version:
+                self._keep("query", id, query.record)
+                for node in query.record.fragments:
+                    self._order(self.membership.members.get(node))
+
+    def _deploy(self, query: Query) -> None:
+        try:
+            request = self._request(query)
+            if request is None:
+                return
+            before = query.placement
+            placement = query.place(request, self.membership.topology, self.load)
+            query.deploy(request, placement)
+            if before is not None:
+                self.load.remove(before)
+            self.load.add(placement)
+        except RoveError as error:
+            query.trouble = str(error)
+
+    def _request(self, query: Query) -> Request | None:
+        """What is to be placed now; None while a stream has no source or there is no gateway."""
+        gateways = self.membership.gateways()
+        sink = query.record.sink
+        if sink.node is not None and not self.membership.topology.has(sink.node):
+            query.trouble = f"waits for node `{sink.node}`"
+            return None
+        if not gateways and sink.node is None:
+            query.trouble = "waits for a gateway"
+            return None
+        gateway = gateways[0] if gateways else sink.node
+        if gateway is None:
+            return None
+        sources: dict[Stage, tuple[SourceAt, ...]] = {}
+        for stream, stage in query.streams.items():
+            wanted, end = schema_text(query.stages.operators[stage].schema), sink.node or gateway
+            sources[stage] = tuple(
+                SourceAt(source.origin, member.record.node)
+                for member in self.membership.members.values()
+                for source in member.record.sources
+                if (source.stream, source.columns) == (stream, wanted) and self._reachable(member, end)
+            )
+        if not any(sources.values()):
+            query.trouble = "waits for sources of " + ", ".join(f"`{s}`" for s in query.streams)
+            return None
+        query.trouble = ""
+        return query.request(sources, gateway)
+
+    def _reachable(self, member: Member, sink: NodeId) -> bool:
+        topology = self.membership.topology
+        return topology.has(member.record.node) and topology.reaches(member.record.node, sink)
+
+    def parts(self, query: QueryId) -> tuple[Stages, Operator | None]:
+        """What workers run of a query, and what is left for Spark."""
+        found = self.queries[query]
+        request = self._request(found)
+        if request is None or found.placement is None:
+            raise PlanError(f"query `{query}` has no place yet: {found.trouble}")
+        halves = split(request, found.placement)
+        return halves.lower, next(iter(halves.upper.values()), None)
+
+    # Asks
+
+    def _ask(self, ask: Ask, event: Arrived, now: int) -> None:
+        if ask.verb == "enlist":
+            self._enlist(ask, event)
+            return
+        if self._keys and event.key != self._operator.key:
+            self._refuse(event.conn, "identity", "this key may not give commands")
+            return
+        answer = self._answers.get(ask.id)
+        if answer is None:
+            answer = self._answer(ask, now)
+            if ask.verb in ("submit", "stop", "import", "invite", "revoke", "remove"):
+                self._answers[ask.id] = answer
+                if len(self._answers) > 1_000:
+                    del self._answers[next(iter(self._answers))]
+        self._commands.append(Send(event.conn, answer))
+
+    def _answer(self, ask: Ask, now: int) -> Answer:
+        verb = self._verbs.get(ask.verb)
+        if verb is None:
+            return Answer(ask.id, b"", f"no verb `{ask.verb}`; {nearest(ask.verb, list(self._verbs))}")
+        try:
+            return Answer(ask.id, to_body(verb(ask.body, now)))
+        except RoveError as error:
+            return Answer(ask.id, b"", str(error))
+        except msgspec.MsgspecError as error:
+            return Answer(ask.id, b"", f"`{ask.verb}` cannot be read: {error}")
+
+    def _submit(self, body: bytes, now: int) -> Submitted:
+        asked = from_body(body, Submit)
+        if not asked.name or "/" in asked.name or asked.name != asked.name.strip():
+            raise PlanError(f"`{asked.name}` cannot name a query: use letters, digits, dashes")
+        if asked.strategy not in STRATEGIES:
+            raise PlanError(f"no placement strategy `{asked.strategy}`; {nearest(asked.strategy, list(STRATEGIES))}")
+        known = self.queries.get(QueryId(asked.name))
+        if known is not None and not asked.explain:
+            again = known.record.plan == asked.plan and not known.record.stopped
+            if not again:
+                raise PlanError(f"there is a query `{asked.name}` already; stop it, or choose another name")
+            return Submitted(query=asked.name, version=known.record.version, text=self._text(known))
+        record = QueryRecord(query=QueryId(asked.name), plan=asked.plan, sink=asked.sink, strategy=asked.strategy)
+        query = Query.of(record)
+        self._declare(query)
+        if asked.explain:
+            return Submitted(query=asked.name, version=0, text=self._text(query))
+        request = self._request(query)
+        if request is not None:  # a query that cannot be placed is refused, not kept
+            placement = query.place(request, self.membership.topology, self.load)
+            query.deploy(request, placement)
+            self.load.add(placement)
+        self.queries[query.id] = query
+        self._keep("query", query.id, query.record)
+        for node in query.record.fragments:
+            self._order(self.membership.members.get(node))
+        return Submitted(query=asked.name, version=query.record.version, text=self._text(query))
+
+    def _declare(self, query: Query) -> None:
+        """The streams a query reads have the columns it says, or it is refused."""
+        for stream, stage in query.streams.items():
+            operator = query.stages.operators[stage]
+            columns = schema_text(operator.schema) if isinstance(operator, Source) else ""
+            known = self.streams.get(stream)
+            if known is None:
+                self.streams[stream] = columns
+                self._commands.append(Keep("stream", stream, columns.encode()))
+            elif known != columns:
+                raise PlanError(f"stream `{stream}` has columns {known}; the query reads {columns}")
+
+    def _text(self, query: Query) -> str:
+        request = self._request(query)
+        if request is None:
+            return query.trouble
+        placement: Placement = query.placement or query.place(request, self.membership.topology, self.load)
+        return query.explained(request, placement, self.membership.topology)
+
+    def _stop(self, body: bytes, now: int) -> Named:
+        query = self._query(from_body(body, Named).name)
+        if not query.record.stopped:
+            if query.placement is not None:
+                self.load.remove(query.placement)
+            nodes = list(query.record.fragments)
+            query.record = replace(query.record, stopped=True, fragments={})
+            self._keep("query", query.id, query.record)
+            for node in nodes:
+                self._order(self.membership.members.get(node))
+        return Named(name=query.id)
+
+    def _query(self, name: str) -> Query:
+        query = self.queries.get(QueryId(name))
+        if query is None:
+            raise PlanError(f"no query `{name}`; {nearest(name, list(self.queries))}")
+        return query
+
+    # Listings
+
+    def _queries(self, body: bytes, now: int) -> list[QueryLine]:
+        lines = []
+        for query in self.queries.values():
+            record = query.record
+            missing = tuple(
+                node
+                for node, fragment in record.fragments.items()
+                if (m := self.membership.members.get(node)) is None or m.running.get(query.id, -1) < fragment.version
+            )
+            state = "stopped" if record.stopped else "deploying" if missing else "running"
+            sink = record.sink
+            where = f"{sink.kind}" + (f" {sink.path}" if sink.path else "") + (f" on {sink.node}" if sink.node else "")
+            lines.append(
+                QueryLine(
+                    query=query.id,
+                    state=state if record.fragments or record.stopped else "waiting",
+                    version=record.version,
+                    strategy=record.strategy,
+                    sink=where,
+                    nodes=len(record.fragments),
+                    missing=missing,
+                    trouble=query.trouble,
+                )
+            )
+        return lines
+
+    def _topology(self, body: bytes, now: int) -> list[NodeLine]:
+        lines = []
+        for member in self.membership.members.values():
+            record, topology = member.record, self.membership.topology
+            linked = topology.neighbours(record.node) if topology.has(record.node) else ()
+            lines.append(
+                NodeLine(
+                    node=record.node,
+                    kind=record.kind,
+                    state=member.state(now),
+                    address=record.address,
+                    links=linked,
+                    streams=tuple(sorted({s.stream for s in record.sources})),
+                    queries=len(member.running),
+                    slots=record.slots,
+                    slots_used=self.load.slots.get(record.node, 0),
+                    refused=member.refused,
+                )
+            )
+        return lines
+
+    def _status(self, body: bytes, now: int) -> list[AccountLine]:
+        name = from_body(body, Named).name
+        if name:
+            self._query(name)
+        members = self.membership.members.values()
+        tallies = (t for m in members for t in (*m.tallies, *m.past) if not name or t.query == name)
+        return account_lines(tallies, self._wall)
+
+    def _streams(self, body: bytes, now: int) -> dict[str, str]:
+        return self.streams
+
+    def _explain(self, body: bytes, now: int) -> Named:
+        return Named(name=self._text(self._query(from_body(body, Named).name)))
+
+    # The topology, by hand
+
+    def _import(self, body: bytes, now: int) -> Named:
+        asked = from_body(body, Import)
+        found: Imported = read(asked.text, asked.updates or None)
+        topology = found.topology()
+        applied = 0
+        for at_ms, batch in found.batches:
+            if asked.through_ms is not None and at_ms <= asked.through_ms:
+                topology.change(batch)
+                applied += 1
+        by_node: dict[NodeId, list[tuple[NodeId, int, int]]] = {}
+        for link in topology.links():
+            by_node.setdefault(link.a, []).append((link.b, link.latency_us, link.bytes_per_s))
+        for node in topology.nodes():
+            record = NodeRecord(
+                node=node.id,
+                kind=node.kind,
+                slots=node.slots,
+                memory_bytes=node.memory_bytes,
+                links=tuple(by_node.get(node.id, ())),
+            )
+            self.membership.plan(record)
+            self._keep("node", node.id, self.membership.members[node.id].record)
+        size = f"{len(topology.nodes()):,} nodes, {len(topology.links()):,} links"
+        return Named(name=f"{size}, {applied} of {len(found.batches)} batches of changes")
+
+    def _invite(self, body: bytes, now: int) -> Named:
+        record = self.invitations.invite(from_body(body, Invite))
+        self._keep("invite", record.key, record)
+        self._commands.append(self._allowed())
+        return Named(name=record.node)
+
+    def _revoke(self, body: bytes, now: int) -> Named:
+        node = NodeId(from_body(body, Named).name)
+        self._member(node)
+        self._keep("node", node, self.membership.revoke(node))
+        self._commands.append(self._allowed())
+        for member in self.membership.members.values():
+            self._order(member)
+        return Named(name=node)
+
+    def _remove(self, body: bytes, now: int) -> Named:
+        node = NodeId(from_body(body, Named).name)
+        self._member(node)
+        self._forget_node(node)
+        return Named(name=node)
+
+    def _member(self, node: NodeId) -> Member:
+        member = self.membership.members.get(node)
+        if member is None:
+            raise TopologyError(f"no node `{node}`; {nearest(node, list(self.membership.members))}")
+        return member
+
+    def _enlist(self, ask: Ask, event: Arrived) -> None:
+        try:
+            asked = from_body(ask.body, Enlist)
+            invite = self.invitations.accept(asked, event.key, self._wall)
+        except (RoveError, msgspec.MsgspecError) as error:
+            self._count("identity")
+            self._commands.append(Send(event.conn, Answer(ask.id, b"", str(error))))
+            return
+        record = self.membership.enlist(invite.node, invite.kind, asked.key)
+        self._keep("node", record.node, record)
+        self._commands.append(Keep("invite", invite.key, None))
+        self._commands.append(self._allowed())
+        self._commands.append(Send(event.conn, Answer(ask.id, to_body(Named(name=record.node)))))
+
+    def _keep(self, kind: str, name: str, record: msgspec.Struct) -> None:
+        self._commands.append(Keep(kind, name, msgspec.msgpack.encode(record)))
+
+    def _refuse(self, conn: Conn, why: str, text: str) -> None:
+        self._count(why)
+        self._commands.append(Send(conn, Refused(why, text)))
+
+    def _count(self, why: str) -> None:
+        self.refused[why] = self.refused.get(why, 0) + 1

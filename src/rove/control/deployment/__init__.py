@@ -1,0 +1,1 @@
+"""What each node is told of a query."""

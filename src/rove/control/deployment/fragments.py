@@ -1,0 +1,122 @@
+"""What each node on the roads of a query is told.
+
+Law: a fragment follows from the request and the placement alone. Every fragment of a version carries the same plan, so
+a batch can be finished by whichever node it meets; what differs is who owns state, who waits for whom, and who is next.
+
+An origin is named by its number in the whole plan. That number does not depend on where the plan is cut, so an origin
+keeps its name through every placement of its query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from rove.control.deployment.split import Split, split
+from rove.control.placement.placement import Placement
+from rove.control.placement.request import Request
+from rove.model.errors import PlanError
+from rove.model.ids import NodeId, Origin, Stage, Version
+from rove.model.messages import Fragment, Sink
+from rove.plan.codec import encode
+from rove.plan.stages import Stages, merges, ordered, stateful, stateless
+
+LOG = Sink(kind="log")
+
+
+def fragments(
+    request: Request,
+    placement: Placement,
+    version: Version,
+    sinks: Mapping[str, Sink] | None = None,
+    encode: Callable[[Stages], bytes] = encode,
+) -> dict[NodeId, Fragment]:
+    """A fragment for every node on the roads. `sinks` are the user's, by output; in the cloud every output ends in the
+    gateway's log. O(nodes × stages + origins × stages × height)."""
+    parts = split(request, placement)
+    plan = encode(parts.lower)
+    ends = _ends(request, parts, sinks or {})
+    runs, waits = _runs(request, placement), _waits(request, placement, parts)
+    number = parts.numbers
+    return {
+        node: Fragment(
+            query=request.query,
+            version=version,
+            plan=plan,
+            runs=tuple(sorted(number[s] for s in runs[node] if s in number)),
+            makes={number[s]: origin(request, s, node) for s in _owned(request, placement, node) if s in number},
+            waits={s: tuple(sorted(waiting)) for s, waiting in sorted(waits.get(node, {}).items())},
+            next=upper,
+            sinks=ends if upper is None else {},
+        )
+        for node, upper in placement.roads.items()
+    }
+
+
+def origin(request: Request, stage: Stage, node: NodeId) -> Origin:
+    """The name of a stateful operator's output: one for all places where it merges, one a place where it is partial."""
+    merging = merges(request.stages.operators[stage])
+    return Origin(f"{request.query}/{stage}" if merging else f"{request.query}/{stage}/{node}")
+
+
+def _ends(request: Request, parts: Split, sinks: Mapping[str, Sink]) -> dict[Stage, Sink]:
+    found: dict[Stage, Sink] = {}
+    for name, stage in parts.lower.outputs:
+        if name not in sinks and request.sink is not None:
+            raise PlanError(
+                f"query `{request.query}` ends on node `{request.sink}`, and output `{name}` has no sink there"
+            )
+        found[stage] = sinks.get(name, LOG)
+    return found
+
+
+def _owned(request: Request, placement: Placement, node: NodeId) -> list[Stage]:
+    operators = request.stages.operators
+    return [s for s, hosts in sorted(placement.hosts.items()) if node in hosts and stateful(operators[s])]
+
+
+def _runs(request: Request, placement: Placement) -> dict[NodeId, set[Stage]]:
+    """What is done when a batch leaves a node: what is hosted there, and what is stateless and hosted below, since a
+    batch that missed it is finished here. What is ordered has its one place and is not repeated."""
+    found: dict[NodeId, set[Stage]] = {node: set() for node in placement.roads}
+    for stage, hosts in placement.hosts.items():
+        op = request.stages.operators[stage]
+        for host in hosts:
+            if stateless(op):
+                for node in placement.road(host):
+                    found[node].add(stage)
+            elif ordered(op):
+                found[host].add(stage)
+    return found
+
+
+def _waits(request: Request, placement: Placement, parts: Split) -> dict[NodeId, dict[Stage, set[Origin]]]:
+    """By node and stage of their making, the origins that an ordered operator or a sink there has to hear from."""
+    found: dict[NodeId, dict[Stage, set[Origin]]] = {}
+    outputs = {s for s, n in parts.numbers.items() if any(n == out for _, out in parts.lower.outputs)}
+    for stage, hosts in placement.hosts.items():
+        op = request.stages.operators[stage]
+        is_source = not request.stages.inputs[stage]
+        if stage not in parts.numbers or not (is_source or stateful(op)):
+            continue
+        for host in hosts:
+            origins = request.origins(stage, host) if is_source else (origin(request, stage, host),)
+            for node in _consumers(request, placement, outputs, stage, host):
+                if is_source or node != host:
+                    found.setdefault(node, {}).setdefault(parts.numbers[stage], set()).update(origins)
+    return found
+
+
+def _consumers(
+    request: Request, placement: Placement, outputs: set[Stage], stage: Stage, host: NodeId
+) -> Iterator[NodeId]:
+    """The nodes where batches that leave an operator on a host meet one that takes them in order, or their end."""
+    if stage in outputs:
+        yield request.root
+    for reader in request.stages.readers[stage]:
+        op, node = request.stages.operators[reader], placement.host(reader, host)
+        if node is None:  # Spark reads it, from the log
+            continue
+        if ordered(op):
+            yield node
+        if not stateful(op):
+            yield from _consumers(request, placement, outputs, reader, node)

@@ -1,0 +1,59 @@
+"""A placed plan in two: what workers run, and what Spark runs above it.
+
+Law: the lower part is a plan of its own, numbered by itself. Its outputs carry the names under which the upper part
+receives them: edge0, edge1 … in the order in which the upper part reads them, as `rove.plan.cuts` gives them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rove.control.placement.placement import Placement
+from rove.control.placement.request import Request
+from rove.model.ids import Stage
+from rove.plan.operators import Operator, Received
+from rove.plan.rules.rewrite import with_inputs
+from rove.plan.stages import Stages
+
+OUTPUT = "out"  # of a plan that needs no Spark
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """`lower` for workers, `upper` by output for Spark (empty if it has nothing to do), and the number that each stage
+    of the whole plan has in the lower part."""
+
+    lower: Stages
+    upper: Mapping[str, Operator]
+    numbers: Mapping[Stage, Stage]
+
+
+def split(request: Request, placement: Placement) -> Split:
+    """Cut a plan where Spark begins. O(stages)."""
+    stages = request.stages
+    names: dict[Stage, str] = {}
+    settled: dict[Stage, Operator] = {}
+
+    def settle(stage: Stage) -> Operator:
+        op = stages.operators[stage]
+        if stage in settled:
+            return settled[stage]
+        if stage in placement.spark:
+            above = with_inputs(op, tuple(settle(i) for i in stages.inputs[stage]))
+        else:
+            above = Received(names.setdefault(stage, f"edge{len(names)}"), op.schema, op.traits)
+        settled[stage] = above
+        return above
+
+    if placement.spark:
+        upper = {name: settle(stage) for name, stage in stages.outputs}
+        plans = {name: stages.operators[stage] for stage, name in names.items()}
+    else:
+        upper = {}
+        alone = len(stages.outputs) == 1
+        plans = {OUTPUT if alone else name: stages.operators[stage] for name, stage in stages.outputs}
+    lower = Stages.of(plans)
+    number = {op: Stage(n) for n, op in enumerate(lower.operators)}
+    numbers = {Stage(n): number[op] for n, op in enumerate(stages.operators) if op in number}
+    return Split(lower, upper, numbers)

@@ -1,0 +1,184 @@
+"""Who is there: nodes as they last said of themselves, their keys, and how long they have been silent.
+
+Law: a silent node is away, not gone; only a goodbye or an operator removes it. A node is who its key says it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import msgspec
+from msgspec.structs import replace
+
+from rove.control.topology.changes import AddLink, AddNode, Change, RemoveLink, RemoveNode
+from rove.control.topology.nodes import Link, Node
+from rove.control.topology.topology import Topology
+from rove.model.events import Conn
+from rove.model.ids import NodeId, QueryId, Version
+from rove.model.messages import Kind, Peer, Report, SourceHere, Tally
+
+AWAY_US = 5_000_000  # without a report for this long a node is away
+
+
+class NodeRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What is kept of a node."""
+
+    node: NodeId
+    kind: Kind
+    slots: int
+    memory_bytes: int
+    address: str = ""
+    links: tuple[tuple[NodeId, int, int], ...] = ()  # parent, latency, bytes a second
+    sources: tuple[SourceHere, ...] = ()
+    key: str = ""
+    durable: bool = False
+    revoked: bool = False
+
+
+@dataclass(slots=True)
+class Member:
+    """A node now. `conn` is None until it has been heard since the coordinator started."""
+
+    record: NodeRecord
+    conn: Conn | None = None
+    incarnation: int = 0
+    heard_us: int = 0
+    running: dict[QueryId, Version] = field(default_factory=dict)
+    unknown: tuple[QueryId, ...] = ()
+    knows: str = ""
+    tallies: tuple[Tally, ...] = ()
+    past: list[Tally] = field(default_factory=list)  # of earlier incarnations that took their counts with them
+    refused: dict[str, int] = field(default_factory=dict)
+
+    def state(self, now: int) -> str:
+        if self.record.revoked:
+            return "revoked"
+        if self.conn is None:
+            return "expected"
+        return "up" if now - self.heard_us <= AWAY_US else "away"
+
+
+class Membership:
+    """Nodes by name, with the topology they make."""
+
+    def __init__(self) -> None:
+        self.members: dict[NodeId, Member] = {}
+        self.topology = Topology()
+
+    def restore(self, records: list[NodeRecord]) -> None:
+        """Nodes as they were kept; none has been heard yet."""
+        self.members = {r.node: Member(r) for r in records}
+        live = [r for r in records if not r.revoked]
+        self.topology = Topology([_node(r) for r in live])
+        self.topology.change([AddLink(link) for r in live for link in _links(r) if self.topology.has(link.b)])
+
+    def heard(self, report: Report, conn: Conn, now: int) -> NodeRecord | None:
+        """Take a report; the node's record if it changed."""
+        member = self.members.get(report.node)
+        before = member.record if member is not None else None
+        links = before.links if before is not None else ()
+        known = {parent: (parent, latency, rate) for parent, latency, rate in links}
+        if report.parents:
+            links = tuple(known.get(p, (p, _LATENCY_US, _BYTES_PER_S)) for p in report.parents)
+        record = NodeRecord(
+            node=report.node,
+            kind=report.kind,
+            slots=report.slots,
+            memory_bytes=report.memory_bytes,
+            address=report.address,
+            links=links,
+            sources=report.sources,
+            key=before.key if before is not None else "",
+            durable=report.durable,
+        )
+        if member is None:
+            member = self.members[report.node] = Member(record)
+        if member.incarnation not in (0, report.incarnation) and not report.durable:
+            member.past += [replace(t, buffered=0) for t in member.tallies]
+        member.conn, member.heard_us, member.incarnation = conn, now, report.incarnation
+        member.running, member.unknown, member.knows = report.running, report.unknown, report.knows
+        member.tallies, member.refused = report.tallies, report.refused
+        if record == before and self.topology.has(record.node):
+            return None
+        self._settle(record)
+        return record
+
+    def enlist(self, node: NodeId, kind: Kind, key: str) -> NodeRecord:
+        """A node's name now belongs to whoever holds this key."""
+        member = self.members.get(node)
+        if member is None:
+            record = NodeRecord(node=node, kind=kind, slots=0, memory_bytes=0, key=key)
+            self.members[node] = Member(record)
+        else:
+            record = replace(member.record, key=key, revoked=False)
+            member.record = record
+        return record
+
+    def remove(self, node: NodeId) -> None:
+        """A node is gone for good, with its links."""
+        self.members.pop(node, None)
+        if self.topology.has(node):
+            self.topology.remove_node(node)
+
+    def revoke(self, node: NodeId) -> NodeRecord:
+        """Nobody is this node any more, until it is invited again."""
+        record = replace(self.members[node].record, key="", revoked=True)
+        self.members[node] = Member(record)
+        if self.topology.has(node):
+            self.topology.remove_node(node)
+        return record
+
+    def plan(self, record: NodeRecord) -> None:
+        """A node that is expected, from a file."""
+        member = self.members.get(record.node)
+        if member is None:
+            self.members[record.node] = Member(record)
+        else:
+            member.record = record = replace(
+                member.record, links=tuple({k[0]: k for k in (*member.record.links, *record.links)}.values())
+            )
+        self._settle(record)
+
+    def peers_of(self, node: NodeId) -> tuple[Peer, ...]:
+        """Whom a node may talk to: those it has a link with."""
+        if not self.topology.has(node):
+            return ()
+        found = [self.members[n].record for n in self.topology.neighbours(node) if n in self.members]
+        return tuple(Peer(node=r.node, address=r.address, key=r.key) for r in found if not r.revoked)
+
+    def gateways(self) -> list[NodeId]:
+        return sorted(m.record.node for m in self.members.values() if m.record.kind == "gateway")
+
+    def _settle(self, record: NodeRecord) -> None:
+        """Bring the topology to what a node says, and what others say of their links to it. O(links of the node), and
+        O(nodes) when it is new."""
+        self.members[record.node].record = record
+        topology, node = self.topology, _node(record)
+        changes: list[Change] = []
+        wanted = {link.b: link for link in _links(record)}
+        if not topology.has(node.id):
+            others = (k for m in self.members.values() for k in _links(m.record) if k.b == node.id)
+            wanted |= {k.a: k for k in others}
+            changes.append(AddNode(node))
+            have: dict[NodeId, Link] = {}
+        else:
+            have = {n: topology.link(node.id, n) for n in topology.neighbours(node.id)}
+            wanted |= {n: k for n, k in have.items() if k.b == node.id}
+            if topology.node(node.id) != node:
+                changes += [RemoveNode(node.id), AddNode(node)]
+                have = {}
+        changes += [RemoveLink(node.id, n) for n in have if n not in wanted]
+        changes += [AddLink(k) for n, k in wanted.items() if n not in have and topology.has(n)]
+        topology.change(changes)
+
+
+_LATENCY_US = Link(NodeId("a"), NodeId("b")).latency_us
+_BYTES_PER_S = Link(NodeId("a"), NodeId("b")).bytes_per_s
+
+
+def _node(record: NodeRecord) -> Node:
+    return Node(record.node, record.kind, record.slots, record.memory_bytes)
+
+
+def _links(record: NodeRecord) -> list[Link]:
+    return [Link(record.node, parent, latency, rate) for parent, latency, rate in record.links]

@@ -1,0 +1,235 @@
+"""The board on which a strategy puts operators: the rules that all strategies obey.
+
+Law: an operator is put at or above what it reads, on a road, where its demand allows it and where there is room. The
+gateway always has room. A strategy chooses the order; the board refuses what is against the rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from rove.control.placement.demands import TIERS, demands, short
+from rove.control.placement.estimate import memory_bytes
+from rove.control.placement.placement import Load, Placement, costs_a_slot
+from rove.control.placement.request import Request
+from rove.control.topology.topology import By, Topology
+from rove.model.errors import TopologyError
+from rove.model.ids import NodeId, Stage
+from rove.plan.operators import Received, Source
+
+
+class Board:
+    """One placement in the making."""
+
+    def __init__(self, request: Request, topology: Topology, load: Load, by: By = "latency") -> None:
+        self.request, self.topology, self.load = request, topology, load
+        self.operators = request.stages.operators
+        self.demands = demands(request)
+        self.feeding = request.feeding()
+        for hint in request.hints.values():
+            if hint not in TIERS:
+                topology.node(NodeId(hint))
+        starts = dict.fromkeys(node for stage in request.stages.sources() for node in request.nodes_of(stage))
+        self.roads = topology.roads(starts, request.root, by)
+        self.hosts: dict[Stage, dict[NodeId, None]] = {Stage(n): {} for n in range(len(self.operators))}
+        self.spark: set[Stage] = set()
+        self.why: dict[Stage, str] = {}
+        self._held = _held(request)
+        self._slots: dict[NodeId, int] = {}
+        self._memory: dict[NodeId, int] = {}
+
+    # What a strategy asks
+
+    def order(self) -> list[Stage]:
+        """Stages from the sources upwards, level by level; what a hint holds down comes before what may give way."""
+        level: dict[Stage, int] = {}
+        for stage in self.hosts:
+            level[stage] = 1 + max((level[i] for i in self.request.stages.inputs[stage]), default=-1)
+        return sorted(self.hosts, key=lambda stage: (not self.held(stage), level[stage], stage))
+
+    def held(self, stage: Stage) -> bool:
+        """Whether a hint keeps it down, its own or that of an operator which reads it."""
+        return stage in self._held
+
+    def road(self, start: NodeId) -> Iterator[NodeId]:
+        """The nodes from one on to the root."""
+        at: NodeId | None = start
+        while at is not None:
+            yield at
+            at = self.roads[at]
+
+    def meeting(self, starts: Iterable[NodeId]) -> NodeId:
+        """The lowest node that all roads share; the root, if nobody starts."""
+        shared: list[NodeId] | None = None
+        for start in starts:
+            here = list(self.road(start))
+            shared = here if shared is None else [node for node in shared if node in set(here)]
+        return shared[0] if shared else self.request.root
+
+    def below(self, stage: Stage) -> tuple[NodeId, ...]:
+        """The hosts of what an operator reads, each once."""
+        return tuple(dict.fromkeys(h for i in self.request.stages.inputs[stage] for h in self.hosts[i]))
+
+    def goes_to_spark(self, stage: Stage) -> bool:
+        """Whether it must be in Spark, or may and reads something that is."""
+        return self.demands[stage].spark or any(i in self.spark for i in self.request.stages.inputs[stage])
+
+    def allowed(self, stage: Stage, start: NodeId) -> list[NodeId]:
+        """The nodes from `start` upwards where its hint lets an operator be; none is an error that says why."""
+        road, hint, op = list(self.road(start)), self.demands[stage].hint, self.operators[stage]
+        if hint is None:
+            return road
+        if hint == "device":
+            own = self.feeding[stage]
+            if start in own and (len(own) == 1 or not self.request.merging(stage)):
+                return [start]
+            raise TopologyError(
+                f"`{short(op)}` is wanted on the device, but {self._reads(stage, start)}; "
+                f"it is fed by {_some(own)}. Ask for an edge, or move what it reads"
+            )
+        if hint == "edge":
+            edges = [node for node in road if self.topology.node(node).kind == "edge"]
+            if edges:
+                return edges
+            raise TopologyError(
+                f"`{short(op)}` is wanted on an edge, but {self._reads(stage, start)}, and from there to `{road[-1]}` "
+                "there is no edge node"
+            )
+        if hint in road:
+            return [NodeId(hint)]
+        raise TopologyError(
+            f"`{short(op)}` is wanted on `{hint}`, but {self._reads(stage, start)}, and the road from there to "
+            f"`{road[-1]}` does not pass `{hint}`: {' ─► '.join(road)}"
+        )
+
+    def fits(self, stage: Stage, node: NodeId) -> bool:
+        """Whether a node has room for an operator, or runs it already."""
+        op = self.operators[stage]
+        if node == self.request.gateway or node in self.hosts[stage] or not costs_a_slot(op):
+            return True
+        at = self.topology.node(node)
+        slots = self.load.free_slots(at) - self._slots.get(node, 0)
+        memory = self.load.free_memory_bytes(at) - self._memory.get(node, 0)
+        return slots > 0 and memory >= memory_bytes(op)
+
+    # What a strategy does
+
+    def put(self, stage: Stage, node: NodeId, why: str) -> None:
+        op = self.operators[stage]
+        if node not in self.hosts[stage] and costs_a_slot(op):
+            self._slots[node] = self._slots.get(node, 0) + 1
+            self._memory[node] = self._memory.get(node, 0) + memory_bytes(op)
+        self.hosts[stage][node] = None
+        self.why.setdefault(stage, why)
+
+    def put_in_spark(self, stage: Stage, why: str = "") -> None:
+        reads = next((i for i in self.request.stages.inputs[stage] if i in self.spark), None)
+        above = f"because it reads `{short(self.operators[reads])}`, which runs in Spark" if reads is not None else ""
+        self.spark.add(stage)
+        self.why[stage] = self.demands[stage].why or why or above
+
+    def put_at_root(self, stage: Stage) -> None:
+        """Put an operator where all roads end."""
+        root = self.request.root
+        if not self.fits(stage, root):
+            raise self._no_room(stage, [root])
+        self.put(stage, root, self.demands[stage].why)
+
+    def place(self, stage: Stage) -> None:
+        """Put an operator as low as may be, for everything that it reads."""
+        if self.goes_to_spark(stage):
+            self.put_in_spark(stage)
+        elif isinstance(self.operators[stage], Source | Received):
+            for node in self.request.nodes_of(stage):
+                self.put(stage, node, "where its rows are made")
+        elif self.request.merging(stage):
+            self.settle(stage)
+        else:
+            for start in self.below(stage):
+                self.lift(stage, start)
+
+    def lift(self, stage: Stage, start: NodeId) -> NodeId:
+        """Put an operator on the lowest node with room for batches that come from `start`."""
+        allowed = self.allowed(stage, start)
+        node = next((n for n in allowed if self.fits(stage, n)), None)
+        if node is None:
+            raise self._no_room(stage, allowed)
+        self.put(stage, node, self._reason(stage, allowed, node))
+        return node
+
+    def settle(self, stage: Stage) -> None:
+        """Put a merging operator where the roads of all it reads meet, or above; in Spark, if that is the gateway."""
+        meeting = self.meeting(self.below(stage))
+        allowed = self.allowed(stage, meeting)
+        node = next((n for n in allowed if self.fits(stage, n)), None)
+        if node is None:
+            raise self._no_room(stage, allowed)
+        if self.prefers_spark(stage, node):
+            meets = f"because the roads of what it reads meet at the gateway `{node}`"
+            self.put_in_spark(stage, meets if node == meeting else f"because no node below `{node}` has room for it")
+            return
+        where = f"the roads of what it reads meet at `{meeting}`"
+        pushed = f", and `{node}` is the first from there with room" if node != meeting else ""
+        self.put(stage, node, f"{self._hinted(stage)}{where}{pushed}")
+
+    def prefers_spark(self, stage: Stage, node: NodeId) -> bool:
+        """Whether a merging operator on this node is better off in Spark: the gateway is for what Spark cannot do."""
+        return self.request.sink is None and node == self.request.gateway and not self.demands[stage].worker
+
+    def placement(self) -> Placement:
+        """What has been put, checked against the hints that speak of several nodes."""
+        for stage, hint in self.request.hints.items():
+            missing = [n for n in self.feeding[stage] if n not in self.hosts[stage]]
+            if hint == "device" and missing:
+                raise TopologyError(
+                    f"`{short(self.operators[stage])}` is wanted on the device, but what it reads from `{missing[0]}` "
+                    "found no room there; free a slot, or ask for an edge"
+                )
+        return Placement(
+            hosts={stage: tuple(hosts) for stage, hosts in self.hosts.items() if stage not in self.spark},
+            spark=frozenset(self.spark),
+            roads=self.roads,
+            why={stage: self.why.get(stage, "nothing feeds it yet") for stage in self.hosts},
+            slots=self._slots,
+            memory_bytes=self._memory,
+        )
+
+    # Sentences
+
+    def _hinted(self, stage: Stage) -> str:
+        return f"wanted at `{hint}`; " if (hint := self.demands[stage].hint) else ""
+
+    def _reads(self, stage: Stage, start: NodeId) -> str:
+        inputs = [short(self.operators[i]) for i in self.request.stages.inputs[stage]]
+        starts = self.below(stage) or self.feeding[stage]
+        if self.request.merging(stage) and len(starts) > 1:
+            return f"the roads of what it reads ({_some(starts)}) meet at `{start}`"
+        return f"what it reads (`{inputs[0] if inputs else 'nothing'}`) comes from `{start}`"
+
+    def _reason(self, stage: Stage, allowed: list[NodeId], node: NodeId) -> str:
+        if hint := self.demands[stage].hint:
+            return f"wanted at `{hint}`"
+        if node == allowed[0]:
+            return "next to what it reads"
+        return f"no room for it on {_some(allowed[: allowed.index(node)])}"
+
+    def _no_room(self, stage: Stage, allowed: list[NodeId]) -> TopologyError:
+        return TopologyError(
+            f"no room for `{short(self.operators[stage])}` of query `{self.request.query}` on {_some(allowed)}; "
+            "stop another query, give a node more slots or memory, or choose another sink or hint"
+        )
+
+
+def _held(request: Request) -> frozenset[Stage]:
+    """Stages that a hint keeps on workers, with all that they read."""
+    held: set[Stage] = set()
+    for n in reversed(range(len(request.stages.operators))):
+        if request.hints.get(Stage(n), "cloud") != "cloud" or any(r in held for r in request.stages.readers[n]):
+            held.add(Stage(n))
+    return frozenset(held)
+
+
+def _some(nodes: Iterable[NodeId]) -> str:
+    """Nodes in a sentence; of many, the first three."""
+    names = [f"`{n}`" for n in nodes]
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "") or "nobody"

@@ -1,0 +1,110 @@
+"""What a plan and its user demand of a placement, before any node is chosen.
+
+Law: a hint wins or is refused here with its reason. No strategy argues with a demand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rove.control.placement.request import Request
+from rove.model.errors import PlanError
+from rove.model.ids import Stage
+from rove.plan.explain import describe
+from rove.plan.operators import Operator, Received, Source
+from rove.plan.sites import Site, site
+
+TIERS = ("device", "edge", "cloud")
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """`spark`: it must be there. `worker`: it must not, for itself or for an operator that reads it. Else both may be.
+
+    `why` is the reason for the one that is set.
+    """
+
+    spark: bool
+    worker: bool
+    why: str
+    hint: str | None
+
+
+def demands(request: Request) -> tuple[Demand, ...]:
+    """What is demanded of each stage, or an error that says which demands exclude each other. O(stages²)."""
+    operators = request.stages.operators
+    sites = tuple(site(op) for op in operators)
+    for n, op in enumerate(operators):
+        _check(request, Stage(n), op, sites[n])
+    workers = _worker_reasons(request, sites)
+    found: list[Demand] = []
+    for n, op in enumerate(operators):
+        spark = _spark_reason(request, Stage(n), sites[n], found)
+        worker = workers[n]
+        if spark and worker:
+            raise PlanError(f"`{short(op)}` runs in Spark, {spark}, and has to run on a worker, {worker}")
+        found.append(Demand(bool(spark), bool(worker), spark or worker, request.hints.get(Stage(n))))
+    return tuple(found)
+
+
+def short(operator: Operator) -> str:
+    """An operator's name in a sentence."""
+    text = describe(operator).partition(":")[0]
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+def _check(request: Request, stage: Stage, op: Operator, at: Site) -> None:
+    """Refuse what no placement can do for this operator alone."""
+    hint = request.hints.get(stage)
+    if not at.edge and not at.spark:
+        raise PlanError(f"`{short(op)}` can run nowhere: {at.why}")
+    if request.sink is not None and not at.edge:
+        raise PlanError(
+            f"`{short(op)}` runs in Spark only, because {at.why}; the sink is on node `{request.sink}`, and rows do "
+            "not come back from Spark. Send the query to the cloud, or leave the operator out"
+        )
+    if hint is None:
+        return
+    if isinstance(op, Source | Received) and hint != "device" and any(n != hint for n in request.nodes_of(stage)):
+        raise PlanError(f"`{short(op)}` cannot run at `{hint}`: a source is where its device is; hint what reads it")
+    if hint == "cloud" and request.sink is not None:
+        raise PlanError(
+            f"`{short(op)}` is wanted in the cloud, but the sink is on node `{request.sink}`, and rows do not come "
+            "back from Spark; drop the hint, or send the query to the cloud"
+        )
+    if hint == "cloud" and not at.spark:
+        raise PlanError(f"`{short(op)}` is wanted in the cloud, but cannot run there: {at.why}")
+    if hint != "cloud" and not at.edge:
+        raise PlanError(f"`{short(op)}` is wanted at `{hint}`, but runs in Spark only: {at.why}")
+
+
+def _worker_reasons(request: Request, sites: tuple[Site, ...]) -> list[str]:
+    """Why a stage cannot be in Spark, empty if it can: nothing in Spark feeds a worker."""
+    found = [""] * len(sites)
+    for n in reversed(range(len(sites))):
+        op, hint = request.stages.operators[n], request.hints.get(Stage(n))
+        if isinstance(op, Source | Received):
+            found[n] = "where its rows are made"
+        elif request.sink is not None:
+            found[n] = f"because the sink is on `{request.sink}`"
+        elif hint is not None and hint != "cloud":
+            found[n] = f"because it is wanted at `{hint}`"
+        elif not sites[n].spark:
+            found[n] = f"because {sites[n].why}"
+        else:
+            above = next((r for r in request.stages.readers[n] if found[r]), None)
+            if above is not None:
+                found[n] = f"because `{short(request.stages.operators[above])}` reads it on a worker, {found[above]}"
+    return found
+
+
+def _spark_reason(request: Request, stage: Stage, at: Site, below: list[Demand]) -> str:
+    """Why a stage must be in Spark, empty if it need not."""
+    if request.hints.get(stage) == "cloud":
+        return "because it is wanted in the cloud"
+    if not at.edge:
+        return f"because {at.why}"
+    first = next((i for i in request.stages.inputs[stage] if below[i].spark), None)
+    if first is not None:
+        return f"because it reads `{short(request.stages.operators[first])}`, which runs in Spark"
+    return ""

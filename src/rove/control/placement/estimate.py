@@ -1,0 +1,127 @@
+"""What an operator makes of the rows that come in, by guess: bytes, rates, memory.
+
+Law: one set of guesses, in this file; the ILP minimises by them and `explain()` shows them. They are linear, so what a
+node makes of two streams is what two nodes make of one each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from rove.control.placement.placement import Placement
+from rove.control.placement.request import Request
+from rove.control.topology.topology import Topology
+from rove.model.ids import NodeId, Stage
+from rove.plan.operators import Aggregate, CountWindow, Deduplicate, Filter, Operator, SparkAggregate
+from rove.plan.stages import stateful
+
+ROWS_PER_S = 100.0  # of a source that has not been measured
+FILTER_KEEPS = 0.5
+AGGREGATE_KEEPS = 0.1  # rows out of a window for rows into it; the final half finds them counted already
+DEDUPLICATE_KEEPS = 0.5
+TEXT_BYTES = 16
+ITEMS = 4  # of an array or a map
+LATENCY_US_PER_HOP = 100_000  # this much latency weighs as much as one more hop
+STATELESS_MEMORY_BYTES = 64 * 1024
+STATEFUL_MEMORY_BYTES = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """What one stage sends from a node to the next; to None is into the log, or the sink."""
+
+    node: NodeId
+    next: NodeId | None
+    stage: Stage
+    rows_per_s: float
+    bytes_per_s: float
+
+
+def row_bytes(schema: pa.Schema) -> int:
+    """How long a row is, about."""
+    return max(1, sum(_width(field.type) for field in schema))
+
+
+def keeps(operator: Operator) -> float:
+    """Rows out for a row in."""
+    match operator:
+        case Filter():
+            return FILTER_KEEPS
+        case Aggregate(mode="final"):
+            return 1.0
+        case Aggregate() | SparkAggregate():
+            return AGGREGATE_KEEPS
+        case CountWindow(rows=rows):
+            return 1.0 / rows
+        case Deduplicate():
+            return DEDUPLICATE_KEEPS
+    return 1.0
+
+
+def memory_bytes(operator: Operator) -> int:
+    """What it takes of a node's memory."""
+    return STATEFUL_MEMORY_BYTES if stateful(operator) else STATELESS_MEMORY_BYTES
+
+
+def link_weight(topology: Topology, node: NodeId, next: NodeId | None) -> float:
+    """What a byte costs on a link: a hop, and its latency in hops. The log is one hop without latency."""
+    return 1.0 if next is None else 1.0 + topology.link(node, next).latency_us / LATENCY_US_PER_HOP
+
+
+def flows(request: Request, placement: Placement) -> tuple[Flow, ...]:
+    """What each link carries of each stage, in the order of stages. O(stages × hosts × height)."""
+    rows: dict[Stage, dict[NodeId, float]] = {stage: {} for stage in placement.hosts}
+    outputs = {stage for _, stage in request.stages.outputs}
+    found: dict[tuple[Stage, NodeId], float] = {}
+    for stage, hosts in placement.hosts.items():
+        for host in hosts:
+            if not request.stages.inputs[stage]:
+                rows[stage][host] = ROWS_PER_S * len(request.origins(stage, host))
+        for host, rate in rows[stage].items():
+            leaves = stage in outputs
+            crossed: dict[NodeId, None] = {}
+            for reader in request.stages.readers[stage]:
+                if reader in placement.spark:
+                    leaves = True
+                elif (target := placement.host(reader, host)) is not None:
+                    kept = rate * keeps(request.stages.operators[reader])
+                    rows[reader][target] = rows[reader].get(target, 0.0) + kept
+                    crossed.update(dict.fromkeys(_between(placement, host, target)))
+            if leaves:
+                crossed.update(dict.fromkeys(placement.road(host)))
+            for node in crossed:
+                found[(stage, node)] = found.get((stage, node), 0.0) + rate
+    widths = [row_bytes(op.schema) for op in request.stages.operators]
+    return tuple(
+        Flow(node, placement.roads[node], stage, rate, rate * widths[stage]) for (stage, node), rate in found.items()
+    )
+
+
+def cost(request: Request, placement: Placement, topology: Topology) -> float:
+    """Bytes a second, each times the hops and the latency it has to go: what the ILP minimises."""
+    return sum(f.bytes_per_s * link_weight(topology, f.node, f.next) for f in flows(request, placement))
+
+
+def _between(placement: Placement, low: NodeId, high: NodeId) -> Iterator[NodeId]:
+    """The nodes that send on, on the way from one to another."""
+    for node in placement.road(low):
+        if node == high:
+            return
+        yield node
+
+
+def _width(dtype: pa.DataType) -> int:
+    if pt.is_struct(dtype):
+        return sum(_width(dtype.field(i).type) for i in range(dtype.num_fields))
+    if pt.is_map(dtype):
+        return ITEMS * (_width(dtype.key_type) + _width(dtype.item_type))
+    if pt.is_list(dtype):
+        return ITEMS * _width(dtype.value_type)
+    try:
+        return max(1, int(dtype.bit_width) // 8)
+    except ValueError:  # a type of no fixed width
+        return TEXT_BYTES

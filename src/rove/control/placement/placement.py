@@ -1,0 +1,70 @@
+"""What a strategy decides: operator by operator, the nodes that run it.
+
+Law: rows flow upwards along the roads and nowhere else. An operator's input is hosted at or below it, a merging
+operator has exactly one host, and what is in Spark is read in Spark alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from rove.control.topology.nodes import Node
+from rove.model.ids import NodeId, Stage
+from rove.plan.operators import Operator, Received, Source, Union
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """`hosts` are the nodes that run an operator, sources on their devices; a stage in `spark` has none. `slots` and
+    `memory_bytes` are what it takes of each node, for the `Load`."""
+
+    hosts: Mapping[Stage, tuple[NodeId, ...]]
+    spark: frozenset[Stage]
+    roads: Mapping[NodeId, NodeId | None]
+    why: Mapping[Stage, str]
+    slots: Mapping[NodeId, int]
+    memory_bytes: Mapping[NodeId, int]
+
+    def road(self, start: NodeId) -> Iterator[NodeId]:
+        """The nodes from one on to the sink."""
+        at: NodeId | None = start
+        while at is not None:
+            yield at
+            at = self.roads[at]
+
+    def host(self, stage: Stage, start: NodeId) -> NodeId | None:
+        """Where batches that reach `start` meet an operator: its first host from there upwards."""
+        hosts = self.hosts.get(stage, ())
+        return next((node for node in self.road(start) if node in hosts), None)
+
+
+@dataclass(slots=True)
+class Load:
+    """What all queries together take of each node: the ledger that the coordinator keeps."""
+
+    slots: dict[NodeId, int] = field(default_factory=dict)
+    memory_bytes: dict[NodeId, int] = field(default_factory=dict)
+
+    def add(self, placement: Placement) -> None:
+        for node, used in placement.slots.items():
+            self.slots[node] = self.slots.get(node, 0) + used
+        for node, used in placement.memory_bytes.items():
+            self.memory_bytes[node] = self.memory_bytes.get(node, 0) + used
+
+    def remove(self, placement: Placement) -> None:
+        for node, used in placement.slots.items():
+            self.slots[node] = self.slots.get(node, 0) - used
+        for node, used in placement.memory_bytes.items():
+            self.memory_bytes[node] = self.memory_bytes.get(node, 0) - used
+
+    def free_slots(self, node: Node) -> int:
+        return node.slots - self.slots.get(node.id, 0)
+
+    def free_memory_bytes(self, node: Node) -> int:
+        return node.memory_bytes - self.memory_bytes.get(node.id, 0)
+
+
+def costs_a_slot(operator: Operator) -> bool:
+    """Whether it takes room. A source is there anyway, and a union only renames the stage of a batch."""
+    return not isinstance(operator, Source | Received | Union)

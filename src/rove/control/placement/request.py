@@ -1,0 +1,67 @@
+"""What is to be placed: a query's stages, where its sources are, and where its rows are wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rove.model.errors import PlanError
+from rove.model.ids import NodeId, Origin, QueryId, Stage
+from rove.plan.stages import Stages, merges
+
+
+@dataclass(frozen=True, slots=True)
+class SourceAt:
+    """One physical producer of a stream, and the node it is on."""
+
+    origin: Origin
+    node: NodeId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """`sink` is the node where the rows are wanted; None is the cloud, Spark behind the gateway.
+
+    `hints` say where the user wants an operator: "device", "edge", "cloud" or the name of a node.
+    """
+
+    query: QueryId
+    stages: Stages
+    sources: Mapping[Stage, tuple[SourceAt, ...]]
+    gateway: NodeId
+    sink: NodeId | None = None
+    hints: Mapping[Stage, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        known = self.stages.sources()
+        for stage in self.sources:
+            if stage not in known:
+                raise PlanError(f"stage {stage} of query `{self.query}` is not a source, and was given devices")
+        for stage in self.hints:
+            if not 0 <= stage < len(self.stages.operators):
+                raise PlanError(f"a hint for stage {stage} of query `{self.query}`, which has no such stage")
+
+    @property
+    def root(self) -> NodeId:
+        """Where all roads end."""
+        return self.gateway if self.sink is None else self.sink
+
+    def nodes_of(self, stage: Stage) -> tuple[NodeId, ...]:
+        """The nodes with producers of a source stage, each once."""
+        return tuple(dict.fromkeys(s.node for s in self.sources.get(stage, ())))
+
+    def origins(self, stage: Stage, node: NodeId) -> tuple[Origin, ...]:
+        """The producers of a source stage on one node."""
+        return tuple(s.origin for s in self.sources.get(stage, ()) if s.node == node)
+
+    def feeding(self) -> tuple[tuple[NodeId, ...], ...]:
+        """By stage, the nodes whose producers feed it, each once. O(stages × nodes)."""
+        found: list[tuple[NodeId, ...]] = []
+        for n in range(len(self.stages.operators)):
+            own = self.nodes_of(Stage(n))
+            below = (node for i in self.stages.inputs[n] for node in found[i])
+            found.append(tuple(dict.fromkeys((*own, *below))))
+        return tuple(found)
+
+    def merging(self, stage: Stage) -> bool:
+        return merges(self.stages.operators[stage])

@@ -1,0 +1,42 @@
+"""The shortest-path strategy of NebulaStream-MSS (section 2): push down as far as possible, source by source.
+
+It differs from `bottom_up` in two ways. The road is the one of fewest hops, as in the paper, and not of least latency.
+And it takes the sources one after another: on the path of each it goes from the source up and keeps giving operators to
+a node while the node has slots, so the first source may fill a shared node before the next one is looked at. Both allow
+the sink on any node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rove.control.placement.board import Board
+from rove.control.placement.placement import Load, Placement
+from rove.control.placement.request import Request
+from rove.control.topology.topology import Topology
+from rove.model.ids import NodeId, Stage
+
+
+def shortest_path(request: Request, topology: Topology, load: Load) -> Placement:
+    """O(sources × stages × height)."""
+    board = Board(request, topology, load, by="hops")
+    held = [stage for stage in board.order() if board.held(stage)]
+    for stages in (held, board.order()):  # what hints hold down takes its slots first
+        for stage in stages:
+            chained = len(request.stages.inputs[stage]) == 1 and not request.merging(stage)
+            if chained and not board.goes_to_spark(stage):
+                continue  # it was pushed down from where its chain begins
+            board.place(stage)
+            for node in tuple(board.hosts[stage]):
+                _push_down(board, stages, stage, node)
+    return board.placement()
+
+
+def _push_down(board: Board, stages: Sequence[Stage], start: Stage, node: NodeId) -> None:
+    """The chains above one host, up to where streams meet. Done again, it finds everything in its place."""
+    reached = {start: node}
+    for stage in stages:
+        inputs = board.request.stages.inputs[stage]
+        if len(inputs) != 1 or inputs[0] not in reached or board.request.merging(stage) or board.goes_to_spark(stage):
+            continue
+        reached[stage] = board.lift(stage, reached[inputs[0]])

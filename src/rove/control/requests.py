@@ -1,0 +1,113 @@
+"""What users ask of the coordinator, and what it answers.
+
+Law: one verb, one type each way. Bodies travel as JSON inside `Ask` and `Answer`, so that any client can make them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from rove.model.messages import Kind, Sink
+
+T = TypeVar("T")
+
+
+class Submit(msgspec.Struct, frozen=True, kw_only=True):
+    """A query: its whole optimized plan (plan/codec), where its rows should end, and who decides where it runs."""
+
+    name: str
+    plan: bytes
+    sink: Sink
+    strategy: str = "bottom_up"
+    explain: bool = False  # only say where everything would run
+
+
+class Submitted(msgspec.Struct, frozen=True, kw_only=True):
+    query: str
+    version: int
+    text: str  # where everything runs, and why
+
+
+class Named(msgspec.Struct, frozen=True, kw_only=True):
+    """A verb about one query, node or stream, or about all (an empty name)."""
+
+    name: str = ""
+
+
+class QueryLine(msgspec.Struct, frozen=True, kw_only=True):
+    """One query in a listing. `state` is waiting (for sources), deploying, running or stopped."""
+
+    query: str
+    state: str
+    version: int
+    strategy: str
+    sink: str
+    nodes: int
+    missing: tuple[str, ...]  # nodes that do not run their part yet
+    trouble: str
+
+
+class NodeLine(msgspec.Struct, frozen=True, kw_only=True):
+    """One node in a listing. `state` is expected, up, away or left."""
+
+    node: str
+    kind: str
+    state: str
+    address: str
+    links: tuple[str, ...]
+    streams: tuple[str, ...]
+    queries: int
+    slots: int
+    slots_used: int
+    refused: dict[str, int]
+
+
+class AccountLine(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one origin's rows for one query. The parts add up to `produced`, always."""
+
+    query: str
+    origin: str
+    produced: int
+    delivered: int
+    in_flight: int
+    buffered: int
+    resent: int
+    duplicates: int
+    evicted: int
+    late: int
+    lost: int
+    watermark_lag_ms: int | None
+
+
+class Import(msgspec.Struct, frozen=True, kw_only=True):
+    """A topology from a file, as text."""
+
+    text: str
+    updates: str = ""
+    through_ms: int | None = None  # apply the batches of changes up to this moment
+
+
+class Invite(msgspec.Struct, frozen=True, kw_only=True):
+    """Let whoever holds the other half of this key join once, as this node."""
+
+    node: str
+    kind: Kind
+    key: str
+    expires_us: int
+
+
+class Enlist(msgspec.Struct, frozen=True, kw_only=True):
+    """A node that was invited tells the public key it will use."""
+
+    node: str
+    key: str
+
+
+def to_body(value: Any) -> bytes:
+    return msgspec.json.encode(value)
+
+
+def from_body(body: bytes, kind: type[T]) -> T:
+    return msgspec.json.decode(body, type=kind)

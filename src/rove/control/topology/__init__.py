@@ -1,0 +1,1 @@
+"""Who is there, who can reach whom, and which road leads where."""

@@ -1,0 +1,240 @@
+"""Topologies as others write them down: our own form, and NebulaStream's.
+
+Law: what is read fits together, or the error names the place that does not. Text and objects come in, no file is
+opened.
+
+Ours, as TOML or JSON:
+
+    [[nodes]]                        [[links]]
+    id = "tram-7"                    a = "tram-7"
+    kind = "device"                  b = "mast-12"
+    slots = 4                        latency_us = 20000
+
+NebulaStream's is a pair, as its topology-change-generator writes it. `fixed_topology.json` has `nodes` (id to place),
+`slots` and `children`; `topology_updates.json` has `initial_parents`, a list of [parent, child], and
+`topology_updates`, a list of `{timestamp, events: [{parentId, childId, action}]}` with timestamps in ms.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from rove.control.topology.changes import AddLink, AddNode, Change, RemoveLink, check
+from rove.control.topology.nodes import BYTES_PER_S, LATENCY_US, MEMORY_BYTES, SLOTS, Link, Node
+from rove.control.topology.topology import Topology
+from rove.model.errors import TopologyError
+from rove.model.ids import NodeId
+from rove.model.messages import Kind
+
+COORDINATOR = 1  # NebulaStream's own node: every worker without another parent is its child
+SHIFTS = (0, 1, 2)  # how far the ids of a fixed topology may lie below those of its updates
+
+# The names under which a thing may stand; the first is the one that NebulaStream writes.
+_PARENT = ("parentId", "parent_id", "parent")
+_CHILD = ("childId", "child_id", "child")
+_TIME = ("timestamp", "timestamp_ms", "time")
+_UPDATES = ("topology_updates", "updates", "batches")
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """A topology to begin with, and what happens to it at which ms."""
+
+    nodes: tuple[Node, ...]
+    links: tuple[Link, ...]
+    batches: tuple[tuple[int, tuple[Change, ...]], ...] = ()
+
+    def topology(self) -> Topology:
+        return Topology(self.nodes, self.links)
+
+
+class _Node(msgspec.Struct, forbid_unknown_fields=True):
+    id: NodeId
+    kind: Kind
+    slots: int = SLOTS
+    memory_bytes: int = MEMORY_BYTES
+
+
+class _Link(msgspec.Struct, forbid_unknown_fields=True):
+    a: NodeId
+    b: NodeId
+    latency_us: int = LATENCY_US
+    bytes_per_s: int = BYTES_PER_S
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    nodes: list[_Node]
+    links: list[_Link] = []
+
+
+def read(text: str, updates: str | None = None) -> Imported:
+    """A topology in any form that is known: JSON if it begins like an object, else TOML."""
+    if not text.lstrip().startswith("{"):
+        return read_toml(text)
+    data = _loaded(text)
+    ours = isinstance(data, Mapping) and isinstance(data.get("nodes"), list) and "initial_parents" not in data
+    return read_topology(data) if ours and updates is None else read_nebulastream(data, updates)
+
+
+def read_toml(text: str) -> Imported:
+    """Our own form, as TOML."""
+    try:
+        return read_topology(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise TopologyError(f"a topology that is not TOML: {error}") from error
+
+
+def read_json(text: str) -> Imported:
+    """Our own form, as JSON."""
+    return read_topology(_loaded(text))
+
+
+def read_topology(data: object) -> Imported:
+    """Our own form, loaded."""
+    try:
+        file = msgspec.convert(data, _File)
+    except msgspec.ValidationError as error:
+        raise TopologyError(f"a topology has `nodes` (id, kind) and `links` (a, b): {error}") from error
+    nodes = tuple(Node(n.id, n.kind, n.slots, n.memory_bytes) for n in file.nodes)
+    links = tuple(Link(k.a, k.b, k.latency_us, k.bytes_per_s) for k in file.links)
+    return _fitting(Imported(nodes, links))
+
+
+def read_nebulastream(fixed: str | object, updates: str | object | None = None) -> Imported:
+    """NebulaStream's form, as texts or loaded; one object may hold what is otherwise in two.
+
+    Fixed nodes are edges, the coordinator is the gateway, and whoever has a parent only in the updates is a device. The
+    generator numbers some fixed topologies from 1, as if the coordinator had no number, and their updates from 2: the
+    ids are moved up by the least that makes every parent a node.
+    """
+    base = _object(fixed, "a fixed topology")
+    later = base if updates is None else _loaded(updates)
+    if isinstance(later, list):
+        later = {_UPDATES[0]: later}
+    later = _object(later, "topology updates")
+    parents = [_pair(p, f"initial_parents[{n}]") for n, p in enumerate(_list(later, ("initial_parents",)))]
+    batches = [_batch(b, f"{_UPDATES[0]}[{n}]") for n, b in enumerate(_list(later, _UPDATES))]
+    events = [event for _, batch in batches for event in batch]
+    pairs = [*parents, *((parent, child) for _, parent, child in events)]
+
+    numbers, slots, children = _fixed(base)
+    shift = _shift(numbers, pairs)
+    fixed_ids = [n + shift for n in numbers if n + shift != COORDINATOR]
+    devices = dict.fromkeys(child for _, child in pairs if child not in {*fixed_ids, COORDINATOR})
+    nodes = [Node(_id(COORDINATOR), "gateway")]
+    nodes += [Node(_id(n), "edge", slots.get(n - shift, SLOTS)) for n in fixed_ids]
+    nodes += [Node(_id(n), "device") for n in devices]
+
+    below = [*((a + shift, b + shift) for a, b in children), *parents]
+    with_parent = {child for _, child in below}
+    below = [*((COORDINATOR, n) for n in fixed_ids if n not in with_parent), *below]
+    links = tuple(Link(_id(child), _id(parent)) for parent, child in dict.fromkeys(below))
+    changes = tuple((ms, tuple(_change(*event) for event in batch)) for ms, batch in batches)
+    return _fitting(Imported(tuple(nodes), links, changes))
+
+
+def _fitting(found: Imported) -> Imported:
+    """The same, if its nodes and links fit together. Batches are checked when they are applied."""
+    check(Topology(), (*map(AddNode, found.nodes), *map(AddLink, found.links)))
+    return found
+
+
+def _fixed(base: Mapping[str, Any]) -> tuple[list[int], dict[int, int], list[tuple[int, int]]]:
+    """Ids in their order, slots by id, and pairs of parent and child."""
+    if "nodes" not in base:
+        raise TopologyError(f"a fixed topology without `nodes`; it has: {', '.join(base) or 'nothing'}")
+    nodes = base["nodes"]
+    if isinstance(nodes, Mapping):
+        numbers = [_number(n, "nodes") for n in nodes]
+    elif isinstance(nodes, list):
+        numbers = [_number(n["id"] if isinstance(n, Mapping) and "id" in n else n, "nodes") for n in nodes]
+    else:
+        raise TopologyError("`nodes` of a fixed topology is neither an object by id nor a list")
+    slots = {_number(n, "slots"): _number(s, f"slots.{n}") for n, s in _object(base.get("slots", {}), "slots").items()}
+    lists = _object(base.get("children", {}), "children")
+    children = [(_number(p, "children"), _number(c, f"children.{p}")) for p in lists for c in _list(lists, (p,))]
+    return sorted(numbers), slots, sorted(children)
+
+
+def _shift(numbers: list[int], pairs: list[tuple[int, int]]) -> int:
+    mobile = {child for _, child in pairs}
+    missing: list[int] = []
+    for shift in SHIFTS:
+        known = {COORDINATOR, *mobile, *(n + shift for n in numbers)}
+        missing = [parent for parent, _ in pairs if parent not in known]
+        if not missing:
+            return shift
+    raise TopologyError(f"the updates name node {missing[0]} as a parent, and the fixed topology has no such node")
+
+
+def _batch(data: object, place: str) -> tuple[int, list[tuple[str, int, int]]]:
+    batch = _object(data, place)
+    events = []
+    for n, each in enumerate(_list(batch, ("events",))):
+        event = _object(each, f"{place}.events[{n}]")
+        action = str(event.get("action", "")).lower()
+        if action not in ("add", "remove"):
+            raise TopologyError(f"{place}.events[{n}] does `{event.get('action')}`; an event adds or removes")
+        found = [_number(_one(event, names, f"{place}.events[{n}]"), names[0]) for names in (_PARENT, _CHILD)]
+        events.append((action, found[0], found[1]))
+    return _number(_one(batch, _TIME, place), f"{place}.{_TIME[0]}"), events
+
+
+def _change(action: str, parent: int, child: int) -> Change:
+    if action == "add":
+        return AddLink(Link(_id(child), _id(parent)))
+    return RemoveLink(_id(child), _id(parent))
+
+
+def _pair(data: object, place: str) -> tuple[int, int]:
+    if not isinstance(data, list | tuple) or len(data) != 2:
+        raise TopologyError(f"{place} is {data!r}; it should be a pair of parent and child")
+    return _number(data[0], place), _number(data[1], place)
+
+
+def _one(data: Mapping[str, Any], names: tuple[str, ...], place: str) -> object:
+    for name in names:
+        if name in data:
+            return data[name]
+    raise TopologyError(f"{place} has no `{names[0]}`; it has: {', '.join(data) or 'nothing'}")
+
+
+def _list(data: Mapping[str, Any], names: tuple[str, ...]) -> list[Any]:
+    """The list under one of the names; one that is not there is empty."""
+    for name in names:
+        if name in data:
+            if not isinstance(data[name], list):
+                raise TopologyError(f"`{name}` is not a list")
+            return list(data[name])
+    return []
+
+
+def _object(data: object, place: str) -> Mapping[str, Any]:
+    found = _loaded(data)
+    if not isinstance(found, Mapping):
+        raise TopologyError(f"{place} is not a JSON object")
+    return found
+
+
+def _loaded(data: object) -> object:
+    if not isinstance(data, str | bytes):
+        return data
+    try:
+        return msgspec.json.decode(data)
+    except msgspec.DecodeError as error:
+        raise TopologyError(f"a topology that is not JSON: {error}") from error
+
+
+def _number(data: object, place: str) -> int:
+    if isinstance(data, bool) or not isinstance(data, int | str) or not str(data).strip().isdigit():
+        raise TopologyError(f"`{data}` in {place} is not a whole number")
+    return int(data)
+
+
+def _id(number: int) -> NodeId:
+    return NodeId(str(number))

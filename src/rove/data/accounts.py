@@ -1,0 +1,62 @@
+"""What became of every row, by query and origin.
+
+Law: produced = delivered + evicted + late + lost + what is still on its way, at every moment. Each node counts what
+happened on it; the sum over nodes is the account.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from rove.data.fragment import Running
+from rove.data.link import Link
+from rove.data.sinks import Sinks
+from rove.data.store import Store
+from rove.model.ids import Origin, QueryId
+from rove.model.messages import Tally
+
+
+class Accounts:
+    """What this node's sources produced; the rest is asked of those who counted it."""
+
+    def __init__(self) -> None:
+        self._produced: dict[tuple[str, str], int] = {}
+
+    def produced(self, query: str, origin: str, rows: int) -> None:
+        """Rows a source made for a query, once for each place in it that they go to."""
+        key = (query, origin)
+        self._produced[key] = self._produced.get(key, 0) + rows
+
+    def tallies(
+        self, running: Mapping[QueryId, Running], sinks: Sinks, store: Store, links: Iterable[Link]
+    ) -> tuple[Tally, ...]:
+        """One line for each query and origin this node has seen. O(lines)."""
+        lines: dict[tuple[str, str], dict[str, int]] = {}
+
+        def add(query: str, origin: str, what: str, number: int) -> None:
+            if number:
+                line = lines.setdefault((query, origin.partition("|")[0]), {})
+                line[what] = line.get(what, 0) + number
+
+        for (query, origin), rows in self._produced.items():
+            add(query, origin, "produced", rows)
+        for query, each in running.items():
+            for origin, count in each.counts().items():
+                for what in ("produced", "delivered", "evicted", "late", "lost"):
+                    add(query, origin, what, getattr(count, what))
+            for batch in each.pipeline.held():
+                add(query, batch.header.origin, "buffered", batch.header.born)
+        for (query, origin), count in sinks.counts.items():
+            for what in ("delivered", "evicted", "lost"):
+                add(query, origin, what, getattr(count, what))
+        for (query, origin), rows in store.rows().items():
+            add(query, origin, "buffered", rows)
+        for (query, origin), number in sinks.duplicates.items():
+            add(query, origin, "duplicates", number)
+        for link in links:
+            for (query, origin), rows in link.resent.items():
+                add(query, origin, "resent", rows)
+        return tuple(
+            Tally(query=QueryId(q), origin=Origin(o), watermark=sinks.watermarks.get((q, o)), **line)
+            for (q, o), line in sorted(lines.items())
+        )

@@ -1,0 +1,74 @@
+"""What can happen to a worker beside messages, and what it may ask beside sending them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from rove.data.log.commands import Group
+from rove.model.events import Allow, Arrived, Drop, Garbled, Send, Tick
+from rove.model.ids import Origin
+from rove.model.messages import Fragment, Peer
+
+
+@dataclass(frozen=True, slots=True)
+class Produced:
+    """A source has made rows; None with `ended` when it will make no more."""
+
+    origin: Origin
+    data: pa.RecordBatch | None
+    wall: int
+    ended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DiskDone:
+    """A group for a folder has been carried out; `trouble` says what went wrong, and is empty if nothing did."""
+
+    folder: str
+    token: int
+    trouble: str = ""
+    unpublished: str = ""  # why readers could not be told of a group that is safe
+
+
+@dataclass(frozen=True, slots=True)
+class Dial:
+    """Open a connection to a peer, under its name."""
+
+    peer: Peer
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A source should make no rows for now: there is no room for them."""
+
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Go:
+    """A source may go on."""
+
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Remember:
+    """Keep these for the next start: a node with a disk goes on without the coordinator."""
+
+    fragments: tuple[Fragment, ...]
+    peers: tuple[Peer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OnDisk:
+    """Carry out a group of the log in a folder, then tell with `DiskDone`."""
+
+    folder: str
+    group: Group
+
+
+Event: TypeAlias = Arrived | Garbled | Produced | Tick | DiskDone
+Command: TypeAlias = Send | Dial | Drop | Wait | Go | Allow | Remember | OnDisk

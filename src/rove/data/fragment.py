@@ -1,0 +1,104 @@
+"""A fragment that runs: the part of one query on one node.
+
+Law: it carries the whole query's definition and applies to a batch what is missing of what should be done here.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from rove.data.pipeline import Count, Emitted, Pipeline, ends
+from rove.model.batch import Batch, Header
+from rove.model.errors import PlanError, ProtocolError
+from rove.model.events import Payload
+from rove.model.ids import Stage
+from rove.model.messages import Fragment
+from rove.plan.codec import decode
+from rove.plan.operators import Source
+from rove.plan.stages import Stages
+
+
+class Running:
+    """One query here. Rows are decoded only where something is done to them."""
+
+    def __init__(self, fragment: Fragment) -> None:
+        self.fragment = fragment
+        self.stages: Stages = decode(fragment.plan)
+        self._check()
+        self.pipeline = Pipeline(self.stages, fragment.waits, fragment.makes, fragment.runs)
+        self.ends = ends(self.stages)
+        runs = set(fragment.runs)
+        self._touched = [
+            Stage(n) in fragment.sinks or any(r in runs for r in self.stages.readers[n])
+            for n in range(len(self.stages.operators))
+        ]
+
+    def update(self, fragment: Fragment) -> Running:
+        """A newer version of it: what runs on goes on with all it remembers."""
+        if fragment.runs == self.fragment.runs and fragment.plan == self.fragment.plan:
+            self.fragment = fragment
+            self.pipeline.expect(fragment.waits)
+            return self
+        new = Running(fragment)
+        new.pipeline.adopt(self.pipeline)
+        return new
+
+    @property
+    def remembers(self) -> bool:
+        """Whether a stateful operator runs here."""
+        return bool(self.fragment.makes)
+
+    def sources(self) -> dict[str, Stage]:
+        """The stages of the streams it reads."""
+        found = {}
+        for stage in self.stages.sources():
+            operator = self.stages.operators[stage]
+            if isinstance(operator, Source):
+                found[operator.stream] = stage
+        return found
+
+    def touches(self, stage: int) -> bool:
+        """Whether anything is done here to a batch that has come so far."""
+        return self._touched[stage]
+
+    def leaves(self, stage: Stage) -> bool:
+        """Whether what comes out at this stage goes on to another node."""
+        runs = self.fragment.runs
+        if self.fragment.next is None:
+            return False
+        return any(r not in runs for r in self.stages.readers[stage]) or (
+            stage not in self.fragment.sinks and any(stage == out for _, out in self.stages.outputs)
+        )
+
+    def read(self, header: Header, payload: Payload | None) -> Batch:
+        """A batch as it came over a link. Rows that do not fit the stage's columns are refused."""
+        if not 0 <= header.stage < len(self.stages.operators):
+            raise ProtocolError("malformed", f"query `{header.query}` has no stage {header.stage}")
+        if payload is None:
+            return Batch(header)
+        schema = self.stages.operators[header.stage].schema
+        try:
+            data = pa.ipc.read_record_batch(pa.py_buffer(payload), schema)
+            data.validate(full=True)
+        except (pa.ArrowException, ValueError, OSError) as error:
+            raise ProtocolError("malformed", f"rows of `{header.origin}` {header.seq} do not fit: {error}") from error
+        if data.num_rows != header.rows:
+            raise ProtocolError("malformed", f"`{header.origin}` {header.seq} says {header.rows} rows, has others")
+        return Batch(header, data)
+
+    def process(self, stage: Stage, batch: Batch) -> list[Emitted]:
+        return self.pipeline.process(stage, batch)
+
+    def counts(self) -> dict[str, Count]:
+        return self.pipeline.counts
+
+    def _check(self) -> None:
+        numbers = range(len(self.stages.operators))
+        named = (*self.fragment.runs, *self.fragment.makes, *self.fragment.waits, *self.fragment.sinks)
+        if any(n not in numbers for n in named):
+            raise PlanError(f"fragment {self.fragment.query} v{self.fragment.version} names stages its plan has not")
+
+
+def encode_rows(data: pa.RecordBatch | None) -> Payload | None:
+    """Rows as they travel: one Arrow IPC message, without its schema, which the plan knows."""
+    return None if data is None else memoryview(data.serialize())

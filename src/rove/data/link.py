@@ -1,0 +1,259 @@
+"""A link is a session between two nodes: numbered frames, cumulative acks, byte credits, a heartbeat, resume.
+
+Law: what was offered is kept until the peer has it in safe hands. Frames arrive once and in order, or are asked for
+again. A cut changes nothing but the time; when the peer has forgotten the session, everything not acked goes out again
+under new numbers, and who takes batches drops those it has.
+
+    dialer                     listener
+      Hello(heard, received) ─────►        both tell which incarnation of the other they know and how many
+      ◄──────── Welcome(received, allowance)        of its frames they have; equal: go on, else: start anew
+      Data 1 … n ─────────────────►
+      ◄──────── Ack(through, allowance)
+      Beat(sent) ─────────────────►        more sent than received: ◄──── Resend(after)
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+
+from rove.data.store import Entry, Store
+from rove.model.batch import Header
+from rove.model.events import Conn, Payload, Send
+from rove.model.ids import NodeId
+from rove.model.messages import PROTOCOL, Ack, Beat, Data, Hello, Message, Resend, Welcome
+
+BEAT_US = 500_000
+SILENT_US = 3_000_000  # a peer not heard for this long is away
+HELLO_US = 500_000  # between attempts to reach it again
+RESEND_US = 200_000  # between two requests for the same frames
+
+
+class Link:
+    """One side of a session. The side that dials speaks first; after that both are alike."""
+
+    def __init__(self, node: NodeId, incarnation: int, peer: NodeId, store: Store) -> None:
+        self.node, self.peer = node, peer
+        self._incarnation, self._store = incarnation, store
+        self._dial: Conn | None = None
+        self._conn: Conn | None = None
+        self.up = False
+        self._peer_incarnation = 0
+        self._waiting: deque[Entry] = deque()  # not sent yet
+        self._unacked: deque[Entry] = deque()  # sent, in the order of their numbers
+        self._unsaid: deque[Entry] = deque()  # of those, to be sent again
+        self._numbered = 0
+        self._sent_bytes, self._allowance = 0, 0
+        self._received = 0
+        self._received_bytes = 0
+        self._open: deque[int] = deque()  # received, not in safe hands yet
+        self._safe: set[int] = set()  # of those, in safe hands behind one that is not
+        self._granted, self._acked, self._said = 0, 0, (-1, -1)
+        self._heard_us, self._spoke_us, self._asked_us = 0, -HELLO_US, -RESEND_US
+        self.resent: dict[tuple[str, str], int] = {}
+        self.sessions = 0
+
+    # What the node asks
+
+    def dial(self, conn: Conn) -> None:
+        """Be the one who speaks first, on this connection."""
+        self._dial = self._conn = conn
+        self.refused()
+
+    def offer(self, entry: Entry, now: int) -> list[Send]:
+        """Carry a batch to the peer, now or as soon as it can be."""
+        self._waiting.append(entry)
+        return self._pump(now) if self.up else []
+
+    def receive(self, number: int, size: int, now: int) -> tuple[bool, list[Send]]:
+        """Whether a frame is new and in order; it stays open until `took`."""
+        self._heard_us = now
+        if number == self._received + 1 and self.up:
+            self._received = number
+            self._received_bytes += size
+            self._open.append(number)
+            return True, []
+        return False, self._ask_again(now) if self.up and number > self._received else []
+
+    def took(self, number: int, session: int) -> None:
+        """A frame of a session is in safe hands. Those before it may still be open."""
+        if session != self.sessions:
+            return
+        if self._open and self._open[0] == number:
+            self._open.popleft()
+            while self._open and self._open[0] in self._safe:
+                self._safe.discard(self._open.popleft())
+        elif number in self._open:
+            self._safe.add(number)
+
+    def grant(self, room: int) -> int:
+        """Let the peer send so many bytes more than we have received; what is granted is never taken back."""
+        self._granted = max(self._granted, self._received_bytes + max(0, room))
+        return self._granted - self._received_bytes
+
+    @property
+    def outstanding(self) -> int:
+        """Bytes the peer may still send us."""
+        return max(0, self._granted - self._received_bytes)
+
+    @property
+    def received(self) -> int:
+        return self._received
+
+    @property
+    def backlog(self) -> int:
+        """Batches not acked."""
+        return len(self._waiting) + len(self._unacked)
+
+    def entries(self) -> Iterable[Entry]:
+        """Everything not acked, oldest first."""
+        yield from self._unacked
+        yield from self._waiting
+
+    def forget(self, query: str) -> None:
+        """Drop what is not sent yet of a query that was stopped."""
+        for entry in self._waiting:
+            if entry.header.query == query:
+                self._store.drop(entry)
+        self._waiting = deque(e for e in self._waiting if e.header.query != query)
+
+    def open_frames(self) -> int:
+        return len(self._open)
+
+    # What the peer says
+
+    def heard(self, message: Message, conn: Conn, now: int) -> list[Send]:
+        """A word of the peer that is not Data."""
+        if isinstance(message, Hello):
+            return self._on_hello(message, conn, now)
+        if isinstance(message, Welcome):
+            return self._on_welcome(message, conn, now)
+        if not self.up or conn != self._conn:
+            return []
+        self._heard_us = now
+        match message:
+            case Ack(through=through, allowance=allowance):
+                while self._unacked and self._unacked[0].number <= through:
+                    self._store.drop(self._unacked.popleft())
+                self._allowance = max(self._allowance, allowance)
+                return self._pump(now)
+            case Beat(sent=sent):
+                return self._ask_again(now) if sent > self._received else []
+            case Resend(after=after):
+                return self._again(after, now)
+        return []
+
+    def _on_hello(self, hello: Hello, conn: Conn, now: int) -> list[Send]:
+        self._conn, self._heard_us = conn, now
+        known = hello.incarnation == self._peer_incarnation and hello.heard == self._incarnation
+        if not known:
+            self._start_anew(hello.incarnation)
+        self.up = True
+        welcome = Welcome(
+            PROTOCOL, self.node, self._incarnation, hello.incarnation, self._received, max(self._granted, 1)
+        )
+        self._granted = max(self._granted, 1)
+        return [self._say(welcome, now), *self._again(hello.received if known else 0, now)]
+
+    def _on_welcome(self, welcome: Welcome, conn: Conn, now: int) -> list[Send]:
+        if welcome.heard != self._incarnation or conn != self._conn:
+            return []
+        self._heard_us = now
+        if welcome.incarnation != self._peer_incarnation:
+            self._start_anew(welcome.incarnation)
+        elif welcome.received < (self._unacked[0].number - 1 if self._unacked else self._numbered):
+            self._start_anew(welcome.incarnation)  # the peer began anew; we go with it
+        self.up = True
+        self._allowance = max(self._allowance, welcome.allowance)
+        self._said = (-1, -1)
+        return [*self._again(welcome.received, now), *self.flush(now)]
+
+    def refused(self) -> None:
+        """The peer does not know this session: shake hands again before anything else."""
+        self.up = False
+        self._spoke_us = -HELLO_US
+
+    # Time
+
+    def tick(self, now: int) -> list[Send]:
+        """Beat, notice silence, dial again."""
+        if self.up and now - self._heard_us > SILENT_US:
+            self.up = False
+        if not self.up:
+            if self._dial is not None and now - self._spoke_us >= HELLO_US:
+                hello = Hello(PROTOCOL, self.node, self._incarnation, self._peer_incarnation, self._received)
+                return [self._say(hello, now)]
+            return []
+        return [self._say(Beat(self._numbered), now)] if now - self._spoke_us >= BEAT_US else []
+
+    def flush(self, now: int) -> list[Send]:
+        """Ack what is in safe hands and tell of new credit, if there is news."""
+        if not self.up:
+            return []
+        self._acked = self._open[0] - 1 if self._open else self._received
+        news = (self._acked, self._granted)
+        if news == self._said:
+            return []
+        self._said = news
+        return [self._say(Ack(*news), now)]
+
+    def due(self) -> int:
+        """When `tick` has something to do next."""
+        return self._spoke_us + (BEAT_US if self.up else HELLO_US)
+
+    # Sending
+
+    def _pump(self, now: int) -> list[Send]:
+        """Send while there is credit. A frame may go over it once, so that one larger than any credit gets through."""
+        sends: list[Send] = []
+        while self._unsaid:
+            entry = self._unsaid.popleft()
+            self._count_resent(entry.header)
+            sends.append(self._frame(entry, now))
+        while self._waiting and self._sent_bytes < self._allowance:
+            entry = self._waiting.popleft()
+            self._numbered += 1
+            entry.number = self._numbered
+            self._sent_bytes += entry.bytes
+            self._unacked.append(entry)
+            sends.append(self._frame(entry, now))
+        return sends
+
+    def _again(self, after: int, now: int) -> list[Send]:
+        """Send what follows frame `after` once more; nothing is counted against credit twice."""
+        self._unsaid = deque(e for e in self._unacked if e.number > after)
+        return self._pump(now)
+
+    def _frame(self, entry: Entry, now: int) -> Send:
+        return self._say(Data(entry.number, entry.header), now, entry.payload)
+
+    def _ask_again(self, now: int) -> list[Send]:
+        if now - self._asked_us < RESEND_US:
+            return []
+        self._asked_us = now
+        return [self._say(Resend(self._received), now)]
+
+    def _say(self, message: Message, now: int, payload: Payload | None = None) -> Send:
+        self._spoke_us = now
+        if self._conn is None:
+            raise RuntimeError(f"{self.node} has no connection to {self.peer} to speak on")
+        return Send(self._conn, message, payload)
+
+    def _start_anew(self, incarnation: int) -> None:
+        """A new session: nothing of the old numbers means anything; what was not acked goes out again."""
+        self.sessions += 1
+        self._peer_incarnation = incarnation
+        for entry in self._unacked:
+            self._count_resent(entry.header)
+        self._waiting.extendleft(reversed(self._unacked))
+        self._unacked.clear()
+        self._unsaid.clear()
+        self._numbered = self._sent_bytes = self._allowance = 0
+        self._received = self._received_bytes = self._granted = 0
+        self._open.clear()
+        self._safe.clear()
+        self._said = (-1, -1)
+
+    def _count_resent(self, header: Header) -> None:
+        key = (header.query, header.origin)
+        self.resent[key] = self.resent.get(key, 0) + header.born

@@ -1,0 +1,78 @@
+"""What a partition has taken of each origin, and how many rows that was.
+
+Law: the ledger depends on the entries alone, so replaying them on the ledger at any earlier entry gives it again.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from rove.data.frontier import Frontier, Table
+from rove.model.batch import Header
+
+
+class Count(msgspec.Struct, frozen=True, array_like=True):
+    """Rows of one origin, by what became of them."""
+
+    rows: int = 0
+    late: int = 0
+    born: int = 0
+    evicted: int = 0
+    lost: int = 0
+
+
+class LedgerTable(msgspec.Struct, frozen=True, array_like=True):
+    """A ledger as it is stored."""
+
+    frontier: Table
+    late: Table
+    counts: dict[str, list[int]]
+
+
+class Ledger:
+    """Frontiers and counts. Late rows have a frontier of their own, since most seqs have none of them."""
+
+    __slots__ = ("_counts", "frontier", "late")
+
+    def __init__(self, table: LedgerTable | None = None) -> None:
+        self.frontier, self.late = Frontier(), Frontier()
+        self._counts: dict[str, list[int]] = {}
+        if table is not None:
+            self.frontier.load(table.frontier)
+            self.late.load(table.late)
+            self._counts = table.counts
+
+    def take(self, header: Header) -> list[tuple[int, int]]:
+        """The seqs of a header that are new."""
+        frontier = self.late if header.late else self.frontier
+        return frontier.take(header.origin, header.seq, header.through)
+
+    def count(self, header: Header) -> None:
+        """Count the rows of an entry."""
+        counts = self._counts.get(header.origin)
+        if counts is None:
+            counts = self._counts[header.origin] = [0, 0, 0, 0, 0]
+        counts[1 if header.late else 0] += header.rows
+        counts[2] += header.born
+        counts[3] += header.evicted
+        counts[4] += header.lost
+
+    def counts(self) -> dict[str, Count]:
+        """Every origin's rows."""
+        return {origin: Count(*counts) for origin, counts in self._counts.items()}
+
+    def table(self) -> LedgerTable:
+        """Everything, to be stored at once: the counts are not copied."""
+        return LedgerTable(self.frontier.table(), self.late.table(), self._counts)
+
+
+def untaken(table: LedgerTable, ledger: Ledger) -> list[tuple[str, int, int]]:
+    """What `table` says was taken and `ledger` has not, which takes it: origin, first and last seq."""
+    missing = []
+    for stored, frontier in ((table.frontier, ledger.frontier), (table.late, ledger.late)):
+        for origin, (following, *beyond) in stored.items():
+            edges = [0, following, *beyond]
+            for first, end in zip(edges[::2], edges[1::2], strict=True):
+                if first < end:
+                    missing += [(origin, a, b) for a, b in frontier.take(origin, first, end - 1)]
+    return missing

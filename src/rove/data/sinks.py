@@ -1,0 +1,254 @@
+"""Where batches end on a node: in partitions of its log, in folders of files, or nowhere.
+
+Law: what ends on a disk is acked when it is on it. A stateful operator on a node with a disk is fed from the disk as
+well: its input is made safe, acked, and only then computed, so a restart that reads it again computes the same batches
+under the same names, and every one of them is known by its name where it ends.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+import pyarrow as pa
+
+from rove.data.events import DiskDone, OnDisk
+from rove.data.fragment import Running
+from rove.data.frontier import Frontier
+from rove.data.log.commands import Position
+from rove.data.log.partition import Partition
+from rove.data.pipeline import Count
+from rove.data.tickets import Ticket
+from rove.model.batch import Header
+from rove.model.errors import SetupError
+from rove.model.events import Payload
+from rove.model.ids import Stage
+from rove.model.messages import Sink
+
+
+class Shelf(Protocol):
+    """The partitions of a node's disk, by folder."""
+
+    def open(self, folder: str, schema: pa.Schema) -> Partition:
+        """A partition as it is on the disk, all of it committed; a new one if there is none."""
+
+    def entries(self, folder: str) -> Iterable[tuple[Header, Payload | None]]:
+        """Everything committed in a folder, in order."""
+
+
+class Replay(NamedTuple):
+    """A batch that is safe now and goes into the operators that remember."""
+
+    running: Running
+    header: Header
+    payload: Payload | None
+
+
+class _Waiting(NamedTuple):
+    position: Position
+    query: str
+    header: Header | None  # None for a duplicate
+    ticket: Ticket | None
+    replay: Replay | None
+
+
+@dataclass(slots=True)
+class _Folder:
+    partition: Partition
+    waiting: deque[_Waiting] = field(default_factory=deque)
+
+
+class Sinks:
+    """Every place on this node where batches end. Without a shelf only `discard` is one."""
+
+    def __init__(self, shelf: Shelf | None) -> None:
+        self._shelf = shelf
+        self._folders: dict[str, _Folder] = {}
+        self._dirty: dict[str, _Folder] = {}
+        self._discarded: dict[tuple[str, Stage], Frontier] = {}
+        self.counts: dict[tuple[str, str], Count] = {}  # by query and origin
+        self.duplicates: dict[tuple[str, str], int] = {}
+        self.watermarks: dict[tuple[str, str], int] = {}
+
+    @property
+    def durable(self) -> bool:
+        return self._shelf is not None
+
+    @property
+    def pending_bytes(self) -> int:
+        """What waits for the disk. O(folders that wait)."""
+        return sum(f.partition.pending_bytes for f in self._dirty.values())
+
+    def open(self, running: Running) -> Iterator[tuple[Header, Payload | None]]:
+        """Make ready for a query; what its operators here had taken before a restart, to be computed again."""
+        query = running.fragment.query
+        for stage, sink in running.fragment.sinks.items():
+            if sink.kind != "discard" and sink_folder(running, stage, sink) not in self._folders:
+                self._count_again(query, self._folder(running, sink_folder(running, stage, sink), stage).partition)
+        if not (running.remembers and self._shelf is not None):
+            return
+        for n in range(len(running.stages.operators)):
+            if running.touches(n) and memory_folder(query, n) not in self._folders:
+                folder = memory_folder(query, n)
+                self._folder(running, folder, Stage(n))
+                yield from self._shelf.entries(folder)
+
+    def take(
+        self, running: Running, stage: Stage, sink: Sink, header: Header, rows: Payload | None, ticket: Ticket | None
+    ) -> None:
+        """A batch has come to its end."""
+        if sink.kind == "discard":
+            self._discard(running.fragment.query, stage, header)
+        else:
+            self._append(running, sink_folder(running, stage, sink), stage, header, rows, ticket)
+
+    def take_late(self, running: Running, header: Header, rows: Payload | None, ticket: Ticket | None) -> None:
+        """Rows that came too late are kept beside the query's output, where there is a disk."""
+        if self._shelf is None:
+            return
+        folder = f"log/{running.fragment.query}/late-{header.stage}"
+        self._append(running, folder, Stage(header.stage), header, rows, ticket, counts=False)
+
+    def remember(self, running: Running, header: Header, rows: Payload | None, ticket: Ticket | None) -> None:
+        """Make a batch safe before the operators here compute with it."""
+        folder = memory_folder(running.fragment.query, header.stage)
+        self._append(running, folder, Stage(header.stage), header, rows, ticket, counts=False, replays=True)
+
+    def flush(self, now: int) -> list[OnDisk]:
+        """Disk work for what waits. O(folders that wait)."""
+        commands = []
+        for name, folder in list(self._dirty.items()):
+            group = folder.partition.flush(now)
+            if group is not None:
+                commands.append(OnDisk(name, group))
+            elif not folder.partition.pending_bytes and not folder.waiting:
+                del self._dirty[name]
+        return commands
+
+    def done(self, event: DiskDone) -> Iterator[Replay]:
+        """A group was carried out, or was not: release what is safe now."""
+        folder = self._folders.get(event.folder)
+        if folder is None:
+            return
+        if event.trouble:
+            folder.partition.failed(event.token, event.trouble)
+            return
+        if event.unpublished:
+            folder.partition.unpublished(event.token, event.unpublished)
+        folder.partition.synced(event.token)
+        while folder.waiting and folder.waiting[0].position < folder.partition.committed:
+            done = folder.waiting.popleft()
+            if done.header is not None:
+                self._delivered(done.query, done.header)
+            if done.ticket is not None:
+                done.ticket.release()
+            if done.replay is not None:
+                yield done.replay
+
+    def took(self, query: str, origin: str, seq: int) -> bool:
+        """Whether a batch of a source is in a folder of a query, on the disk or on its way to it."""
+        folders = (f for name, f in self._folders.items() if name.split("/")[1:2] == [query])
+        frontiers = [f.partition.ledger.frontier for f in folders]
+        frontiers += [f for (q, _), f in self._discarded.items() if q == query]
+        return any(f.has(origin, seq) or f.has(f"{origin}|0", seq) for f in frontiers)
+
+    def close(self, running: Running) -> None:
+        """A query was stopped: its folders stay, nothing is added to them."""
+        for name in [n for n in self._folders if n.split("/")[1:2] == [running.fragment.query]]:
+            folder = self._folders.pop(name)
+            self._dirty.pop(name, None)
+            for waiting in folder.waiting:
+                if waiting.ticket is not None:
+                    waiting.ticket.release()
+
+    def trouble(self) -> dict[str, str]:
+        """What is wrong with which folder."""
+        return {name: f.partition.trouble for name, f in self._folders.items() if f.partition.trouble}
+
+    def waiting(self) -> Iterator[Header]:
+        """Headers of batches that wait for the disk."""
+        for folder in self._folders.values():
+            for waiting in folder.waiting:
+                if waiting.header is not None:
+                    yield waiting.header
+                elif waiting.replay is not None:
+                    yield waiting.replay.header
+
+    def _append(
+        self,
+        running: Running,
+        name: str,
+        stage: Stage,
+        header: Header,
+        rows: Payload | None,
+        ticket: Ticket | None,
+        counts: bool = True,
+        replays: bool = False,
+    ) -> None:
+        folder = self._folder(running, name, stage)
+        partition, query = folder.partition, running.fragment.query
+        position = partition.append(header, rows)
+        new = position is not None
+        if not new:
+            key = (query, header.origin)
+            self.duplicates[key] = self.duplicates.get(key, 0) + 1
+            if partition.committed >= partition.end:
+                return
+            position = Position(partition.end - 1)  # as safe as what was appended before it, and no safer
+        if ticket is not None:
+            ticket.hold()
+        folder.waiting.append(
+            _Waiting(
+                position if position is not None else Position(0),
+                query,
+                header if new and counts else None,
+                ticket,
+                Replay(running, header, rows) if new and replays else None,
+            )
+        )
+        self._dirty[name] = folder
+
+    def _folder(self, running: Running, name: str, stage: Stage) -> _Folder:
+        folder = self._folders.get(name)
+        if folder is None:
+            if self._shelf is None:
+                raise SetupError(f"query `{running.fragment.query}` ends here, on a node without a disk; give it one")
+            folder = self._folders[name] = _Folder(self._shelf.open(name, running.stages.operators[stage].schema))
+        return folder
+
+    def _discard(self, query: str, stage: Stage, header: Header) -> None:
+        frontier = self._discarded.setdefault((query, stage), Frontier())
+        if frontier.take(header.origin, header.seq, header.through):
+            self._delivered(query, header)
+        else:
+            key = (query, header.origin)
+            self.duplicates[key] = self.duplicates.get(key, 0) + 1
+
+    def _delivered(self, query: str, header: Header) -> None:
+        key = (query, header.origin.partition("|")[0])
+        self.counts.setdefault(key, Count()).take(header)
+        self.watermarks[key] = max(self.watermarks.get(key, header.watermark), header.watermark)
+
+    def _count_again(self, query: str, partition: Partition) -> None:
+        """What was delivered before a restart counts as delivered."""
+        for origin, found in partition.ledger.counts().items():
+            key = (query, origin.partition("|")[0])
+            count = self.counts.setdefault(key, Count())
+            count.delivered += found.born
+            count.evicted += found.evicted
+            count.lost += found.lost
+
+
+def sink_folder(running: Running, stage: Stage, sink: Sink) -> str:
+    """Where an output of a query is kept."""
+    if sink.kind == "file":
+        return sink.path
+    name = next(name for name, out in running.stages.outputs if out == stage)
+    return f"log/{running.fragment.query}/{name}"
+
+
+def memory_folder(query: str, stage: int) -> str:
+    """Where the input of a query's stateful operators is kept, for the next start."""
+    return f"memory/{query}/{stage}"

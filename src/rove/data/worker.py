@@ -1,0 +1,537 @@
+"""A node that works: device, edge or gateway, as one machine.
+
+Law: events in, commands out; no socket, file, clock or chance. A batch that came in is acked when what came of it is
+in this node's store, in an operator's memory, or, where there is a disk, on it. Room is promised to peers before they
+use it, so what a node holds stays below its bound, and a source is told to wait before there is no room.
+
+    Arrived ─► link ─► fragment ─► store ─► link ─► Send          a batch that goes on
+                          └──────► sinks ─► OnDisk … DiskDone ─► Ack        a batch that ends here
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import msgspec
+import pyarrow as pa
+from msgspec.structs import replace
+
+from rove.data.accounts import Accounts
+from rove.data.events import Command, Dial, DiskDone, Event, Go, Produced, Remember, Wait
+from rove.data.fragment import Running, encode_rows
+from rove.data.link import BEAT_US, Link
+from rove.data.pipeline import Emitted
+from rove.data.sinks import Shelf, Sinks
+from rove.data.store import ENTRY_BYTES, Store
+from rove.data.tickets import Ticket
+from rove.model.batch import Batch, Header, empty
+from rove.model.clock import END, MICROS_MIN
+from rove.model.errors import DataError, ProtocolError, RoveError
+from rove.model.events import COORDINATOR, Allow, Arrived, Conn, Drop, Garbled, Payload, Send, Tick
+from rove.model.ids import NodeId, Origin, QueryId, Stage
+from rove.model.messages import (
+    PROTOCOL,
+    ROWS_BYTES_MAX,
+    Data,
+    Fragment,
+    Hello,
+    Kind,
+    Orders,
+    Peer,
+    Refused,
+    Report,
+    SourceHere,
+    Welcome,
+    digest_of,
+)
+from rove.model.schema import conformed, parse_schema
+
+Parked: TypeAlias = deque[tuple[Header, Payload | None, Ticket]]
+
+
+class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Who a node is and what bounds it has."""
+
+    node: NodeId
+    kind: Kind
+    address: str = ""
+    parents: tuple[NodeId, ...] = ()
+    slots: int = 8
+    memory_bytes: int = 64 * 1024 * 1024  # batches it may hold
+    report_us: int = 1_000_000
+    keys: bool = False  # whether a peer has to prove its name
+
+
+@dataclass(slots=True)
+class _Source:
+    """A producer on this node: its next number, and whether it has been told to wait."""
+
+    stream: str
+    schema: pa.Schema
+    columns: str
+    next: int = 0
+    watermark: int = MICROS_MIN
+    waits: bool = False
+    ended: bool = False
+
+
+@dataclass(slots=True)
+class _Peers:
+    """Who may talk to this node, and a short word for the whole list."""
+
+    known: dict[NodeId, Peer] = field(default_factory=dict)
+    digest: str = ""
+
+    def set(self, peers: tuple[Peer, ...]) -> None:
+        self.known = {p.node: p for p in peers}
+        self.digest = digest_of(peers)
+
+
+class Worker:
+    """Links, fragments, sources and sinks of one node. `incarnation` differs from every earlier start of the node."""
+
+    def __init__(self, settings: WorkerSettings, incarnation: int, shelf: Shelf | None = None) -> None:
+        self.settings, self._incarnation = settings, incarnation
+        self.node = settings.node
+        self.store = Store(settings.memory_bytes)
+        self.sinks = Sinks(shelf)
+        self.accounts = Accounts()
+        self._links: dict[NodeId, Link] = {}
+        self._conns: dict[Conn, NodeId] = {}
+        self._dirty: dict[NodeId, Link] = {}  # links that may have news for their peers
+        self._hungry: dict[NodeId, Link] = {}  # links that were promised little room
+        self._running: dict[QueryId, Running] = {}
+        self._stopped: dict[QueryId, None] = {}
+        self._parked: dict[QueryId, Parked] = {}
+        self._parked_bytes = 0
+        self._sources: dict[Origin, _Source] = {}
+        self._peers = _Peers()
+        self._beat_due = self._report_due = 0
+        self._changed = False
+        self.refused: dict[str, int] = {}  # messages not taken, by reason
+
+    # Before it runs
+
+    def add_source(self, stream: str, origin: Origin, columns: str) -> None:
+        """Declare a producer of a stream on this node."""
+        self._sources[origin] = _Source(stream, parse_schema(columns), columns)
+
+    def remembered(self, fragments: tuple[Fragment, ...], peers: tuple[Peer, ...]) -> list[Command]:
+        """Go on with what this node ran before it was stopped or died."""
+        commands = self._meet(peers)
+        for fragment in fragments:
+            self._deploy(fragment, commands, 0)
+        return commands
+
+    # The one door
+
+    def handle(self, event: Event, now: int) -> list[Command]:
+        """Take an event; what to do about it."""
+        commands: list[Command] = []
+        match event:
+            case Arrived():
+                self._arrived(event, commands, now)
+            case Produced():
+                self._produced(event, commands, now)
+            case Tick():
+                self._tick(commands, now)
+            case DiskDone():
+                for replayed in self.sinks.done(event):
+                    self._replay(*replayed, commands, now)
+            case Garbled(conn=conn, why=why, text=text):
+                commands.append(self._refuse(conn, why, text))
+        return commands
+
+    def due(self) -> int:
+        """When a Tick is next needed, if nothing else happens."""
+        return min(self._beat_due, self._report_due)
+
+    # Messages
+
+    def _arrived(self, event: Arrived, commands: list[Command], now: int) -> None:
+        message, conn = event.message, event.conn
+        peer = self._conns.get(conn)
+        if isinstance(message, Data) and peer is not None:
+            self._data(self._links[peer], message, event.payload, conn, commands, now)
+            return
+        match message:
+            case Hello():
+                self._hello(message, event, commands, now)
+            case Orders() if conn == COORDINATOR:
+                self._orders(message, commands, now)
+            case Refused() if peer is not None:
+                self._count("told no")
+                if message.why == "unexpected":
+                    self._links[peer].refused()
+                    self._beat_due = now
+            case Refused():
+                self._count("told no")
+            case Welcome(protocol=protocol) if protocol != PROTOCOL:
+                self._count("protocol")
+            case _ if peer is not None:
+                link = self._links[peer]
+                commands += link.heard(message, conn, now)
+                self._dirty[peer] = link
+            case _:
+                commands.append(self._refuse(conn, "unexpected", "say hello first"))
+
+    def _hello(self, hello: Hello, event: Arrived, commands: list[Command], now: int) -> None:
+        if hello.protocol != PROTOCOL:
+            text = f"{self.node} speaks protocol {PROTOCOL}, not {hello.protocol}; bring both to one version of rove"
+            commands.append(self._refuse(event.conn, "protocol", text))
+            return
+        known = self._peers.known.get(hello.node)
+        if self.settings.keys and (known is None or known.key != event.key):
+            commands.append(self._refuse(event.conn, "identity", f"`{hello.node}` is not known here by this key"))
+            return
+        if not hello.node or hello.node == self.node:
+            commands.append(self._refuse(event.conn, "identity", f"`{hello.node}` cannot be the name of a peer"))
+            return
+        link = self._links.get(hello.node)
+        if link is None:
+            link = self._links[hello.node] = Link(self.node, self._incarnation, hello.node, self.store)
+        for old in [c for c, n in self._conns.items() if n == hello.node and c != event.conn]:
+            del self._conns[old]
+        self._conns[event.conn] = hello.node
+        commands += link.heard(hello, event.conn, now)
+        self._dirty[hello.node] = link
+
+    def _data(
+        self, link: Link, data: Data, payload: Payload | None, conn: Conn, commands: list[Command], now: int
+    ) -> None:
+        size = ENTRY_BYTES + (0 if payload is None else len(payload))
+        if size > ROWS_BYTES_MAX + ENTRY_BYTES:
+            commands.append(self._refuse(conn, "oversize", f"rows of {size} bytes; at most {ROWS_BYTES_MAX} are read"))
+            return
+        fresh, sends = link.receive(data.number, size, now)
+        commands += sends
+        self._dirty[link.peer] = link
+        if not fresh:
+            self._count("frame again")
+            return
+        self._take(data.header, payload, Ticket(link, data.number, size), conn, commands, now)
+
+    def _take(
+        self, header: Header, payload: Payload | None, ticket: Ticket, conn: Conn, commands: list[Command], now: int
+    ) -> None:
+        query = QueryId(header.query)
+        running = self._running.get(query)
+        if running is None:
+            if query in self._stopped:
+                self._count("stopped")
+                ticket.release()
+                return
+            self._parked.setdefault(query, deque()).append((header, payload, ticket))
+            self._parked_bytes += ticket.bytes
+            return
+        try:
+            self._advance(running, header, payload, ticket, commands, now)
+        except (ProtocolError, DataError) as error:
+            why = error.why if isinstance(error, ProtocolError) else type(error).__name__
+            commands.append(self._refuse(conn, why, str(error)))
+        ticket.release()
+
+    def _advance(
+        self,
+        running: Running,
+        header: Header,
+        payload: Payload | None,
+        ticket: Ticket | None,
+        commands: list[Command],
+        now: int,
+    ) -> None:
+        """One batch through what this node does to it. Rows that pass by are not decoded."""
+        if header.late:
+            self._side_door(running, header, payload, ticket, commands, now)
+            return
+        batch = None
+        if not 0 <= header.stage < len(running.stages.operators) or running.touches(header.stage):
+            batch = running.read(header, payload)
+        if batch is None:
+            self._forward(running, header, payload, commands, now)
+        elif running.remembers and self.sinks.durable:
+            self.sinks.remember(running, header, payload, ticket)
+        else:
+            self._run(running, Stage(header.stage), batch, payload, ticket, commands, now)
+
+    def _run(
+        self,
+        running: Running,
+        stage: Stage,
+        batch: Batch,
+        payload: Payload | None,
+        ticket: Ticket | None,
+        commands: list[Command],
+        now: int,
+    ) -> None:
+        for each in running.process(stage, batch):
+            if each.fault is not None:
+                self._count(type(each.fault).__name__)
+                continue
+            same = each.batch.data is batch.data
+            header = replace(each.batch.header, query=running.fragment.query, stage=each.stage)
+            rows = payload if same and payload is not None else encode_rows(each.batch.data)
+            self._out(running, each, header, rows, ticket, commands, now)
+
+    def _out(
+        self,
+        running: Running,
+        each: Emitted,
+        header: Header,
+        rows: Payload | None,
+        ticket: Ticket | None,
+        commands: list[Command],
+        now: int,
+    ) -> None:
+        if each.late:
+            self._side_door(running, header, rows, ticket, commands, now)
+            return
+        sink = running.fragment.sinks.get(each.stage)
+        if sink is not None:
+            self.sinks.take(running, each.stage, sink, header, rows, ticket)
+        if running.leaves(each.stage):
+            self._forward(running, header, rows, commands, now)
+
+    def _side_door(
+        self,
+        running: Running,
+        header: Header,
+        rows: Payload | None,
+        ticket: Ticket | None,
+        commands: list[Command],
+        now: int,
+    ) -> None:
+        """Late rows end where their query ends."""
+        if running.fragment.sinks:
+            self.sinks.take_late(running, header, rows, ticket)
+        else:
+            self._forward(running, header, rows, commands, now)
+
+    def _forward(
+        self, running: Running, header: Header, rows: Payload | None, commands: list[Command], now: int
+    ) -> None:
+        peer = running.fragment.next
+        if peer is None:
+            raise ProtocolError("unexpected", f"query `{header.query}` goes nowhere from here at stage {header.stage}")
+        link = self._links.get(peer)
+        if link is None:
+            link = self._links[peer] = Link(self.node, self._incarnation, peer, self.store)
+        commands += link.offer(self.store.put(header, rows), now)
+
+    def _replay(
+        self, running: Running, header: Header, payload: Payload | None, commands: list[Command], now: int
+    ) -> None:
+        """A batch that is on the disk goes into the operators that remember."""
+        if self._running.get(running.fragment.query) is not running:
+            return
+        try:
+            batch = running.read(header, payload)
+            self._run(running, Stage(header.stage), batch, payload, None, commands, now)
+        except (ProtocolError, DataError) as error:
+            self._count(type(error).__name__)
+
+    # Sources
+
+    def _produced(self, event: Produced, commands: list[Command], now: int) -> None:
+        source = self._sources.get(event.origin)
+        if source is None or source.ended:
+            self._count("UnknownOrigin")
+            return
+        data = event.data
+        if data is not None:
+            try:
+                data = conformed(data, source.schema, f"stream `{source.stream}`")
+            except DataError as error:
+                self._count(type(error).__name__)
+                return
+            if data.nbytes > ROWS_BYTES_MAX // 2:
+                self._count("oversize")
+                return
+        source.ended = event.ended
+        source.watermark = END if event.ended else source.watermark
+        rows = 0 if data is None else data.num_rows
+        header = Header(
+            origin=event.origin,
+            seq=source.next,
+            through=source.next,
+            watermark=source.watermark,
+            rows=rows,
+            born=rows,
+            produced_at=event.wall,
+        )
+        source.next += 1
+        for running in self._running.values():
+            self._feed(running, source.stream, Batch(header, data if rows else None), commands, now)
+
+    def _feed(self, running: Running, stream: str, batch: Batch, commands: list[Command], now: int) -> None:
+        stage = running.sources().get(stream)
+        if stage is None:
+            return
+        query, header = running.fragment.query, batch.header
+        self.accounts.produced(query, header.origin, header.born * running.ends[stage])
+        if running.remembers and self.sinks.durable:
+            header = replace(header, query=query, stage=stage)
+            self.sinks.remember(running, header, encode_rows(batch.data), None)
+            return
+        self._run(running, stage, batch, None, None, commands, now)
+
+    # The coordinator's orders
+
+    def _orders(self, orders: Orders, commands: list[Command], now: int) -> None:
+        if orders.protocol != PROTOCOL:
+            self._count("protocol")
+            return
+        if orders.peers and digest_of(orders.peers) != self._peers.digest:
+            commands += self._meet(orders.peers)
+            self._changed = True
+        for query in orders.stop:
+            self._stop(query)
+        for fragment in orders.deploy:
+            self._deploy(fragment, commands, now)
+        if orders.deploy or orders.stop:
+            self._report_due = now
+            self._changed = True
+
+    def _deploy(self, fragment: Fragment, commands: list[Command], now: int) -> None:
+        known = self._running.get(fragment.query)
+        if known is not None and known.fragment.version >= fragment.version:
+            return
+        try:
+            running = Running(fragment) if known is None else known.update(fragment)
+        except RoveError as error:
+            self._count(type(error).__name__)
+            return
+        self._running[fragment.query] = running
+        self._stopped.pop(fragment.query, None)
+        for header, payload in self.sinks.open(running):
+            self._replay(running, header, payload, commands, now)
+        if known is None:
+            self._begin(running, commands, now)
+        for header, payload, ticket in self._parked.pop(fragment.query, ()):
+            self._parked_bytes -= ticket.bytes
+            self._take(header, payload, ticket, b"", commands, now)
+
+    def _begin(self, running: Running, commands: list[Command], now: int) -> None:
+        """A query that comes late to a source begins with a header for what it has missed."""
+        for origin, source in self._sources.items():
+            if source.next and source.stream in running.sources():
+                missed = empty(origin, 0, source.next - 1, source.watermark)
+                self._feed(running, source.stream, missed, commands, now)
+
+    def _stop(self, query: QueryId) -> None:
+        running = self._running.pop(query, None)
+        self._stopped[query] = None
+        if running is not None:
+            self.sinks.close(running)
+        for link in self._links.values():
+            link.forget(query)
+        for _, _, ticket in self._parked.pop(query, ()):
+            self._parked_bytes -= ticket.bytes
+            self._count("stopped")
+            ticket.release()
+
+    def _meet(self, peers: tuple[Peer, ...]) -> list[Command]:
+        """Learn who may talk to this node, and dial the parents among them."""
+        before = self._peers.known
+        self._peers.set(peers)
+        commands: list[Command] = [Allow(peers)]
+        for name, peer in self._peers.known.items():
+            if name in self.settings.parents and peer.address and before.get(name) != peer:
+                commands.append(Dial(peer))
+                link = self._links.get(name)
+                if link is None:
+                    link = self._links[name] = Link(self.node, self._incarnation, name, self.store)
+                link.dial(name)
+                self._conns[name] = name
+        for gone in [n for n in before if n not in self._peers.known and n in self._links]:
+            commands += [Drop(conn) for conn, name in self._conns.items() if name == gone]
+            self._conns = {conn: name for conn, name in self._conns.items() if name != gone}
+            self._links[gone].refused()
+        self._beat_due = 0
+        return commands
+
+    # Time
+
+    def _tick(self, commands: list[Command], now: int) -> None:
+        commands += self.sinks.flush(now)
+        self._grant()
+        for link in self._dirty.values():
+            commands += link.flush(now)
+        self._dirty = {name: link for name, link in self._dirty.items() if link.open_frames()}
+        if now >= self._beat_due:
+            self._beat_due = now + BEAT_US // 2
+            for link in self._links.values():
+                commands += link.tick(now)
+        if now >= self._report_due:
+            self._report_due = now + self.settings.report_us
+            commands.append(Send(COORDINATOR, self.report()))
+        if self._changed and self.sinks.durable:
+            running = tuple(r.fragment for r in self._running.values())
+            commands.append(Remember(running, tuple(self._peers.known.values())))
+        self._changed = False
+        self._hold_sources(commands)
+
+    def _grant(self) -> None:
+        """Promise the room there is to those who send, in equal parts. O(links that said something, or got little)."""
+        share = max(0, self.room) // max(1, len(self._conns))
+        if share:
+            self._dirty |= self._hungry
+            self._hungry.clear()
+        for name, link in self._dirty.items():
+            if link.grant(share) < self.settings.memory_bytes // (4 * max(1, len(self._conns))):
+                self._hungry[name] = link
+
+    @property
+    def room(self) -> int:
+        """Bytes this node may still take on."""
+        return self.store.room - self.sinks.pending_bytes - self._parked_bytes
+
+    def _hold_sources(self, commands: list[Command]) -> None:
+        """A source waits when less than a quarter of the room is left, and goes on when half of it is."""
+        room, limit = self.room, self.settings.memory_bytes
+        for origin, source in self._sources.items():
+            if not source.waits and room < limit // 4:
+                source.waits = True
+                commands.append(Wait(origin))
+            elif source.waits and room > limit // 2:
+                source.waits = False
+                commands.append(Go(origin))
+
+    # What it tells
+
+    def report(self) -> Report:
+        """Who this node is, what it runs, and what it counted."""
+        return Report(
+            protocol=PROTOCOL,
+            node=self.node,
+            incarnation=self._incarnation,
+            kind=self.settings.kind,
+            address=self.settings.address,
+            parents=self.settings.parents,
+            slots=self.settings.slots,
+            memory_bytes=self.settings.memory_bytes,
+            sources=tuple(
+                SourceHere(stream=s.stream, origin=o, columns=s.columns) for o, s in sorted(self._sources.items())
+            ),
+            running={q: r.fragment.version for q, r in self._running.items()},
+            unknown=tuple(self._parked),
+            tallies=self.accounts.tallies(self._running, self.sinks, self.store, self._links.values()),
+            refused=dict(self.refused),
+            durable=self.sinks.durable,
+            knows=self._peers.digest,
+        )
+
+    def running(self) -> dict[QueryId, Running]:
+        return self._running
+
+    def links(self) -> dict[NodeId, Link]:
+        return self._links
+
+    def _refuse(self, conn: Conn, why: str, text: str) -> Send:
+        self._count(why)
+        return Send(conn, Refused(why, text))
+
+    def _count(self, why: str) -> None:
+        self.refused[why] = self.refused.get(why, 0) + 1

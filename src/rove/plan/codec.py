@@ -1,0 +1,257 @@
+"""A query's numbered operators as bytes, so that any node can hold the whole plan.
+
+Law: `decode(encode(x)) == x`; the writer rebuilds every operator from its word and refuses to send one that comes back
+as another. Bytes that are no sound plan raise `PlanError` and nothing else: words are checked by msgspec, operators by
+their own constructors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from rove.model.errors import PlanError
+from rove.model.ids import Stage
+from rove.plan import wire
+from rove.plan.aggregates import AggregateCall
+from rove.plan.expressions.codec import (
+    columns_read,
+    read_call,
+    read_expression,
+    read_schema,
+    write_call,
+    write_expression,
+    write_schema,
+)
+from rove.plan.operators import (
+    Aggregate,
+    CountWindow,
+    Deduplicate,
+    Filter,
+    InSpark,
+    Join,
+    Map,
+    Named,
+    Operator,
+    Project,
+    Received,
+    Scan,
+    Source,
+    SparkAggregate,
+    Traits,
+    Union,
+    Watermark,
+)
+from rove.plan.stages import Stages
+from rove.plan.user_functions import Pickler, read_function, write_function
+from rove.plan.windows import Window
+
+_encoder = msgspec.msgpack.Encoder()
+_envelope = msgspec.msgpack.Decoder(wire.Envelope)
+_plan = msgspec.msgpack.Decoder(wire.Plan)
+
+FindFunction = Callable[[wire.Function], Callable[..., Any]]
+
+
+def encode(stages: Stages, pickled: Pickler | None = None) -> bytes:
+    """The stages as bytes. `pickled` (such as `cloudpickle.dumps`) writes users' functions that have no importable
+    name; without it they are refused.
+
+    >>> import rove
+    >>> busy = rove.Session.local().stream("trains", schema="train string, boarding int").where("boarding > 0")
+    >>> stages = Stages.of({"busy": busy.plan})
+    >>> decode(encode(stages)) == stages
+    True
+    """
+    if len(stages.operators) > wire.OPERATORS_MAX:
+        raise PlanError(f"a plan of {len(stages.operators)} operators; the most is {wire.OPERATORS_MAX}")
+    words = tuple(_checked(op, stages, n, pickled) for n, op in enumerate(stages.operators))
+    try:
+        data = _encoder.encode(wire.Plan(words, stages.outputs, stages.hints))
+    except OverflowError as error:
+        raise PlanError("a duration in this plan is longer than 64 bits of microseconds hold") from error
+    enclosed = _encoder.encode(wire.Envelope(wire.FORMAT, msgspec.Raw(data)))
+    if len(enclosed) > wire.PLAN_BYTES_MAX:
+        raise PlanError(f"a plan of {len(enclosed)} bytes; the most is {wire.PLAN_BYTES_MAX}")
+    return enclosed
+
+
+def decode(data: bytes, trusted: bool = False) -> Stages:
+    """The stages that `encode` wrote. Functions that came by value are read only from a `trusted` sender."""
+    if len(data) > wire.PLAN_BYTES_MAX:
+        raise PlanError(f"a plan of {len(data)} bytes; the most is {wire.PLAN_BYTES_MAX}")
+    try:
+        envelope = _envelope.decode(data)
+        if envelope.format != wire.FORMAT:
+            raise PlanError(
+                f"this plan is written in format {envelope.format}, this node reads {wire.FORMAT}; "
+                "run the same version of Rove on both ends"
+            )
+        return _stages(_plan.decode(envelope.plan), lambda word: read_function(word, trusted))
+    except PlanError:
+        raise
+    except Exception as error:  # msgspec's, Arrow's, sqlglot's and Python's own ways to say: not a plan
+        raise PlanError(f"these bytes are no plan of Rove: {type(error).__name__}: {error}") from error
+
+
+def _stages(plan: wire.Plan, function: FindFunction) -> Stages:
+    operators: list[Operator] = []
+    for word in plan.operators:
+        operators.append(_read(word, operators, function))
+    return Stages(
+        tuple(operators),
+        tuple((name, Stage(n)) for name, n in plan.outputs),
+        tuple((Stage(n), where) for n, where in plan.hints),
+    )
+
+
+def _checked(operator: Operator, stages: Stages, number: int, pickled: Pickler | None) -> wire.Operator:
+    """An operator's word, after making sure that it says all there is to say."""
+    word = _write(operator, stages.inputs[number], pickled)
+
+    def own_function(_: wire.Function) -> Any:
+        return operator.function if isinstance(operator, Map | InSpark) else None
+
+    if _read(word, stages.operators, own_function) != operator:
+        raise PlanError(f"{type(operator).__name__} cannot be sent: another node would build it differently")
+    return word
+
+
+def _write(operator: Operator, inputs: Sequence[Stage], pickled: Pickler | None) -> wire.Operator:
+    below = operator.inputs[0].schema if operator.inputs else pa.schema([])
+
+    def named(columns: Sequence[Named]) -> wire.Named:
+        return tuple((name, write_expression(e, below)) for name, e in columns)
+
+    match operator:
+        case Source(stream=stream, columns=columns):
+            return wire.Source(stream, write_schema(columns))
+        case Received(stream=stream, columns=columns, carried=carried):
+            windows = tuple((name, _write_window(w)) for name, w in carried.windows)
+            return wire.Received(stream, write_schema(columns), carried.event_time, carried.delay_us, windows)
+        case Filter(condition=condition):
+            return wire.Filter(inputs[0], write_expression(condition, below))
+        case Project(columns=columns):
+            return wire.Project(inputs[0], named(columns))
+        case Watermark(column=column, delay_us=delay):
+            return wire.Watermark(inputs[0], column, delay)
+        case Map(function=function, columns=columns):
+            return wire.Map(inputs[0], write_function(function, pickled), write_schema(columns))
+        case Union():
+            return wire.Union(tuple(inputs))
+        case Aggregate(window=window, time=time, keys=keys, mode=mode, window_name=name):
+            calls, scope = _write_calls(operator)
+            moment = write_expression(time, below)
+            return wire.Aggregate(inputs[0], _write_window(window), moment, named(keys), calls, scope, mode, name)
+        case SparkAggregate(groups=groups, aggregates=aggregates, why=why):
+            return wire.SparkAggregate(inputs[0], named(groups), _calls(aggregates, below), why)
+        case Join(left=left, right=right, condition=condition):
+            word = None if condition is None else write_expression(condition, _both(left, right))
+            a, b, sides = operator.left_keys, operator.right_keys, (inputs[0], inputs[1])
+            return wire.Join(*sides, operator.how, a, b, operator.using, word)
+        case Deduplicate(columns=columns, within_watermark=within):
+            return wire.Deduplicate(inputs[0], columns, within)
+        case CountWindow(keys=keys, aggregates=aggregates, every_us=every, rows=rows):
+            return wire.CountWindow(inputs[0], keys, _calls(aggregates, below), every, rows)
+        case Scan(keys=keys, aggregates=aggregates, every_us=every):
+            return wire.Scan(inputs[0], keys, _calls(aggregates, below), every)
+        case InSpark(function=function):
+            return wire.InSpark(inputs[0], write_function(function, pickled))
+    raise PlanError(f"{type(operator).__name__} has no word in a plan's bytes")
+
+
+def _read(word: wire.Operator, known: Sequence[Operator], function: FindFunction) -> Operator:
+    """The operator over those before it; constructors refuse what makes no sense."""
+    match word:
+        case wire.Source():
+            return Source(word.stream, read_schema(word.columns))
+        case wire.Received():
+            windows = tuple((name, _read_window(w)) for name, w in word.windows)
+            return Received(word.stream, read_schema(word.columns), Traits(word.event_time, word.delay_us, windows))
+        case wire.Union():
+            return Union(tuple(_at(n, known) for n in word.members))
+        case wire.Join():
+            left, right = _at(word.left, known), _at(word.right, known)
+            if len(word.left_keys) != len(word.right_keys):
+                raise PlanError("a join needs as many keys of one side as of the other")
+            condition = None if word.condition is None else read_expression(word.condition, _both(left, right))
+            return Join(left, right, word.how, word.left_keys, word.right_keys, word.using, condition)
+    return _read_over(_at(word.input, known), word, function)
+
+
+def _read_over(below: Operator, word: wire.Unary, function: FindFunction) -> Operator:
+    def named(columns: wire.Named) -> tuple[Named, ...]:
+        return tuple((name, read_expression(e, below.schema)) for name, e in columns)
+
+    def calls(words: wire.Calls) -> tuple[AggregateCall, ...]:
+        return tuple(read_call(w, below.schema) for w in words)
+
+    match word:
+        case wire.Filter():
+            return Filter(below, read_expression(word.condition, below.schema))
+        case wire.Project():
+            return Project(below, named(word.columns))
+        case wire.Watermark():
+            return Watermark(below, word.column, word.delay_us)
+        case wire.Map():
+            return Map(below, function(word.function), read_schema(word.columns))
+        case wire.Aggregate():
+            window, time = _read_window(word.window), read_expression(word.time, below.schema)
+            aggregates = _read_calls(word, below)
+            return Aggregate(below, window, time, named(word.keys), aggregates, word.mode, word.window_name)
+        case wire.SparkAggregate():
+            return SparkAggregate(below, named(word.groups), calls(word.calls), word.why)
+        case wire.Deduplicate():
+            return Deduplicate(below, word.columns, word.within_watermark)
+        case wire.CountWindow():
+            return CountWindow(below, word.keys, calls(word.calls), word.every_us, word.rows)
+        case wire.Scan():
+            return Scan(below, word.keys, calls(word.calls), word.every_us)
+        case wire.InSpark():
+            return InSpark(below, function(word.function))
+
+
+def _at(number: int, known: Sequence[Operator]) -> Operator:
+    if number >= len(known):
+        raise PlanError(f"an operator reads from number {number}, which does not stand before it")
+    return known[number]
+
+
+def _both(left: Operator, right: Operator) -> pa.Schema:
+    """What a join's condition speaks of; keys that both sides have are the left one's."""
+    return pa.schema([*left.schema, *(f for f in right.schema if f.name not in left.schema.names)])
+
+
+def _write_calls(operator: Aggregate) -> tuple[wire.Calls | None, wire.Schema | None]:
+    """An aggregate's calls over the columns they speak of, which a final one has no longer before it."""
+    below = operator.input
+    if operator.mode != "final":
+        return _calls(operator.aggregates, below.schema), None
+    if isinstance(below, Aggregate) and below.aggregates == operator.aggregates:
+        return None, None
+    scope = columns_read(a.argument for a in operator.aggregates if a.argument is not None)
+    return _calls(operator.aggregates, scope), write_schema(scope)
+
+
+def _read_calls(word: wire.Aggregate, below: Operator) -> tuple[AggregateCall, ...]:
+    if word.calls is not None:
+        scope = below.schema if word.scope is None else read_schema(word.scope)
+        return tuple(read_call(w, scope) for w in word.calls)
+    if not isinstance(below, Aggregate):
+        raise PlanError("an aggregate that finishes what no aggregate below it has begun")
+    return below.aggregates
+
+
+def _calls(aggregates: Sequence[AggregateCall], schema: pa.Schema) -> wire.Calls:
+    return tuple(write_call(a, schema) for a in aggregates)
+
+
+def _write_window(window: Window) -> wire.Window:
+    return wire.Window(window.size_us, window.slide_us, window.offset_us)
+
+
+def _read_window(word: wire.Window) -> Window:
+    return Window(word.size_us, word.slide_us, word.offset_us)

@@ -1,0 +1,221 @@
+"""A numbered plan as words that msgspec writes and reads: one for each kind of operator, expression and function.
+
+Law: a word holds what its operator's constructor takes, and nothing that the constructor works out. Operators stand for
+their inputs by number, always a lower one. Whoever changes a word's meaning raises `FORMAT`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+FORMAT = 1
+PLAN_BYTES_MAX = 4 * 1024 * 1024
+OPERATORS_MAX = 500  # plans are walked recursively
+
+Number = Annotated[int, Meta(ge=0)]  # of an operator
+Schema = bytes  # an Arrow IPC schema: exact, nested types and Spark's own among them
+Names = tuple[str, ...]
+
+
+class Word(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    pass
+
+
+# Expressions
+
+
+class Name(Word, frozen=True, tag=1):
+    """A column."""
+
+    name: str
+
+
+class Text(Word, frozen=True, tag=2):
+    """Spark SQL, to be bound against the columns that come in."""
+
+    text: str
+
+
+class Constant(Word, frozen=True, tag=3):
+    """A value that SQL has no text for, as one row of Arrow IPC; the type may be one that only Spark knows."""
+
+    dtype: Schema
+    value: bytes
+    text: str | None
+
+
+class Foreign(Word, frozen=True, tag=4):
+    """Text that only Spark reads, and the columns in it."""
+
+    dtype: Schema
+    text: str
+    columns: Names
+    refusal: str
+
+
+class Filled(Word, frozen=True, tag=5):
+    """Spark SQL over holes of known types (`__0`, `__1`, …), and what fills them."""
+
+    text: str
+    holes: Schema
+    filling: tuple[Expression, ...]
+
+
+Expression = Name | Text | Constant | Foreign | Filled
+Named = tuple[tuple[str, Expression], ...]
+
+
+class Call(Word, frozen=True):
+    """An aggregate. `given` is the type and the reason of one that Spark alone runs and no recipe knows."""
+
+    function: str
+    argument: Expression | None
+    name: str
+    given: tuple[Schema, str] | None
+
+
+Calls = tuple[Call, ...]
+
+
+# User's functions
+
+
+class Reference(Word, frozen=True, tag=1):
+    """A function that every node imports under the same name."""
+
+    module: str
+    name: str
+
+
+class Pickled(Word, frozen=True, tag=2):
+    """A function by value. Reading it runs code."""
+
+    data: bytes
+
+
+Function = Reference | Pickled
+
+
+# Operators
+
+
+class Window(Word, frozen=True):
+    size_us: int
+    slide_us: int
+    offset_us: int
+
+
+class Source(Word, frozen=True, tag=1):
+    stream: str
+    columns: Schema
+
+
+class Received(Word, frozen=True, tag=2):
+    stream: str
+    columns: Schema
+    event_time: str | None
+    delay_us: int
+    windows: tuple[tuple[str, Window], ...]
+
+
+class Filter(Word, frozen=True, tag=3):
+    input: Number
+    condition: Expression
+
+
+class Project(Word, frozen=True, tag=4):
+    input: Number
+    columns: Named
+
+
+class Watermark(Word, frozen=True, tag=5):
+    input: Number
+    column: str
+    delay_us: int
+
+
+class Map(Word, frozen=True, tag=6):
+    input: Number
+    function: Function
+    columns: Schema
+
+
+class Union(Word, frozen=True, tag=7):
+    members: tuple[Number, ...]
+
+
+class Aggregate(Word, frozen=True, tag=8):
+    """A final one reads states, not the columns its calls speak of: they are those of the partial below it (`calls` is
+    None), or `scope` says what those columns were."""
+
+    input: Number
+    window: Window
+    time: Expression
+    keys: Named
+    calls: Calls | None
+    scope: Schema | None
+    mode: Annotated[str, Meta(pattern=r"^(whole|partial|final)\Z")]
+    window_name: str
+
+
+class SparkAggregate(Word, frozen=True, tag=9):
+    input: Number
+    groups: Named
+    calls: Calls
+    why: str
+
+
+class Join(Word, frozen=True, tag=10):
+    left: Number
+    right: Number
+    how: Annotated[str, Meta(pattern=r"^(inner|(left|right|full)_outer|left_(semi|anti))\Z")]
+    left_keys: Names
+    right_keys: Names
+    using: bool
+    condition: Expression | None
+
+
+class Deduplicate(Word, frozen=True, tag=11):
+    input: Number
+    columns: Names
+    within_watermark: bool
+
+
+class CountWindow(Word, frozen=True, tag=12):
+    input: Number
+    keys: Names
+    calls: Calls
+    every_us: int
+    rows: int
+
+
+class Scan(Word, frozen=True, tag=13):
+    input: Number
+    keys: Names
+    calls: Calls
+    every_us: int
+
+
+class InSpark(Word, frozen=True, tag=14):
+    input: Number
+    function: Function
+
+
+Unary = Filter | Project | Watermark | Map | Aggregate | SparkAggregate | Deduplicate | CountWindow | Scan | InSpark
+Operator = Source | Received | Union | Join | Unary
+
+
+class Plan(Word, frozen=True):
+    operators: Annotated[tuple[Operator, ...], Meta(max_length=OPERATORS_MAX)]
+    outputs: tuple[tuple[str, Number], ...]
+    hints: tuple[tuple[Number, str], ...]
+
+
+class Envelope(Word, frozen=True):
+    """The format is read first, so that a plan of another one is refused by its number."""
+
+    format: int
+    plan: msgspec.Raw

@@ -1,0 +1,250 @@
+"""What must be true of every history, checked apart from the code that should make it so.
+
+Law: a checker knows what the world did, from outside: which rows sources made, what is on disks and on wires. It asks
+no machine whether all is well.
+
+At every step: nothing is lost, watermarks only grow, memory stays below its bound, a merging operator has one owner.
+After healing: nothing is there twice, accounts add up, and the rows are those that one run in one place gives.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pyarrow as pa
+from msgspec.structs import replace
+
+from rove.data.local import Arrival, LocalPipeline
+from rove.data.log.reader import Reader
+from rove.data.worker import Worker
+from rove.model.batch import Batch, Header, named
+from rove.model.errors import RoveError
+from rove.model.ids import NodeId, QueryId
+from rove.model.messages import Data
+from rove.plan.operators import Operator, Received, Source, walk
+from rove.plan.stages import Stages, merges
+from rove.sim.nodes import SimNode
+from rove.sim.world import World
+
+Name = tuple[str, str, int]  # query, origin, seq
+SPARE_BYTES = 256 * 1024  # over the bound: one frame of each peer may be larger than the credit it was given
+
+
+class BrokenLaw(RoveError):
+    """Something that must never happen has happened."""
+
+
+class NothingLost:
+    """A batch that leaves a node's hands is on a wire, in another's hands, or where it belongs."""
+
+    def __init__(self) -> None:
+        self._held: dict[NodeId, set[Name]] = {}
+
+    def stepped(self, world: World, node: SimNode) -> None:
+        worker = node.worker
+        if worker is None:
+            return
+        now = set(held_by(worker))
+        gone = self._held.get(node.name, set()) - now
+        self._held[node.name] = now
+        missing = [name for name in gone if not self._anywhere(world, name)]
+        if missing:
+            raise BrokenLaw(f"{node.name} let go of {sorted(missing)[:3]}, which nobody has")
+
+    def _anywhere(self, world: World, name: Name) -> bool:
+        query, origin, seq = name
+        for other in world.nodes.values():
+            if name in self._held.get(other.name, ()) and other.worker is not None:
+                return True
+            if other.worker is not None and _took(other.worker, query, origin, seq):
+                return True
+            if other.worker is None and other.shelf is not None:
+                return True  # it is down; what its disk has is told when it is back
+        return False
+
+
+class WatermarksGrow:
+    """No operator hears a promise taken back."""
+
+    def __init__(self) -> None:
+        self._low: dict[tuple[NodeId, int, str], int] = {}
+
+    def stepped(self, world: World, node: SimNode) -> None:
+        if node.worker is None:
+            return
+        for query, running in node.worker.running().items():
+            low = running.pipeline.low()
+            key = (node.name, node.incarnation, query)
+            if low is not None and low < self._low.get(key, low):
+                raise BrokenLaw(f"the watermark of `{query}` on {node.name} fell from {self._low[key]} to {low}")
+            if low is not None:
+                self._low[key] = low
+
+
+class MemoryBounded:
+    """A node holds no more than it may."""
+
+    def stepped(self, world: World, node: SimNode) -> None:
+        worker = node.worker
+        if worker is None:
+            return
+        held = worker.store.bytes + worker.sinks.pending_bytes
+        if held > node.settings.memory_bytes + SPARE_BYTES:
+            raise BrokenLaw(f"{node.name} holds {held} bytes; it may hold {node.settings.memory_bytes}")
+        counted = sum(entry.bytes for entry in worker.store)
+        if counted != worker.store.bytes:
+            raise BrokenLaw(f"the store of {node.name} has {counted} bytes and says {worker.store.bytes}")
+
+
+class OneOwner:
+    """A merging operator runs on one node at a time."""
+
+    def __init__(self) -> None:
+        self._owners: dict[tuple[str, str], NodeId] = {}
+
+    def stepped(self, world: World, node: SimNode) -> None:
+        if node.worker is None:
+            return
+        for query, running in node.worker.running().items():
+            for stage, origin in running.fragment.makes.items():
+                if merges(running.stages.operators[stage]):
+                    owner = self._owners.setdefault((query, origin), node.name)
+                    if owner != node.name:
+                        raise BrokenLaw(f"`{origin}` of `{query}` runs on {owner} and on {node.name}")
+
+
+def held_by(worker: Worker) -> Iterator[Name]:
+    """The names of everything with rows to account for that a node has in its hands."""
+    for entry in worker.store:
+        yield from _names(entry.header)
+    for running in worker.running().values():
+        for batch in running.pipeline.held():
+            yield from _names(batch.header, running.fragment.query)
+    for header in worker.sinks.waiting():
+        yield from _names(header)
+
+
+def _names(header: Header, query: str = "") -> Iterator[Name]:
+    if header.born and not header.late:
+        yield (header.query or query, header.origin.partition("|")[0], header.seq)
+
+
+def _took(worker: Worker, query: str, origin: str, seq: int) -> bool:
+    """Whether a batch has reached an operator with memory, or a disk, on a node."""
+    running = worker.running().get(QueryId(query))
+    if running is not None and running.pipeline.took(origin, seq):
+        return True
+    return worker.sinks.took(query, origin, seq)
+
+
+# After healing
+
+
+def delivered(world: World, query: QueryId, output: str, stages: Stages) -> dict[str, list[Batch]]:
+    """What the log holds of an output: batches by origin, in order, each once."""
+    for node in world.nodes.values():
+        folders = () if node.shelf is None else sorted(node.shelf.disks)
+        for folder in folders:
+            if folder == f"log/{query}/{output}" and node.shelf is not None:
+                return _read(Reader(node.shelf.disk(folder)), f"{node.name} {folder}")
+    return {}
+
+
+def _read(reader: Reader, place: str) -> dict[str, list[Batch]]:
+    found: dict[str, list[Batch]] = {}
+    seen: set[tuple[str, int]] = set()
+    while entries := reader.entries():
+        for entry in entries:
+            header = entry.header
+            for seq in (header.seq, header.through):
+                if (header.origin, seq) in seen and header.seq == header.through:
+                    raise BrokenLaw(f"{place} holds `{header.origin}` {seq} twice")
+            seen |= {(header.origin, header.seq), (header.origin, header.through)}
+            found.setdefault(header.origin, []).append(Batch(header, reader.read(entry)))
+    for batches in found.values():
+        batches.sort(key=lambda b: b.header.seq)
+    return found
+
+
+def check_rows(world: World, query: QueryId) -> int:
+    """The rows that arrived are those that one run in one place gives; how many they are."""
+    machine = world.coordinator.machine
+    if machine is None:
+        raise BrokenLaw("the coordinator is down after healing")
+    deployed = machine.queries[query]
+    expected = rows_of(oracle(world, query, deployed.stages))
+    if deployed.placement is None:
+        if expected:
+            raise BrokenLaw(f"`{query}` was never placed: {deployed.trouble}")
+        return 0
+    lower, upper = machine.parts(query)
+    outputs = {name: delivered(world, query, name, lower) for name, _ in lower.outputs}
+    if upper is None:
+        actual = rows_of([b for found in outputs.values() for batches in found.values() for b in batches])
+    else:
+        actual = rows_of(_finish(upper, outputs))
+    if actual != expected:
+        missing, extra = expected - actual, actual - expected
+        raise BrokenLaw(
+            f"`{query}`: {missing.total()} rows missing {_some(missing)}, {extra.total()} extra {_some(extra)}"
+        )
+    return expected.total()
+
+
+def oracle(world: World, query: QueryId, stages: Stages) -> list[Batch]:
+    """Everything that sources made since the query was there, through the whole plan in one place."""
+    (_, last), *_ = stages.outputs
+    plan = stages.operators[last]
+    data: dict[str, dict[str, list[pa.RecordBatch]]] = {
+        s.stream: {} for s in walk(plan) if isinstance(s, Source | Received)
+    }
+    for node in world.nodes.values():
+        for source in node.sources:
+            if source.stream in data and query in source.fed:
+                data[source.stream][source.origin] = source.made[source.fed[query] :]
+    fed = {
+        stream: {o: [named(o, n, b) for n, b in enumerate(made)] for o, made in found.items()}
+        for stream, found in data.items()
+    }
+    return _finish(plan, fed)
+
+
+def _finish(plan: Operator, data: dict[str, dict[str, list[Batch]]]) -> list[Batch]:
+    # The outputs of a cut may carry the same origins; here each output is a stream with origins of its own.
+    pipeline = LocalPipeline({"out": plan}, {s: [f"{s}:{origin}" for origin in found] for s, found in data.items()})
+    arrivals: list[Arrival] = []
+    for stream, found in data.items():
+        for batches in found.values():
+            for header, rows in ((b.header, b.data) for b in batches):
+                renamed = replace(header, origin=f"{stream}:{header.origin}")
+                arrivals += pipeline.process(stream, Batch(renamed, rows))
+    arrivals += pipeline.finish()
+    for each in arrivals:
+        if each.fault is not None:
+            raise each.fault
+    return [a.batch for a in arrivals if not a.late]
+
+
+def rows_of(batches: list[Batch]) -> Counter[str]:
+    return Counter(repr(row) for b in batches if b.data is not None for row in b.data.to_pylist())
+
+
+def _some(rows: Counter[str]) -> str:
+    return ", ".join(list(rows)[:2])
+
+
+def check_accounts(world: World) -> None:
+    """For each query and origin: produced = delivered + evicted + late + lost, and nothing on its way."""
+    tallies = [t for n in world.nodes.values() if n.worker is not None for t in n.worker.report().tallies]
+    sums: dict[tuple[str, str], Counter[str]] = {}
+    for t in tallies:
+        line = sums.setdefault((t.query, t.origin), Counter())
+        line.update(produced=t.produced, done=t.delivered + t.evicted + t.late + t.lost, buffered=t.buffered)
+    for key, line in sums.items():
+        if line["produced"] != line["done"] or line["buffered"]:
+            raise BrokenLaw(f"the account of {key} does not add up: {dict(line)}")
+
+
+def flying_data(world: World) -> int:
+    return sum(isinstance(f.message, Data) for f in world.flying.values())

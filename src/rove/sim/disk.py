@@ -1,0 +1,152 @@
+"""A disk that fails as disks do, for one partition's commands.
+
+Law: what was synced survives a crash as it was. Of the rest, each block may be there, missing, zeroes or garbage, each
+file may be long or short, and each new or deleted name may have come through or not; chance decides.
+"""
+
+from __future__ import annotations
+
+import errno
+from typing import Protocol
+
+from rove.data.log.commands import (
+    Bytes,
+    Command,
+    Delete,
+    Publish,
+    Replace,
+    Sync,
+    SyncFolder,
+    Truncate,
+    Write,
+)
+
+
+class Chance(Protocol):
+    """The part of `random.Random` that is needed."""
+
+    def random(self) -> float: ...
+
+    def randint(self, a: int, b: int) -> int: ...
+
+    def randbytes(self, n: int) -> bytes: ...
+
+
+class SimFile:
+    """Bytes as the process sees them, and as the platter has them."""
+
+    def __init__(self) -> None:
+        self.now = bytearray()
+        self.synced = b""
+
+    def torn(self, chance: Chance, block_bytes: int) -> bytes:
+        """What a power cut leaves."""
+        if self.now == self.synced:
+            return self.synced
+        shorter, longer = sorted((len(self.now), len(self.synced)))
+        length = (shorter, longer, chance.randint(shorter, longer))[chance.randint(0, 2)]
+        left = bytearray(self.synced[:length].ljust(length, b"\0"))
+        for start in range(0, length, block_bytes):
+            end = min(start + block_bytes, length)
+            new = bytes(self.now[start:end])
+            fate = chance.random()
+            if fate < 0.6:
+                left[start : start + len(new)] = new
+            elif fate < 0.75:
+                for at in range(start, end):
+                    if at >= len(self.synced):  # a block keeps what it had of synced bytes
+                        left[at] = chance.randbytes(1)[0]
+        return bytes(left)
+
+
+class SimDisk:
+    """One folder in memory. `capacity_bytes` makes it full, `fail_after` breaks it, `crash` cuts the power."""
+
+    def __init__(self, chance: Chance, *, capacity_bytes: int | None = None, block_bytes: int = 64) -> None:
+        self._chance, self._block_bytes = chance, block_bytes
+        self.capacity_bytes = capacity_bytes
+        self.fail_after: int | None = None  # this many commands succeed, the next fails half done
+        self.slow_us = 0  # what a sync takes at most beyond a millisecond
+        self._files: dict[str, SimFile] = {}
+        self._names: dict[str, SimFile] = {}  # as the platter has them
+
+    def execute(self, command: Command) -> None:
+        part = 1.0
+        if self.fail_after is not None:
+            self.fail_after -= 1
+            if self.fail_after < 0:
+                self.fail_after, part = None, self._chance.random()
+        self._do(command, part)
+        if part < 1.0:
+            raise OSError(errno.EIO, "the simulated disk fails")
+
+    def duration_us(self, command: Command) -> int:
+        """How long a command takes; only syncs take long."""
+        if isinstance(command, Sync | SyncFolder | Replace):
+            return 1_000 + self._chance.randint(0, self.slow_us)
+        return 10
+
+    def sizes(self) -> dict[str, int]:
+        return {name: len(file.now) for name, file in self._files.items()}
+
+    def read(self, file: str, offset: int, length: int) -> bytes:
+        return bytes(self._existing(file).now[offset : offset + length])
+
+    def mapped(self, file: str, length: int) -> Bytes:
+        return bytes(self._existing(file).now)
+
+    def crash(self) -> None:
+        """Cut the power. What is left is what was synced, and pieces of the rest."""
+        left: dict[str, SimFile] = {}
+        for name in sorted(self._files.keys() | self._names.keys()):
+            seen, named = self._files.get(name), self._names.get(name)
+            file = seen if seen is named or self._chance.random() < 0.5 else named
+            if file is not None:
+                left[name] = SimFile()
+                left[name].synced = file.torn(self._chance, self._block_bytes)
+                left[name].now = bytearray(left[name].synced)
+        self._files, self._names = left, dict(left)
+
+    def _do(self, command: Command, part: float) -> None:
+        match command:
+            case Write(file, offset, parts):
+                self._write(file, offset, b"".join(parts), part)
+            case Publish(file, data):
+                self._write(file, 0, data, part)
+            case Sync(file) if part == 1.0:
+                existing = self._existing(file)
+                existing.synced = bytes(existing.now)
+            case SyncFolder() if part == 1.0:
+                self._names = dict(self._files)
+            case Truncate(file, length) if part == 1.0:
+                now = self._existing(file).now
+                now[:] = now[:length].ljust(length, b"\0")
+            case Delete(file) if part == 1.0:
+                self._files.pop(file, None)
+            case Replace(file, data) if part == 1.0:
+                self._make_room(len(data))
+                new = SimFile()
+                new.now, new.synced = bytearray(data), data
+                self._files[file] = self._names[file] = new
+            case _:
+                pass
+
+    def _write(self, name: str, offset: int, data: bytes, part: float) -> None:
+        data = data[: int(len(data) * part)]
+        file = self._files.setdefault(name, SimFile())
+        grows = max(0, offset + len(data) - len(file.now))
+        room = grows if self.capacity_bytes is None else self.capacity_bytes - sum(self.sizes().values())
+        fits = data[: len(data) - max(0, grows - room)]
+        file.now.extend(bytes(max(0, offset - len(file.now))))
+        file.now[offset : offset + len(fits)] = fits
+        if len(fits) < len(data):
+            raise OSError(errno.ENOSPC, "the simulated disk is full")
+
+    def _make_room(self, size: int) -> None:
+        if self.capacity_bytes is not None and sum(self.sizes().values()) + size > self.capacity_bytes:
+            raise OSError(errno.ENOSPC, "the simulated disk is full")
+
+    def _existing(self, name: str) -> SimFile:
+        if name not in self._files:
+            raise FileNotFoundError(errno.ENOENT, "no such simulated file", name)
+        return self._files[name]

@@ -1,0 +1,144 @@
+"""Simulated processes: a machine, its disks, its clock, and whether it is alive.
+
+Law: a process that dies keeps nothing but its disks; a start is a new incarnation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from random import Random
+
+import pyarrow as pa
+
+from rove.control.coordinator import Coordinator
+from rove.data.events import DiskDone, OnDisk, Remember
+from rove.data.log.commands import Publish
+from rove.data.log.commit import commit
+from rove.data.log.format import data_file
+from rove.data.log.partition import Partition
+from rove.data.log.reader import Reader
+from rove.data.log.settings import LogSettings
+from rove.data.worker import Worker, WorkerSettings
+from rove.model.batch import Header
+from rove.model.events import Payload
+from rove.model.ids import NodeId, Origin
+from rove.sim.disk import SimDisk
+from rove.sim.queries import COLUMNS
+
+
+class SimShelf:
+    """A node's disks by folder."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self.disks: dict[str, SimDisk] = {}
+        self.slow_us = 0
+
+    def open(self, folder: str, schema: pa.Schema) -> Partition:
+        disk = self.disk(folder)
+        partition = Partition.recover(folder, schema, disk.sizes(), disk.read, LogSettings(segment_bytes=8_192))
+        for attempt in range(3):
+            if not partition.pending_bytes and partition.committed == partition.end:
+                break
+            commit(partition, disk, attempt * 60_000_000)
+        return partition
+
+    def entries(self, folder: str) -> Iterator[tuple[Header, Payload | None]]:
+        disk = self.disk(folder)
+        reader = Reader(disk)
+        while found := reader.entries():
+            for entry in found:
+                rows = disk.read(data_file(entry.segment), entry.offset, entry.length) if entry.length else None
+                yield entry.header, rows
+
+    def disk(self, folder: str) -> SimDisk:
+        if folder not in self.disks:
+            self.disks[folder] = SimDisk(self._random)
+        return self.disks[folder]
+
+    def carry_out(self, order: OnDisk) -> DiskDone:
+        """Do what a group asks."""
+        disk, unpublished = self.disk(order.folder), ""
+        for command in order.group.commands:
+            try:
+                disk.execute(command)
+            except OSError as error:
+                if not isinstance(command, Publish):
+                    return DiskDone(order.folder, order.group.token, trouble=str(error))
+                unpublished = str(error)
+        return DiskDone(order.folder, order.group.token, unpublished=unpublished)
+
+    def duration_us(self, order: OnDisk) -> int:
+        disk = self.disk(order.folder)
+        disk.slow_us = self.slow_us
+        return sum(disk.duration_us(c) for c in order.group.commands)
+
+    def crash(self, pending: list[OnDisk], power: bool) -> None:
+        """The process dies; some commands of what it had asked for came through."""
+        for order in pending:
+            done = self._random.randint(0, len(order.group.commands))
+            for command in order.group.commands[:done]:
+                try:
+                    self.disk(order.folder).execute(command)
+                except OSError:
+                    break
+        if power:
+            for folder in sorted(self.disks):
+                self.disks[folder].crash()
+
+
+@dataclass(slots=True)
+class SimSource:
+    """A producer: how often it makes rows, how many it will make, and those it has made."""
+
+    stream: str
+    origin: Origin
+    every_us: int
+    rows: int
+    left: int
+    made: list[pa.RecordBatch] = field(default_factory=list)
+    fed: dict[str, int] = field(default_factory=dict)  # by query, which batch was the first it was there for
+    waits: bool = False
+    owed: bool = False  # it was told to wait when its time came
+    ended: bool = False
+
+
+@dataclass(slots=True)
+class SimNode:
+    """A worker's process."""
+
+    settings: WorkerSettings
+    shelf: SimShelf | None
+    sources: list[SimSource]
+    skew_us: int  # of its clock on the wall
+    worker: Worker | None = None
+    incarnation: int = 0
+    kept: Remember | None = None
+    pending: list[OnDisk] = field(default_factory=list)
+    tick_us: int = -1
+
+    @property
+    def name(self) -> NodeId:
+        return self.settings.node
+
+    def start(self) -> Worker:
+        self.incarnation += 1
+        self.pending = []
+        self.worker = Worker(self.settings, self.incarnation, self.shelf)
+        for source in self.sources:
+            self.worker.add_source(source.stream, source.origin, COLUMNS)
+        return self.worker
+
+
+@dataclass(slots=True)
+class SimCoordinator:
+    """The coordinator's process and its catalog, which keeps what it was told before anything else happens."""
+
+    kept: dict[tuple[str, str], bytes] = field(default_factory=dict)
+    machine: Coordinator | None = None
+
+    def start(self) -> Coordinator:
+        self.machine = Coordinator()
+        self.machine.restore((kind, name, data) for (kind, name), data in self.kept.items())
+        return self.machine

@@ -1,0 +1,109 @@
+"""Queries and rows by chance: what a simulated network is given to do.
+
+Law: one seed, one query. Numbers are whole, so that every order of adding gives the same sum.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+import pyarrow as pa
+
+from rove.model.schema import parse_schema
+from rove.plan import build
+from rove.plan.expressions.parse import parse_expression
+from rove.plan.operators import CountWindow, Operator, Scan, Source, Watermark
+from rove.plan.optimizer import optimize
+from rove.plan.stages import Stages
+
+COLUMNS = "key string, ts timestamp, value bigint, level int"
+SCHEMA = parse_schema(COLUMNS)
+STREAMS = ("readings", "events")
+SECOND_US = 1_000_000
+START_US = 1_760_428_800 * SECOND_US
+DELAY = "3 seconds"
+KEYS = 4
+
+
+def some_query(random: Random) -> Stages:
+    """A chain of verbs that the edge can run, over one stream or two."""
+    plan = _steps(_source(random), random)
+    match random.choice(("plain", "window", "window", "window", "hop", "scan", "count", "join", "union")):
+        case "window":
+            plan = _window(_timed(plan), random, f"{random.choice((5, 10, 30))} seconds")
+        case "hop":
+            plan = _window(_timed(plan), random, "20 seconds", "5 seconds")
+        case "scan":
+            timed = _timed(plan)
+            calls = (build.aggregate_call(parse_expression("sum(value)"), timed.schema, "sum(value)", "total"),)
+            plan = Scan(timed, ("key",), calls, random.choice((1, 5)) * SECOND_US)
+        case "count":
+            timed = _timed(plan)
+            calls = (build.aggregate_call(parse_expression("max(value)"), timed.schema, "max(value)", "most"),)
+            plan = CountWindow(timed, ("key",), calls, SECOND_US, random.choice((2, 5)))
+        case "join":
+            plan = _join(random)
+        case "union":
+            other = _steps(_source(random), random)
+            plan = _window(_timed(build.united(plan, other)), random, "10 seconds")
+    if "total" in plan.schema.names and random.random() < 0.5:
+        plan = _where(plan, "total > 10")
+    return Stages.of({"out": optimize(plan)})
+
+
+def some_rows(random: Random, key: str, clock_us: int, rows: int, spread_us: int) -> pa.RecordBatch:
+    """What a source makes at a moment: event times a little out of order."""
+    moments = [clock_us - random.randrange(spread_us + 1) for _ in range(rows)]
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array(
+                [key if random.random() < 0.7 else f"k{random.randrange(KEYS)}" for _ in range(rows)], pa.string()
+            ),
+            pa.array(moments, SCHEMA.field("ts").type),
+            pa.array([None if random.random() < 0.05 else random.randrange(100) for _ in range(rows)], pa.int64()),
+            pa.array([random.randrange(5) for _ in range(rows)], pa.int32()),
+        ],
+        schema=SCHEMA,
+    )
+
+
+def _source(random: Random) -> Operator:
+    return Source(random.choice(STREAMS), SCHEMA)
+
+
+def _steps(plan: Operator, random: Random) -> Operator:
+    """Up to three steps that look at one row at a time and keep the columns' names."""
+    for _ in range(random.randrange(4)):
+        if random.random() < 0.5:
+            plan = _where(plan, random.choice(("value > 20", "level <> 3", "value % 2 = 0 OR level = 1", "value < 0")))
+        else:
+            text = random.choice(("value + level", "value * 2", "coalesce(value, 7)"))
+            plan = build.with_column(plan, "value", parse_expression(text), text)
+    return plan
+
+
+def _where(plan: Operator, text: str) -> Operator:
+    return build.filtered(plan, parse_expression(text), text)
+
+
+def _timed(plan: Operator) -> Operator:
+    return Watermark(plan, "ts", 3 * SECOND_US)
+
+
+def _window(plan: Operator, random: Random, *spans: str) -> Operator:
+    window = ", ".join(f"'{span}'" for span in spans)
+    groups = [build.item(f"window(ts, {window})")] + ([build.item("key")] if random.random() < 0.7 else [])
+    outputs = ["count(*) AS n", "sum(value) AS total", "max(level) AS top", "avg(value) AS mean"]
+    chosen = random.sample(outputs, random.randint(1, 3))
+    return build.grouped(plan, groups, [build.item(text) for text in chosen])
+
+
+def _join(random: Random) -> Operator:
+    """Two streams, or one twice, matched within a window."""
+    sides = []
+    for prefix in ("l", "r"):
+        plan = _steps(_source(random), random)
+        plan = _timed(plan)
+        items = ["window(ts, '10 seconds') AS w", "key", f"value AS {prefix}v"]
+        sides.append(build.selected(plan, [build.item(text) for text in items]))
+    return build.joined(sides[0], sides[1], ["w", "key"], "inner", "w, key")

@@ -1,0 +1,173 @@
+"""One seed, one whole history: a topology, queries, sources and faults by chance, then healing and the reckoning.
+
+Law: first safety while things go wrong, then convergence once they are mended. A seed that fails replays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from random import Random
+
+from rove.data.worker import WorkerSettings
+from rove.model.ids import NodeId, Origin, QueryId
+from rove.model.messages import Sink
+from rove.sim.checkers import (
+    BrokenLaw,
+    MemoryBounded,
+    NothingLost,
+    OneOwner,
+    WatermarksGrow,
+    check_accounts,
+    check_rows,
+)
+from rove.sim.faults import plan_faults
+from rove.sim.nodes import SimSource
+from rove.sim.queries import STREAMS, some_query
+from rove.sim.world import World
+
+SECOND_US = 1_000_000
+HEAL_US = 25 * SECOND_US
+PATIENCE_US = 900 * SECOND_US  # after healing everything has arrived by then
+NODES = 60
+STRATEGIES = ("bottom_up", "bottom_up", "shortest_path", "cloud_only", "ilp")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a seed came to."""
+
+    seed: int
+    nodes: int
+    queries: int
+    steps: int
+    rows: int  # that the queries gave
+    transcript: str
+    trouble: str = ""
+
+
+def run_seed(seed: int, nodes_max: int = NODES) -> Outcome:
+    """A whole history; what is wrong with it, if anything is, is in its `trouble`."""
+    world = build(Random(seed), nodes_max)
+    rows, trouble = 0, ""
+    try:
+        rows = live(world)
+    except BrokenLaw as broken:
+        trouble = f"at {world.now / SECOND_US:.3f} s: {broken}"
+    return Outcome(seed, len(world.nodes), len(world.queries), world.steps, rows, world.transcript(), trouble)
+
+
+def build(random: Random, nodes_max: int) -> World:
+    """A tree of edges below a gateway, some with a second parent, and devices below them."""
+    world = World(Random(random.random()))
+    world.watchers = [NothingLost(), WatermarksGrow(), MemoryBounded(), OneOwner()]
+    total = random.randint(3, max(3, nodes_max))
+    edges = random.randint(0, max(0, min(20, total // 3)))
+    gateway = NodeId("gateway")
+    memory = random.choice((40_000, 400_000, 4_000_000))
+    world.add_node(WorkerSettings(node=gateway, kind="gateway", address="sim", memory_bytes=memory), durable=True)
+    relays = [gateway]
+    for n in range(edges):
+        parents = [random.choice(relays)]
+        if len(relays) > 1 and random.random() < 0.2:
+            parents = random.sample(relays, 2)
+        settings = WorkerSettings(
+            node=NodeId(f"edge{n}"),
+            kind="edge",
+            address="sim",
+            parents=tuple(parents),
+            slots=random.choice((0, 2, 8)),
+            memory_bytes=memory,
+        )
+        world.add_node(settings, durable=random.random() < 0.5)
+        relays.append(settings.node)
+    for n in range(total - edges - 1):
+        _device(world, random, n, relays, memory)
+    _begin(world, random, relays)
+    return world
+
+
+def _device(world: World, random: Random, n: int, relays: list[NodeId], memory: int) -> None:
+    name = NodeId(f"device{n}")
+    sources = tuple(
+        SimSource(
+            stream=stream,
+            origin=Origin(f"{stream}/{name}"),
+            every_us=random.choice((100_000, 500_000, 2_000_000)),
+            rows=random.choice((1, 5, 40)),
+            left=random.randint(0, 25),
+        )
+        for stream in random.sample(STREAMS, random.choice((1, 1, 2)))
+    )
+    settings = WorkerSettings(
+        node=name,
+        kind="device",
+        parents=(random.choice(relays),),
+        slots=random.choice((0, 2, 8)),
+        memory_bytes=memory,
+    )
+    world.add_node(settings, sources=sources, skew_us=random.choice((0, -3_600 * SECOND_US, 5 * SECOND_US)))
+
+
+def _begin(world: World, random: Random, relays: list[NodeId]) -> None:
+    """Processes start, most at once and some devices later; queries come at the beginning and on the way."""
+    world.start_coordinator()
+    late = {name for name in world.nodes if name.startswith("device") and random.random() < 0.15}
+    for name in world.nodes:
+        begins = random.randint(0, SECOND_US) if name not in late else random.randint(3, 15) * SECOND_US
+        world.at(begins, partial(world.start, name))
+    durable = [name for name in relays if world.nodes[name].shelf is not None]
+    for n in range(random.randint(1, 3)):
+        sink = Sink(kind="log") if random.random() < 0.6 else Sink(kind="log", node=random.choice(durable))
+        begins = random.choice((2 * SECOND_US, random.randint(2, 12) * SECOND_US))
+        stages, strategy = some_query(random), random.choice(STRATEGIES)
+        world.at(begins, partial(world.submit, QueryId(f"q{n}"), stages, sink, strategy))
+    plan_faults(world, Random(random.random()), HEAL_US)
+
+
+def live(world: World) -> int:
+    """Run to the end and reckon; how many rows the queries gave."""
+    world.run(HEAL_US)
+    world.run(HEAL_US + PATIENCE_US, lambda: settled(world))
+    if not settled(world):
+        raise BrokenLaw(
+            f"after {PATIENCE_US // SECOND_US} s of peace something has still not arrived: {_unsettled(world)}"
+        )
+    world.run(world.now + 5 * SECOND_US)
+    check_accounts(world)
+    return sum(check_rows(world, query) for query in sorted(world.queries) if _accepted(world, query))
+
+
+def _accepted(world: World, query: QueryId) -> bool:
+    """Whether a query was taken; one that finds no place is refused, and that is an answer."""
+    answer = world.answers.get(f"submit {query}")
+    return answer is not None and not answer.trouble
+
+
+def settled(world: World) -> bool:
+    """Whether every source has ended and nothing is on its way."""
+    return not _unsettled(world)
+
+
+def _unsettled(world: World) -> str:
+    machine = world.coordinator.machine
+    if machine is None:
+        return "the coordinator"
+    for node in world.nodes.values():
+        worker = node.worker
+        if worker is None:
+            return f"{node.name} is down"
+        if any(not source.ended for source in node.sources):
+            return f"a source of {node.name}"
+        if len(worker.store) or worker.sinks.pending_bytes or worker.room < node.settings.memory_bytes:
+            return f"{node.name} holds {len(worker.store)} batches"
+        if any(True for r in worker.running().values() for _ in r.pipeline.held()):
+            return f"{node.name} holds batches that came too early"
+    for query in machine.queries.values():
+        for name, fragment in query.record.fragments.items():
+            running = machine.membership.members[name].running.get(query.id)
+            if running != fragment.version:
+                return f"{name} runs version {running} of {query.id}"
+    if len(world.answers) < len(world.queries):
+        return "a submission"
+    return ""

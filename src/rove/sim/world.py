@@ -1,0 +1,289 @@
+"""A world of nodes in virtual time: one heap of events, one seed, one history.
+
+Law: everything that happens is on the heap, and what a machine asks for goes back onto it. Two runs of a seed are the
+same to the byte; the transcript's hash says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from hashlib import blake2b
+from heapq import heappop, heappush
+from random import Random
+from typing import Protocol
+
+from rove.control.coordinator import Keep
+from rove.control.requests import Submit, to_body
+from rove.data.events import Command, Dial, DiskDone, Event, Go, OnDisk, Produced, Remember, Wait
+from rove.data.worker import Worker, WorkerSettings
+from rove.model.events import COORDINATOR, Arrived, Send, Tick
+from rove.model.ids import NodeId, QueryId
+from rove.model.messages import Answer, Ask, Message, Sink, encode
+from rove.plan import codec
+from rove.plan.stages import Stages
+from rove.sim.network import InFlight, Network
+from rove.sim.nodes import SimCoordinator, SimNode, SimShelf, SimSource
+from rove.sim.queries import START_US, some_rows
+
+COORDINATOR_TICK_US = 500_000
+
+
+class Watcher(Protocol):
+    """Somebody who looks at a node after every step."""
+
+    def stepped(self, world: World, node: SimNode) -> None: ...
+
+
+class World:
+    """Nodes, a coordinator and the network between them. `random` draws everything that is left to chance."""
+
+    def __init__(self, random: Random) -> None:
+        self.random = random
+        self.network = Network(Random(random.random()))
+        self.nodes: dict[NodeId, SimNode] = {}
+        self.coordinator = SimCoordinator()
+        self.queries: dict[QueryId, tuple[Stages, Sink]] = {}
+        self.answers: dict[str, Answer] = {}
+        self.watchers: list[Watcher] = []
+        self.now = 0
+        self.steps = 0
+        self._heap: list[tuple[int, int, Callable[[], None]]] = []
+        self._count = 0
+        self._transcript = blake2b(digest_size=16)
+        self.flying: dict[int, InFlight] = {}
+
+    # Building
+
+    def add_node(
+        self, settings: WorkerSettings, durable: bool = False, sources: tuple[SimSource, ...] = (), skew_us: int = 0
+    ) -> SimNode:
+        shelf = SimShelf(Random(self.random.random())) if durable else None
+        node = self.nodes[settings.node] = SimNode(settings, shelf, list(sources), skew_us)
+        return node
+
+    def at(self, moment: int, action: Callable[[], None]) -> None:
+        """Let something happen."""
+        self._count += 1
+        heappush(self._heap, (max(moment, self.now), self._count, action))
+
+    # Life and death
+
+    def start(self, name: NodeId) -> None:
+        """Start a node's process; it dials the coordinator, and whom it remembers."""
+        node = self.nodes[name]
+        self._note("start", name)
+        worker = node.start()
+        self.network.dial(name, COORDINATOR)
+        kept = node.kept
+        if kept is not None:
+            self._obey(node, worker.remembered(kept.fragments, kept.peers))
+        for source in node.sources:
+            if not source.ended and not source.made:
+                self._schedule_source(node, source)
+        self._tick(node)
+
+    def kill(self, name: NodeId, power: bool = False) -> None:
+        """End a process without a word."""
+        node = self.nodes[name]
+        self._note("kill", name)
+        if node.shelf is not None:
+            node.shelf.crash(node.pending, power)
+        node.worker, node.pending = None, []
+        for wire in self.network.wires.values():
+            if name in (wire.dialer, wire.listener):
+                wire.generation += 1
+
+    def start_coordinator(self) -> None:
+        self._note("start", COORDINATOR)
+        self.coordinator.start()
+        self.at(self.now, self._tick_coordinator)
+
+    def kill_coordinator(self) -> None:
+        self._note("kill", COORDINATOR)
+        self.coordinator.machine = None
+        for wire in self.network.wires.values():
+            if wire.listener == COORDINATOR:
+                wire.generation += 1
+
+    def submit(self, name: QueryId, stages: Stages, sink: Sink, strategy: str) -> None:
+        """Ask for a query, again and again until it is answered."""
+        self.queries[name] = (stages, sink)
+        body = to_body(Submit(name=name, plan=codec.encode(stages), sink=sink, strategy=strategy))
+        ask = Ask(f"submit {name}", "submit", body)
+
+        def again() -> None:
+            if ask.id not in self.answers:
+                self._to_coordinator(Arrived("user", ask))
+                self.at(self.now + 1_000_000, again)
+
+        self.at(self.now, again)
+
+    # The loop
+
+    def run(self, until: int, done: Callable[[], bool] = lambda: False) -> None:
+        """Let things happen until a moment, or until it is done."""
+        while self._heap and self._heap[0][0] <= until:
+            self.now, _, action = heappop(self._heap)
+            action()
+            self.steps += 1
+            if self.steps % 64 == 0 and done():
+                return
+        self.now = max(self.now, until)
+
+    def transcript(self) -> str:
+        return self._transcript.hexdigest()
+
+    def handle(self, node: SimNode, event: Event) -> None:
+        """A machine takes an event, then has a moment to itself."""
+        worker = node.worker
+        if worker is None:
+            return
+        self._obey(node, worker.handle(event, self.now))
+        if node.worker is worker:
+            self._tick(node)
+
+    def _tick(self, node: SimNode) -> None:
+        worker = node.worker
+        if worker is None:
+            return
+        self._obey(node, worker.handle(Tick(), self.now))
+        for watcher in self.watchers:
+            watcher.stepped(self, node)
+        due = max(worker.due(), self.now + 1_000)
+        if node.tick_us <= self.now or due < node.tick_us:
+            node.tick_us = due
+            self.at(due, lambda: self._timer(node, worker, due))
+
+    def _timer(self, node: SimNode, worker: Worker, due: int) -> None:
+        if node.worker is worker and node.tick_us == due:
+            node.tick_us = -1
+            self._tick(node)
+
+    def _obey(self, node: SimNode, commands: list[Command]) -> None:
+        for command in commands:
+            match command:
+                case Send(conn=conn, message=message, payload=payload):
+                    self._send(node, conn, message, payload)
+                case Dial(peer=peer):
+                    self.network.dial(node.name, peer.node)
+                case OnDisk() if node.shelf is not None:
+                    node.pending.append(command)
+                    worker, shelf = node.worker, node.shelf
+                    self.at(self.now + shelf.duration_us(command), partial(self._disk, node, worker, command))
+                case Wait(origin=origin) | Go(origin=origin):
+                    for source in node.sources:
+                        if source.origin == origin:
+                            source.waits = isinstance(command, Wait)
+                            if not source.waits and source.owed:
+                                source.owed = False
+                                self.at(self.now, partial(self._produce, node, source))
+                case Remember():
+                    node.kept = command
+
+    def _disk(self, node: SimNode, worker: Worker | None, order: OnDisk) -> None:
+        if node.worker is not worker or node.shelf is None or order not in node.pending:
+            return
+        node.pending.remove(order)
+        done: DiskDone = node.shelf.carry_out(order)
+        self._note("disk", node.name, order.folder, done.trouble)
+        self.handle(node, done)
+
+    # Messages
+
+    def _send(self, node: SimNode, conn: str | bytes, message: Message, payload: bytes | memoryview | None) -> None:
+        if isinstance(conn, str):
+            wire = self.network.wires.get((node.name, NodeId(conn)))
+        else:
+            dialer = NodeId(conn.decode().partition("#")[0])
+            wire = self.network.wires.get((dialer, node.name))
+            if wire is not None and wire.conn != conn:
+                return  # that connection is no more
+        if wire is None:
+            return
+        sent = self.network.send(node.name, wire, message, payload, self.now)
+        if sent is not None:
+            self._fly(*sent)
+
+    def _fly(self, arrives: int, flight: InFlight) -> None:
+        self._count += 1
+        number = self._count
+        self.flying[number] = flight
+        self.at(arrives, lambda: self._land(number))
+
+    def _land(self, number: int) -> None:
+        flight = self.flying.pop(number)
+        if flight.wire.cut or flight.generation != flight.wire.generation:
+            return
+        self._note("message", flight.to, encode(flight.message))
+        event = Arrived(flight.conn, flight.message, flight.payload)
+        if flight.to == COORDINATOR:
+            self._to_coordinator(event)
+        else:
+            self.handle(self.nodes[flight.to], event)
+
+    def _to_coordinator(self, event: Arrived | Tick) -> None:
+        machine = self.coordinator.machine
+        if machine is None:
+            return
+        for command in machine.handle(event, self.now, START_US + self.now):
+            match command:
+                case Keep(kind=kind, name=name, record=record):
+                    if record is None:
+                        self.coordinator.kept.pop((kind, name), None)
+                    else:
+                        self.coordinator.kept[(kind, name)] = record
+                case Send(conn="user", message=Answer() as answer):
+                    self.answers[answer.id] = answer
+                    self._note("answer", answer.id, answer.trouble)
+                case Send(conn=bytes() as conn, message=message):
+                    dialer = NodeId(conn.decode().partition("#")[0])
+                    wire = self.network.wires.get((dialer, COORDINATOR))
+                    if wire is not None and wire.conn == conn:
+                        sent = self.network.send(COORDINATOR, wire, message, None, self.now)
+                        if sent is not None:
+                            self._fly(*sent)
+
+    def _tick_coordinator(self) -> None:
+        machine = self.coordinator.machine
+        if machine is not None:
+            self._to_coordinator(Tick())
+            self.at(
+                self.now + COORDINATOR_TICK_US,
+                lambda: self._tick_coordinator() if self.coordinator.machine is machine else None,
+            )
+
+    # Sources
+
+    def _schedule_source(self, node: SimNode, source: SimSource) -> None:
+        self.at(self.now + self.random.randint(1, 2 * source.every_us), lambda: self._produce(node, source))
+
+    def _produce(self, node: SimNode, source: SimSource) -> None:
+        if node.worker is None or source.ended:
+            return
+        if source.waits:
+            source.owed = True
+            return
+        source.left -= 1
+        if source.left < 0:
+            source.ended = True
+            self.handle(node, Produced(source.origin, None, self._wall(node), ended=True))
+            return
+        clock = START_US + self.now
+        data = some_rows(self.random, source.origin.rpartition("/")[2], clock, source.rows, 3_000_000)
+        for query, running in node.worker.running().items():
+            if source.stream in running.sources():
+                source.fed.setdefault(query, len(source.made))
+        source.made.append(data)
+        self._note("produced", source.origin, str(data.num_rows))
+        self.handle(node, Produced(source.origin, data, self._wall(node)))
+        self._schedule_source(node, source)
+
+    def _wall(self, node: SimNode) -> int:
+        return START_US + self.now + node.skew_us
+
+    def _note(self, what: str, *details: str | bytes) -> None:
+        """Write a line of the transcript, of which only the hash is kept."""
+        self._transcript.update(f"{self.now} {what} ".encode())
+        for detail in details:
+            self._transcript.update(detail if isinstance(detail, bytes) else detail.encode())

@@ -1,0 +1,56 @@
+"""Batches as they arrive at a log, and what a log says it holds."""
+
+from __future__ import annotations
+
+import random
+
+import pyarrow as pa
+
+from rove.data.log.commands import Disk
+from rove.data.log.commit import commit
+from rove.data.log.format import Entry
+from rove.data.log.partition import Partition
+from rove.data.log.reader import Reader
+from rove.data.log.settings import LogSettings
+from rove.model.batch import Header
+from rove.sim.disk import SimDisk
+
+SCHEMA = pa.schema([("n", pa.int64()), ("text", pa.string())])
+
+
+def rows(origin: str, seq: int, count: int = 3) -> bytes:
+    """Rows that say whose they are."""
+    batch = pa.record_batch([pa.array(range(seq, seq + count)), pa.array([origin] * count)], schema=SCHEMA)
+    return bytes(batch.serialize())
+
+
+def header(origin: str, seq: int, count: int = 3, through: int | None = None, *, late: bool = False) -> Header:
+    last = seq if through is None else through
+    return Header(origin=origin, seq=seq, through=last, rows=count, born=10 * (last - seq + 1), late=late)
+
+
+def read_all(disk: Disk, position: int = 0) -> list[tuple[Entry, pa.RecordBatch | None]]:
+    """Every committed entry, checked."""
+    reader = Reader(disk, position)
+    found = []
+    while some := reader.entries(3):
+        found += [(entry, reader.read(entry)) for entry in some]
+    assert not reader.damage
+    return found
+
+
+def disk() -> SimDisk:
+    return SimDisk(random.Random(7))
+
+
+def filled(folder: SimDisk, seqs: int, settings: LogSettings | None = None) -> Partition:
+    """A partition with so many batches of one origin, each a group of its own."""
+    partition = Partition("p", SCHEMA, settings)
+    for seq in range(seqs):
+        partition.append(header("a", seq), rows("a", seq))
+        commit(partition, folder, 1_000 + seq)
+    return partition
+
+
+def reopened(folder: SimDisk) -> Partition:
+    return Partition.recover("p", SCHEMA, folder.sizes(), folder.read)

@@ -1,0 +1,40 @@
+"""A group that failed is tried again, and the power may go while it is."""
+
+from __future__ import annotations
+
+import random
+
+from rove.data.log.commit import commit
+from rove.data.log.partition import Partition
+from rove.data.log.settings import LogSettings
+from rove.sim.disk import SimDisk
+from tests.data.log.entries import filled, header, read_all, reopened, rows
+
+
+def test_power_may_go_at_any_moment_of_any_second_attempt() -> None:
+    """Segments roll within the group, so the second attempt deletes and cuts before it writes again."""
+
+    def failed_once(seed: int, fails_at: int) -> tuple[Partition, SimDisk]:
+        folder = SimDisk(random.Random(seed))
+        partition = filled(folder, 1, LogSettings(segment_entries=2))
+        for seq in range(1, 6):
+            partition.append(header("a", seq), rows("a", seq))
+        folder.fail_after = fails_at
+        commit(partition, folder, 2_000)
+        return partition, folder
+
+    for fails_at in range(6, 14):
+        for stops_at in range(16):
+            for seed in range(6):
+                partition, folder = failed_once(seed, fails_at)
+                group = partition.flush(9_000_000)
+                for command in group.commands[:stops_at] if group else ():
+                    folder.execute(command)
+                folder.crash()
+                again = reopened(folder)
+                assert again.quarantine == []
+                for seq in range(6):
+                    again.append(header("a", seq), rows("a", seq))
+                commit(again, folder, 9_000_001)
+                commit(again, folder, 9_000_002)
+                assert sorted(e.header.seq for e, _ in read_all(folder)) == list(range(6))
