@@ -39,9 +39,9 @@ def test_every_placement_keeps_the_rules_or_is_refused_for_a_reason(name: str, s
         asked = drawn(random, topology, hinted=hinted)
         try:
             found = STRATEGIES[name](asked, topology, Load())
-        except (PlanError, TopologyError) as error:
-            assert hinted or asked.sink is not None, f"a query to the cloud always finds room: {error}"
-            assert len(str(error)) > 40
+        except (PlanError, TopologyError):
+            refusable = hinted or asked.sink is not None
+            assert refusable, "a query to the cloud always finds room"
         else:
             check(asked, found, topology)
 
@@ -159,9 +159,9 @@ def test_the_shortest_path_fills_a_node_for_one_source_before_it_looks_at_the_ne
         topology.add_link(Link(NodeId(a), NodeId(b)))
     asked = two_chains()
     level, deep = place("bottom_up", asked, topology), place("shortest_path", asked, topology)
-    assert [h for h in level.hosts.values()].count(("e1",)) == [h for h in deep.hosts.values()].count(("e1",)) == 2
-    assert first_at(level, "e1") == [1, 5]
-    assert first_at(deep, "e1") == [1, 2]
+    assert len(alone_on(level, "e1")) == len(alone_on(deep, "e1")) == 2
+    assert alone_on(level, "e1") == [1, 5]
+    assert alone_on(deep, "e1") == [1, 2]
 
 
 def two_chains() -> Request:
@@ -170,7 +170,7 @@ def two_chains() -> Request:
     return request(Stages.of(plans), {"s": ["d1"], "t": ["d2"]})
 
 
-def first_at(found: Placement, node: str) -> list[int]:
+def alone_on(found: Placement, node: str) -> list[int]:
     return sorted(stage for stage, hosts in found.hosts.items() if hosts == (node,))
 
 
@@ -233,7 +233,7 @@ def test_a_hint_that_cannot_win_says_why(
 
 @pytest.mark.parametrize("name", ["bottom_up", "shortest_path", "cloud_only"])
 def test_a_hint_for_a_full_device_says_so(name: str) -> None:
-    with pytest.raises(TopologyError, match="no room for `Project.*`d1`"):
+    with pytest.raises(TopologyError, match=r"no room for `Project.*`d1`"):
         place(name, request("filter", {"s": ["d1"]}, hints={1: "device"}), town(slots=0))
 
 
@@ -276,12 +276,18 @@ def every_placement(asked: Request, topology: Topology, like: Placement) -> list
             extend(n + 1, hosts)  # in Spark
         if any(i not in hosts for i in inputs) or asks[n].spark:
             return
-        above = dict.fromkeys(node for i in inputs for host in hosts[i] for node in path(like, host))
-        for k in [1] if merging(asked.stages.operators[n]) else range(1, len(above) + 1):
-            for each in itertools.combinations(above, k):
-                at_gateway = each == (asked.gateway,) and merging(asked.stages.operators[n]) and not asks[n].worker
-                if not at_gateway or asked.sink is not None:
-                    extend(n + 1, {**hosts, stage: each})
+        op, roads = (
+            asked.stages.operators[n],
+            [path(like, h) for h in dict.fromkeys(h for i in inputs for h in hosts[i])],
+        )
+        if merging(op):
+            ways = {(node,) for node in like.roads if all(node in road for road in roads)}
+            if asked.sink is None and not asks[n].worker:
+                ways.discard((asked.gateway,))
+        else:
+            ways = {tuple(dict.fromkeys(each)) for each in itertools.product(*roads)}
+        for each in sorted(ways):
+            extend(n + 1, {**hosts, stage: each})
 
     extend(0, {})
     return found
@@ -328,7 +334,8 @@ def test_placements_do_not_depend_on_the_order_of_sets() -> None:
         "from tests.control.cities import city, drawn\n"
         "for seed in range(12):\n"
         "    for strategy in STRATEGIES.values():\n"
-        "        random = Random(seed); topology = city(random); asked = drawn(random, topology, hinted=seed % 2 == 0)\n"
+        "        random = Random(seed); topology = city(random)\n"
+        "        asked = drawn(random, topology, hinted=seed % 2 == 0)\n"
         "        try: found = strategy(asked, topology, Load())\n"
         "        except RoveError as error: print(error)\n"
         "        else: print(found.hosts, sorted(found.spark), found.roads, found.why, found.slots)\n"

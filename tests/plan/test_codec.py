@@ -14,13 +14,13 @@ from pyspark import cloudpickle
 
 import rove
 from rove import functions as F
+from rove.data.local import run
 from rove.model.schema import TIMESTAMP, UNKNOWN, spark_only
 from rove.plan.codec import decode, encode
 from rove.plan.cuts import highest_cut, legal_cuts
 from rove.plan.operators import Aggregate, Operator, Source
 from rove.plan.optimizer import optimize
 from rove.plan.stages import Stages
-from rove.data.local import run
 from tests.portable.queries import QUERIES, inputs, tables
 from tests.portable.random_plans import compiled, source
 from tests.portable.rows import assert_same_rows
@@ -158,7 +158,8 @@ import sys
 class Only:
     def find_spec(self, name, path=None, target=None):
         top = name.partition(".")[0]
-        if top not in sys.stdlib_module_names and top[0] != "_" and top not in {{"rove", "pyarrow", "zmq", "msgspec", "sqlglot"}}:
+        ours = {{"rove", "pyarrow", "zmq", "msgspec", "sqlglot"}}
+        if top not in sys.stdlib_module_names and top[0] != "_" and top not in ours:
             raise ModuleNotFoundError(name)
 sys.meta_path.insert(0, Only())
 from rove.plan.codec import decode

@@ -5,6 +5,8 @@ Law: it carries the whole query's definition and applies to a batch what is miss
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 import pyarrow as pa
 
 from rove.data.pipeline import Count, Emitted, Pipeline, ends
@@ -15,7 +17,7 @@ from rove.model.ids import Stage
 from rove.model.messages import Fragment
 from rove.plan.codec import decode
 from rove.plan.operators import Source
-from rove.plan.stages import Stages
+from rove.plan.stages import Stages, ordered
 
 
 class Running:
@@ -25,7 +27,8 @@ class Running:
         self.fragment = fragment
         self.stages: Stages = decode(fragment.plan)
         self._check()
-        self.pipeline = Pipeline(self.stages, fragment.waits, fragment.makes, fragment.runs)
+        # Whom to wait for is told apart (`expect`): where it is kept on a disk, it has its place among the batches.
+        self.pipeline = Pipeline(self.stages, {}, fragment.makes, fragment.runs)
         self.ends = ends(self.stages)
         runs = set(fragment.runs)
         self._touched = [
@@ -37,7 +40,6 @@ class Running:
         """A newer version of it: what runs on goes on with all it remembers."""
         if fragment.runs == self.fragment.runs and fragment.plan == self.fragment.plan:
             self.fragment = fragment
-            self.pipeline.expect(fragment.waits)
             return self
         new = Running(fragment)
         new.pipeline.adopt(self.pipeline)
@@ -45,8 +47,12 @@ class Running:
 
     @property
     def remembers(self) -> bool:
-        """Whether a stateful operator runs here."""
-        return bool(self.fragment.makes)
+        """Whether an operator runs here that knows what it has taken before."""
+        return any(ordered(self.stages.operators[n]) for n in self.fragment.runs)
+
+    def expect(self, waits: Mapping[Stage, Iterable[str]]) -> None:
+        """Wait for these origins, from now on."""
+        self.pipeline.expect(waits)
 
     def sources(self) -> dict[str, Stage]:
         """The stages of the streams it reads."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from rove.data.events import DiskDone, OnDisk
 from rove.data.fragment import Running
@@ -24,8 +25,11 @@ from rove.data.tickets import Ticket
 from rove.model.batch import Header
 from rove.model.errors import SetupError
 from rove.model.events import Payload
-from rove.model.ids import Stage
+from rove.model.ids import QueryId, Stage
 from rove.model.messages import Sink
+
+EXPECT = "+"  # before the name of an origin that is waited for from here on
+NO_COLUMNS = pa.schema([])
 
 
 class Shelf(Protocol):
@@ -41,7 +45,7 @@ class Shelf(Protocol):
 class Replay(NamedTuple):
     """A batch that is safe now and goes into the operators that remember."""
 
-    running: Running
+    query: QueryId
     header: Header
     payload: Payload | None
 
@@ -87,13 +91,10 @@ class Sinks:
         for stage, sink in running.fragment.sinks.items():
             if sink.kind != "discard" and sink_folder(running, stage, sink) not in self._folders:
                 self._count_again(query, self._folder(running, sink_folder(running, stage, sink), stage).partition)
-        if not (running.remembers and self._shelf is not None):
-            return
-        for n in range(len(running.stages.operators)):
-            if running.touches(n) and memory_folder(query, n) not in self._folders:
-                folder = memory_folder(query, n)
-                self._folder(running, folder, Stage(n))
-                yield from self._shelf.entries(folder)
+        folder = memory_folder(query)
+        if running.remembers and self._shelf is not None and folder not in self._folders:
+            self._folders[folder] = _Folder(self._shelf.open(folder, NO_COLUMNS))
+            yield from self._shelf.entries(folder)
 
     def take(
         self, running: Running, stage: Stage, sink: Sink, header: Header, rows: Payload | None, ticket: Ticket | None
@@ -112,9 +113,19 @@ class Sinks:
         self._append(running, folder, Stage(header.stage), header, rows, ticket, counts=False)
 
     def remember(self, running: Running, header: Header, rows: Payload | None, ticket: Ticket | None) -> None:
-        """Make a batch safe before the operators here compute with it."""
-        folder = memory_folder(running.fragment.query, header.stage)
-        self._append(running, folder, Stage(header.stage), header, rows, ticket, counts=False, replays=True)
+        """Make a batch safe before the operators here compute with it. Stages number apart what they take."""
+        kept = replace(header, origin=f"{header.stage} {header.origin}")
+        folder = memory_folder(running.fragment.query)
+        self._append(running, folder, Stage(header.stage), kept, rows, ticket, counts=False, replays=True)
+
+    def expect(self, running: Running) -> None:
+        """Keep whom the operators here wait for, at its place among the batches: a second run has to wait for the same
+        origins at the same moments."""
+        for stage, origins in running.fragment.waits.items():
+            for origin in origins:
+                header = Header(origin=f"{EXPECT}{stage} {origin}", seq=0, through=0, stage=stage)
+                folder = memory_folder(running.fragment.query)
+                self._append(running, folder, stage, header, None, None, counts=False, replays=True)
 
     def flush(self, now: int) -> list[OnDisk]:
         """Disk work for what waits. O(folders that wait)."""
@@ -152,7 +163,7 @@ class Sinks:
         folders = (f for name, f in self._folders.items() if name.split("/")[1:2] == [query])
         frontiers = [f.partition.ledger.frontier for f in folders]
         frontiers += [f for (q, _), f in self._discarded.items() if q == query]
-        return any(f.has(origin, seq) or f.has(f"{origin}|0", seq) for f in frontiers)
+        return any(f.has(name, seq) for f in frontiers for name in f.table() if source_of(name) == origin)
 
     def close(self, running: Running) -> None:
         """A query was stopped: its folders stay, nothing is added to them."""
@@ -205,7 +216,7 @@ class Sinks:
                 query,
                 header if new and counts else None,
                 ticket,
-                Replay(running, header, rows) if new and replays else None,
+                Replay(query, header, rows) if new and replays else None,
             )
         )
         self._dirty[name] = folder
@@ -241,6 +252,11 @@ class Sinks:
             count.lost += found.lost
 
 
+def source_of(name: str) -> str:
+    """The origin of a batch, whatever stage it was taken at and on whichever side of a union or join."""
+    return name.rpartition(" ")[2].partition("|")[0]
+
+
 def sink_folder(running: Running, stage: Stage, sink: Sink) -> str:
     """Where an output of a query is kept."""
     if sink.kind == "file":
@@ -249,6 +265,6 @@ def sink_folder(running: Running, stage: Stage, sink: Sink) -> str:
     return f"log/{running.fragment.query}/{name}"
 
 
-def memory_folder(query: str, stage: int) -> str:
-    """Where the input of a query's stateful operators is kept, for the next start."""
-    return f"memory/{query}/{stage}"
+def memory_folder(query: str) -> str:
+    """Where the input of a query's stateful operators is kept, for the next start. Rows of all stages are in it."""
+    return f"memory/{query}"

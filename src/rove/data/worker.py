@@ -23,7 +23,7 @@ from rove.data.events import Command, Dial, DiskDone, Event, Go, Produced, Remem
 from rove.data.fragment import Running, encode_rows
 from rove.data.link import BEAT_US, Link
 from rove.data.pipeline import Emitted
-from rove.data.sinks import Shelf, Sinks
+from rove.data.sinks import EXPECT, Shelf, Sinks
 from rove.data.store import ENTRY_BYTES, Store
 from rove.data.tickets import Ticket
 from rove.model.batch import Batch, Header, empty
@@ -321,11 +321,17 @@ class Worker:
         commands += link.offer(self.store.put(header, rows), now)
 
     def _replay(
-        self, running: Running, header: Header, payload: Payload | None, commands: list[Command], now: int
+        self, query: QueryId, header: Header, payload: Payload | None, commands: list[Command], now: int
     ) -> None:
-        """A batch that is on the disk goes into the operators that remember."""
-        if self._running.get(running.fragment.query) is not running:
+        """What is on the disk goes into the operators that remember: a batch, or the word to wait for an origin."""
+        running = self._running.get(query)
+        if running is None:
             return
+        origin = header.origin.partition(" ")[2]
+        if header.origin.startswith(EXPECT):
+            running.expect({Stage(header.stage): [origin]})
+            return
+        header = replace(header, origin=origin)
         try:
             batch = running.read(header, payload)
             self._run(running, Stage(header.stage), batch, payload, None, commands, now)
@@ -406,7 +412,11 @@ class Worker:
         self._running[fragment.query] = running
         self._stopped.pop(fragment.query, None)
         for header, payload in self.sinks.open(running):
-            self._replay(running, header, payload, commands, now)
+            self._replay(fragment.query, header, payload, commands, now)
+        if running.remembers and self.sinks.durable:
+            self.sinks.expect(running)
+        else:
+            running.expect(fragment.waits)
         if known is None:
             self._begin(running, commands, now)
         for header, payload, ticket in self._parked.pop(fragment.query, ()):

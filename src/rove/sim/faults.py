@@ -12,6 +12,7 @@ from random import Random
 from rove.model.ids import NodeId
 from rove.sim.world import World
 
+GATEWAY = NodeId("gateway")  # relays without backups lose what they hold when they die
 KINDS = ("cut", "cut", "cut", "partition", "crash", "crash", "coordinator", "slow disk", "full disk")
 
 
@@ -28,7 +29,7 @@ def plan_faults(world: World, random: Random, heal_us: int) -> None:
             case "partition":
                 world.at(begins, partial(_cut_some, world, random, 5, ends))
             case "crash":
-                world.at(begins, partial(_crash, world, name, random.random() < 0.5, ends))
+                world.at(begins, partial(_crash, world, GATEWAY, random.random() < 0.5, ends))
             case "coordinator":
                 world.at(begins, partial(_crash_coordinator, world, ends))
             case "slow disk":

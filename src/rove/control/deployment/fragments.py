@@ -35,20 +35,25 @@ def fragments(
     parts = split(request, placement)
     plan = encode(parts.lower)
     ends = _ends(request, parts, sinks or {})
-    runs, waits = _runs(request, placement), _waits(request, placement, parts)
+    runs = _runs(request, placement)
+    waits = _waits(request, placement, parts, runs)
     number = parts.numbers
     return {
         node: Fragment(
             query=request.query,
             version=version,
             plan=plan,
-            runs=tuple(sorted(number[s] for s in runs[node] if s in number)),
-            makes={number[s]: origin(request, s, node) for s in _owned(request, placement, node) if s in number},
+            runs=tuple(sorted(number[s] for s in here if s in number)),
+            makes={
+                number[s]: origin(request, s, node)
+                for s in sorted(here)
+                if s in number and stateful(request.stages.operators[s])
+            },
             waits={s: tuple(sorted(waiting)) for s, waiting in sorted(waits.get(node, {}).items())},
-            next=upper,
-            sinks=ends if upper is None else {},
+            next=placement.roads[node],
+            sinks=ends if placement.roads[node] is None else {},
         )
-        for node, upper in placement.roads.items()
+        for node, here in runs.items()
     }
 
 
@@ -69,54 +74,68 @@ def _ends(request: Request, parts: Split, sinks: Mapping[str, Sink]) -> dict[Sta
     return found
 
 
-def _owned(request: Request, placement: Placement, node: NodeId) -> list[Stage]:
-    operators = request.stages.operators
-    return [s for s, hosts in sorted(placement.hosts.items()) if node in hosts and stateful(operators[s])]
-
-
 def _runs(request: Request, placement: Placement) -> dict[NodeId, set[Stage]]:
     """What is done when a batch leaves a node: what is hosted there, and what is stateless and hosted below, since a
-    batch that missed it is finished here. What is ordered has its one place and is not repeated."""
+    batch that missed it is finished here. What is ordered has its one place and is not repeated.
+
+    So a node may finish rows whose own host is further up, and hand them to what stands behind. An ordered operator up
+    there that nothing reaches any more is left out: as an origin that never speaks it would hold everyone up.
+    """
     found: dict[NodeId, set[Stage]] = {node: set() for node in placement.roads}
-    for stage, hosts in placement.hosts.items():
-        op = request.stages.operators[stage]
-        for host in hosts:
-            if stateless(op):
-                for node in placement.road(host):
-                    found[node].add(stage)
-            elif ordered(op):
+    reached: dict[Stage, dict[NodeId, None]] = {}
+    for stage, hosts in sorted(placement.hosts.items()):
+        op, inputs = request.stages.operators[stage], request.stages.inputs[stage]
+        if stateless(op):
+            for node in (node for host in hosts for node in placement.road(host)):
+                found[node].add(stage)
+        elif inputs:
+            for host in hosts:
                 found[host].add(stage)
+        starts = (start for i in inputs for start in reached[i])
+        taken = (_taker(placement, found, stage, start) for start in starts)
+        reached[stage] = dict.fromkeys(node for node in taken if node is not None) if inputs else dict.fromkeys(hosts)
+        if ordered(op) and not merges(op):
+            for host in hosts:
+                if host not in reached[stage]:
+                    found[host].discard(stage)
     return found
 
 
-def _waits(request: Request, placement: Placement, parts: Split) -> dict[NodeId, dict[Stage, set[Origin]]]:
+def _taker(placement: Placement, runs: Mapping[NodeId, set[Stage]], stage: Stage, start: NodeId) -> NodeId | None:
+    """The first node, from one upwards, that runs an operator; None if Spark does."""
+    return next((node for node in placement.road(start) if stage in runs[node]), None)
+
+
+def _waits(
+    request: Request, placement: Placement, parts: Split, runs: Mapping[NodeId, set[Stage]]
+) -> dict[NodeId, dict[Stage, set[Origin]]]:
     """By node and stage of their making, the origins that an ordered operator or a sink there has to hear from."""
     found: dict[NodeId, dict[Stage, set[Origin]]] = {}
-    outputs = {s for s, n in parts.numbers.items() if any(n == out for _, out in parts.lower.outputs)}
+    ends = {stage for _, stage in parts.lower.outputs}
+    outputs = {stage for stage, number in parts.numbers.items() if number in ends}
+
+    def consumers(stage: Stage, host: NodeId) -> Iterator[NodeId]:
+        """Where batches that leave an operator on a host meet one that takes them in order, or their end."""
+        if stage in outputs:
+            yield request.root
+        for reader in request.stages.readers[stage]:
+            op, node = request.stages.operators[reader], _taker(placement, runs, reader, host)
+            if node is None:
+                continue
+            if ordered(op):
+                yield node
+            if not stateful(op):
+                yield from consumers(reader, node)
+
     for stage, hosts in placement.hosts.items():
-        op = request.stages.operators[stage]
         is_source = not request.stages.inputs[stage]
-        if stage not in parts.numbers or not (is_source or stateful(op)):
+        if stage not in parts.numbers or not (is_source or stateful(request.stages.operators[stage])):
             continue
         for host in hosts:
+            if not is_source and stage not in runs[host]:
+                continue
             origins = request.origins(stage, host) if is_source else (origin(request, stage, host),)
-            for node in _consumers(request, placement, outputs, stage, host):
+            for node in consumers(stage, host):
                 if is_source or node != host:
                     found.setdefault(node, {}).setdefault(parts.numbers[stage], set()).update(origins)
     return found
-
-
-def _consumers(
-    request: Request, placement: Placement, outputs: set[Stage], stage: Stage, host: NodeId
-) -> Iterator[NodeId]:
-    """The nodes where batches that leave an operator on a host meet one that takes them in order, or their end."""
-    if stage in outputs:
-        yield request.root
-    for reader in request.stages.readers[stage]:
-        op, node = request.stages.operators[reader], placement.host(reader, host)
-        if node is None:  # Spark reads it, from the log
-            continue
-        if ordered(op):
-            yield node
-        if not stateful(op):
-            yield from _consumers(request, placement, outputs, reader, node)

@@ -1,0 +1,206 @@
+"""Nodes, links, roads, and the files they come from."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+
+import pytest
+
+from rove.control.topology.files import read_json, read_nebulastream, read_toml
+from rove.control.topology.topology import AddLink, AddNode, Link, Node, RemoveLink, RemoveNode, Topology
+from rove.model.errors import TopologyError
+from rove.model.ids import NodeId
+from tests.control.cities import city, town
+
+
+def link(a: str, b: str, us: int = 1000) -> Link:
+    return Link(NodeId(a), NodeId(b), us)
+
+
+def lengths(topology: Topology, sink: NodeId) -> dict[NodeId, tuple[int, int]]:
+    """Latency and hops to the sink over relays, the slow and obvious way."""
+    found = {sink: (0, 0)}
+    for _ in topology.nodes():
+        for each in topology.links():
+            for a, b in ((each.a, each.b), (each.b, each.a)):
+                if b in found and (b == sink or topology.node(b).kind != "device"):
+                    here = (found[b][0] + each.latency_us, found[b][1] + 1)
+                    found[a] = min(found.get(a, here), here)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_roads_are_shortest_form_a_tree_and_never_pass_a_device(seed: int) -> None:
+    random = Random(seed)
+    topology = city(random, devices=8, edges=8)
+    for sink in random.sample([n.id for n in topology.nodes()], k=5):
+        best = lengths(topology, sink)
+        sources = [n.id for n in topology.nodes()]
+        together = topology.roads(sources, sink)
+        for source in sources:
+            latency, at, hops = 0, source, 0
+            while (upper := together[at]) is not None:
+                assert upper == sink or topology.node(upper).kind != "device"
+                latency, at, hops = latency + topology.link(at, upper).latency_us, upper, hops + 1
+            assert (at, latency, hops) == (sink, *best[source])
+            alone = topology.roads([source], sink)
+            assert alone == {n: together[n] for n in alone}, "a road depends on who else asks"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_remembered_roads_are_those_of_a_new_topology(seed: int) -> None:
+    random = Random(seed)
+    topology = city(random)
+    devices = [n.id for n in topology.nodes() if n.kind == "device"]
+    for _ in range(30):
+        names = [n.id for n in topology.nodes()]
+        a, b = random.sample(names, k=2)
+        topology.change([RemoveLink(a, b) if topology.linked(a, b) else AddLink(link(a, b, random.randint(1, 9)))])
+        if random.random() < 0.2 and len(devices) > 2:
+            topology.remove_node(devices.pop())
+        fresh = Topology(topology.nodes(), topology.links())
+        for sink in ("gw", devices[0]):
+            there = [n.id for n in fresh.nodes() if fresh.reaches(n.id, NodeId(sink))]
+            assert topology.roads(there, NodeId(sink)) == fresh.roads(there, NodeId(sink))
+
+
+def test_equal_roads_go_by_fewer_hops_and_then_by_name() -> None:
+    nodes = [Node(NodeId("gw"), "gateway"), Node(NodeId("d"), "device")]
+    nodes += [Node(NodeId(e), "edge") for e in ("c", "b", "a", "x")]
+    links = [link("d", e, 5) for e in "cba"] + [link("c", "gw", 5), link("b", "gw", 5), link("a", "x", 2)]
+    topology = Topology(nodes, [*links, link("x", "gw", 3)])
+    assert topology.roads([NodeId("d")], NodeId("gw"))[NodeId("d")] == "b"
+
+
+def test_a_node_without_a_road_is_named() -> None:
+    topology = town()
+    topology.remove_link(NodeId("e1"), NodeId("gw"))
+    with pytest.raises(TopologyError, match="`d1` has no road to `gw`: no link leads on from `d1`"):
+        topology.roads([NodeId("d3"), NodeId("d1")], NodeId("gw"))
+    assert not topology.reaches(NodeId("d1"), NodeId("gw"))
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        ([AddNode(Node(NodeId("e1"), "edge"))], "node `e1` is there already"),
+        ([RemoveNode(NodeId("e9"))], "no node `e9`; there are: gw, e1.*did you mean"),
+        ([AddLink(link("d1", "e1"))], "have a link already"),
+        ([RemoveLink(NodeId("d1"), NodeId("e2"))], "no link between `d1` and `e2`"),
+        ([RemoveNode(NodeId("d1")), RemoveLink(NodeId("d1"), NodeId("e1"))], "no node `d1`"),
+        (
+            [RemoveNode(NodeId("d1")), AddNode(Node(NodeId("d1"), "device")), RemoveLink(NodeId("d1"), NodeId("e1"))],
+            "no link",
+        ),
+    ],
+)
+def test_a_batch_is_applied_whole_or_not_at_all(bad: list[object], said: str) -> None:
+    topology = town()
+    before = (topology.nodes(), topology.links(), topology.version)
+    moved = [RemoveLink(NodeId("d3"), NodeId("e2")), AddLink(link("d3", "e1"))]
+    with pytest.raises(TopologyError, match=said):
+        topology.change([*moved, *bad])  # type: ignore[list-item]
+    assert (topology.nodes(), topology.links(), topology.version) == before
+    topology.change(moved)
+    assert topology.roads([NodeId("d3")], NodeId("gw"))[NodeId("d3")] == "e1"
+
+
+def test_values_that_make_no_sense_are_refused() -> None:
+    for make, said in (
+        (lambda: Node(NodeId("x"), "phone"), "a device, an edge or a gateway"),  # type: ignore[arg-type]
+        (lambda: Node(NodeId(""), "edge"), "needs a name"),
+        (lambda: Node(NodeId("x"), "edge", -1), "less than no room"),
+        (lambda: link("a", "a"), "to itself"),
+        (lambda: link("a", "b", -1), "takes -1 µs"),
+        (lambda: Link(NodeId("a"), NodeId("b"), 1, 0), "carries nothing"),
+    ):
+        with pytest.raises(TopologyError, match=said):
+            make()
+
+
+# Files
+
+
+def test_our_own_form_is_read_from_toml_and_json() -> None:
+    text = """
+        nodes = [{id = "gw", kind = "gateway"}, {id = "d", kind = "device", slots = 2}]
+        links = [{a = "d", b = "gw", latency_us = 7}]
+    """
+    found = read_toml(text)
+    assert found.nodes == (Node(NodeId("gw"), "gateway"), Node(NodeId("d"), "device", 2))
+    assert found.links == (link("d", "gw", 7),)
+    nodes = [{"id": "gw", "kind": "gateway"}, {"id": "d", "kind": "device", "slots": 2}]
+    assert read_json(json.dumps({"nodes": nodes, "links": [{"a": "d", "b": "gw", "latency_us": 7}]})) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "not JSON"),
+        ("{}", "`nodes`"),
+        ('{"nodes": [{"id": "a", "kind": "phone"}]}', "phone"),
+        ('{"nodes": [{"id": "a", "kind": "edge", "slot": 1}]}', "slot"),
+        ('{"nodes": [{"id": "a", "kind": "edge"}], "links": [{"a": "a", "b": "c"}]}', "no node `c`"),
+    ],
+)
+def test_a_bad_file_says_what_is_wrong_with_it(text: str, said: str) -> None:
+    with pytest.raises(TopologyError, match=said):
+        read_json(text)
+
+
+FIXED = {"nodes": {"2": [0.0, 0.0], "1": [0.0, 0.0]}, "slots": {"1": 65535, "2": 3}, "children": {"1": [], "2": []}}
+UPDATES = {
+    "initial_parents": [[2, 4], [3, 5]],
+    "topology_updates": [
+        {
+            "timestamp": 1000,
+            "events": [
+                {"parentId": 2, "childId": 4, "action": "remove"},
+                {"parentId": 3, "childId": 4, "action": "add"},
+            ],
+        }
+    ],
+}
+
+
+def test_nebulastreams_files_are_read_with_the_coordinator_above_and_ids_made_to_fit() -> None:
+    """The generator numbers these fixed nodes 1 and 2 and means 2 and 3; 1 is the coordinator."""
+    found = read_nebulastream(json.dumps(FIXED), json.dumps(UPDATES))
+    assert [(n.id, n.kind, n.slots) for n in found.nodes[:3]] == [
+        ("1", "gateway", 16),
+        ("2", "edge", 65535),
+        ("3", "edge", 3),
+    ]
+    assert [(n.id, n.kind) for n in found.nodes[3:]] == [("4", "device"), ("5", "device")]
+    assert [(k.a, k.b) for k in found.links] == [("2", "1"), ("3", "1"), ("4", "2"), ("5", "3")]
+    assert found.batches[0][0] == 1000
+    topology = found.topology()
+    for _, batch in found.batches:
+        topology.change(batch)
+    assert topology.neighbours(NodeId("4")) == ("3",)
+
+
+def test_nebulastreams_ids_that_fit_stay_as_they_are() -> None:
+    fixed = {"nodes": {"2": [], "3": []}, "children": {"2": [3]}}
+    found = read_nebulastream(fixed, UPDATES)
+    assert [(k.a, k.b) for k in found.links] == [("2", "1"), ("3", "2"), ("4", "2"), ("5", "3")]
+
+
+@pytest.mark.parametrize(
+    ("updates", "said"),
+    [
+        ({"initial_parents": [[9, 4]]}, "name node 9 as a parent"),
+        ({"initial_parents": [[9]]}, r"initial_parents\[0\].*pair of parent and child"),
+        ({"topology_updates": [{"events": []}]}, r"topology_updates\[0\] has no `timestamp`"),
+        (
+            [{"timestamp": 1, "events": [{"parentId": 2, "childId": 4, "action": "move"}]}],
+            r"events\[0\] does `move`; an event adds or removes",
+        ),
+        ([{"timestamp": 1, "events": [{"childId": 4, "action": "add"}]}], "no `parentId`; it has: childId, action"),
+        ([{"timestamp": "x", "events": []}], "`x`.*not a whole number"),
+    ],
+)
+def test_bad_updates_say_what_is_wrong_with_them(updates: object, said: str) -> None:
+    with pytest.raises(TopologyError, match=said):
+        read_nebulastream(FIXED, updates)
