@@ -142,6 +142,8 @@ class Coordinator:
             self._refuse(event.conn, "identity", f"`{report.node}` is not known by this key; join with a token first")
             return
         trouble = self._check_sources(report)
+        known = self.membership.members.get(report.node)
+        before = {} if known is None else known.running
         try:
             changed = self.membership.heard(report, event.conn, now)
         except TopologyError as error:
@@ -156,12 +158,9 @@ class Coordinator:
             self._commands.append(self._allowed())
         self._settle(now)
         self._order(self.membership.members[report.node], trouble)
-        for id in report.running:  # those below may begin now
-            found = self.queries.get(id)
-            if found is not None:
-                for node, fragment in found.record.fragments.items():
-                    if fragment.next == report.node:
-                        self._order(self.membership.members.get(node))
+        for id in [q for q, version in report.running.items() if before.get(q) != version]:
+            for node in self._waiting_for(id):  # those below may begin now
+                self._order(self.membership.members.get(node))
 
     def _check_sources(self, report: Report) -> str:
         """A source that contradicts its stream is said so; the others are taken."""
@@ -196,11 +195,26 @@ class Coordinator:
         if deploy or stop or news or trouble:
             self._commands.append(Send(member.conn, Orders(PROTOCOL, tuple(deploy), tuple(stop), news, trouble)))
 
+    def _waiting_for(self, id: QueryId) -> list[NodeId]:
+        """Nodes that do not run their part of a query yet. O(nodes of the query)."""
+        query = self.queries.get(id)
+        if query is None:
+            return []
+        members = self.membership.members
+        return [
+            node
+            for node, fragment in query.record.fragments.items()
+            if node in members and members[node].running.get(id, -1) < fragment.version
+        ]
+
     def _runs_above(self, query: Query, node: NodeId | None) -> bool:
-        if node is None:
-            return True
-        wanted, member = query.record.fragments.get(node), self.membership.members.get(node)
-        return wanted is None or (member is not None and member.running.get(query.id, -1) >= wanted.version)
+        """Whether all nodes from this one on to the end run what they should. O(road)."""
+        while node is not None:
+            wanted, member = query.record.fragments.get(node), self.membership.members.get(node)
+            if wanted is None or member is None or member.running.get(query.id, -1) < wanted.version:
+                return False
+            node = wanted.next
+        return True
 
     def _forget_node(self, node: NodeId) -> None:
         self.membership.remove(node)

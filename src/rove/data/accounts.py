@@ -21,11 +21,17 @@ class Accounts:
 
     def __init__(self) -> None:
         self._produced: dict[tuple[str, str], int] = {}
+        self._lost: dict[tuple[str, str], int] = {}
 
     def produced(self, query: str, origin: str, rows: int) -> None:
         """Rows a source made for a query, once for each place in it that they go to."""
         key = (query, origin)
         self._produced[key] = self._produced.get(key, 0) + rows
+
+    def lost(self, query: str, origin: str, rows: int) -> None:
+        """Rows that came in and could not be taken."""
+        key = (query, origin)
+        self._lost[key] = self._lost.get(key, 0) + rows
 
     def tallies(
         self, running: Mapping[QueryId, Running], sinks: Sinks, store: Store, links: Iterable[Link]
@@ -40,6 +46,8 @@ class Accounts:
 
         for (query, origin), rows in self._produced.items():
             add(query, origin, "produced", rows)
+        for (query, origin), rows in self._lost.items():
+            add(query, origin, "lost", rows)
         for query, each in running.items():
             for origin, count in each.counts().items():
                 for what in ("produced", "delivered", "evicted", "late", "lost"):

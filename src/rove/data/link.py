@@ -9,7 +9,7 @@ under new numbers, and who takes batches drops those it has.
       ◄──────── Welcome(received, allowance)        of its frames they have; equal: go on, else: start anew
       Data 1 … n ─────────────────►
       ◄──────── Ack(through, allowance)
-      Beat(sent) ─────────────────►        more sent than received: ◄──── Resend(after)
+      Beat(sent, acked) ──────────►        more sent than received: ◄──── Resend(after)
 """
 
 from __future__ import annotations
@@ -137,7 +137,9 @@ class Link:
                     self._store.drop(self._unacked.popleft())
                 self._allowance = max(self._allowance, allowance)
                 return self._pump(now)
-            case Beat(sent=sent):
+            case Beat(sent=sent, acked=acked, allowance=allowance):
+                if (acked, allowance) != self._said:
+                    self._said = (-1, -1)  # the next flush says it again
                 return self._ask_again(now) if sent > self._received else []
             case Resend(after=after):
                 return self._again(after, now)
@@ -184,7 +186,10 @@ class Link:
                 hello = Hello(PROTOCOL, self.node, self._incarnation, self._peer_incarnation, self._received)
                 return [self._say(hello, now)]
             return []
-        return [self._say(Beat(self._numbered), now)] if now - self._spoke_us >= BEAT_US else []
+        if now - self._spoke_us < BEAT_US:
+            return []
+        acked = self._unacked[0].number - 1 if self._unacked else self._numbered
+        return [self._say(Beat(self._numbered, acked, self._allowance), now)]
 
     def flush(self, now: int) -> list[Send]:
         """Ack what is in safe hands and tell of new credit, if there is news."""
@@ -195,7 +200,10 @@ class Link:
         if news == self._said:
             return []
         self._said = news
-        return [self._say(Ack(*news), now)]
+        spoke = self._spoke_us  # an ack does not replace a beat, which says more
+        said = [self._say(Ack(*news), now)]
+        self._spoke_us = spoke
+        return said
 
     def due(self) -> int:
         """When `tick` has something to do next."""

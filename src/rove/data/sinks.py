@@ -39,7 +39,7 @@ class Shelf(Protocol):
         """A partition as it is on the disk, all of it committed; a new one if there is none."""
 
     def entries(self, folder: str) -> Iterable[tuple[Header, Payload | None]]:
-        """Everything committed in a folder, in order."""
+        """Everything that was in a folder when it was opened, in order."""
 
 
 class Replay(NamedTuple):

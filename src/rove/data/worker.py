@@ -231,6 +231,7 @@ class Worker:
         except (ProtocolError, DataError) as error:
             why = error.why if isinstance(error, ProtocolError) else type(error).__name__
             commands.append(self._refuse(conn, why, str(error)))
+            self.accounts.lost(query, header.origin, header.born)
         ticket.release()
 
     def _advance(
@@ -337,6 +338,7 @@ class Worker:
             self._run(running, Stage(header.stage), batch, payload, None, commands, now)
         except (ProtocolError, DataError) as error:
             self._count(type(error).__name__)
+            self.accounts.lost(query, header.origin, header.born)
 
     # Sources
 

@@ -74,9 +74,12 @@ class Ack(_Message, frozen=True, tag=5):
 
 
 class Beat(_Message, frozen=True, tag=6):
-    """Still here, and `sent` frames so far: a peer that has fewer knows that some were lost on the way."""
+    """Still here. A peer that has fewer frames than were sent, or has acked or allowed more than was heard, knows that
+    something was lost on the way."""
 
     sent: int
+    acked: int
+    allowance: int
 
 
 class Resend(_Message, frozen=True, tag=7):

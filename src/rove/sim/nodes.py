@@ -15,7 +15,7 @@ from rove.control.coordinator import Coordinator
 from rove.data.events import DiskDone, OnDisk, Remember
 from rove.data.log.commands import Publish
 from rove.data.log.commit import commit
-from rove.data.log.format import data_file
+from rove.data.log.format import Mark, data_file
 from rove.data.log.partition import Partition
 from rove.data.log.reader import Reader
 from rove.data.log.settings import LogSettings
@@ -33,20 +33,19 @@ class SimShelf:
     def __init__(self, random: Random) -> None:
         self._random = random
         self.disks: dict[str, SimDisk] = {}
+        self._marks: dict[str, Mark] = {}  # how far each folder went when it was opened
         self.slow_us = 0
 
     def open(self, folder: str, schema: pa.Schema) -> Partition:
         disk = self.disk(folder)
         partition = Partition.recover(folder, schema, disk.sizes(), disk.read, LogSettings(segment_bytes=8_192))
-        for attempt in range(3):
-            if not partition.pending_bytes and partition.committed == partition.end:
-                break
-            commit(partition, disk, attempt * 60_000_000)
+        self._marks[folder] = partition.mark()
+        commit(partition, disk, 0)
         return partition
 
     def entries(self, folder: str) -> Iterator[tuple[Header, Payload | None]]:
         disk = self.disk(folder)
-        reader = Reader(disk)
+        reader = Reader(disk, upto=self._marks[folder])
         while found := reader.entries():
             for entry in found:
                 rows = disk.read(data_file(entry.segment), entry.offset, entry.length) if entry.length else None

@@ -95,6 +95,11 @@ class Partition:
             )
         return partition
 
+    def mark(self) -> Mark:
+        """How far it goes when it has just been recovered, whether or not readers could be told yet."""
+        segment = self._closing[-1] if self._closing else self._open
+        return Mark(segment.number, segment.index_end, segment.data_end, self.end)
+
     def append(self, header: Header, payload: bytes | memoryview | pa.Buffer | None = None) -> Position | None:
         """Take a batch, its rows encoded by `RecordBatch.serialize`; where it is, or None if it was taken before."""
         rows = None if payload is None else memoryview(payload).cast("B")

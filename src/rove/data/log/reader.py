@@ -58,11 +58,12 @@ def rows_of(entry: Entry, segment: Bytes, schema: pa.Schema, *, check: bool = Tr
 class Reader:
     """A place in a partition, moved on by `entries`. Damaged index records are listed in `damage` and passed over."""
 
-    def __init__(self, disk: Disk, position: int = 0) -> None:
+    def __init__(self, disk: Disk, position: int = 0, upto: Mark | None = None) -> None:
         self.position = Position(position)
         self.damage: list[Damaged] = []
         self._disk = disk
-        self._mark: Mark | None = None
+        self._mark = upto
+        self._marked = upto is not None  # whoever wrote the partition knows better than the mark how far it goes
         self._segment: int | None = None
         self._left = -1  # the last segment that was read to its end
         self._chunk_bytes = CHUNK_BYTES
@@ -71,7 +72,7 @@ class Reader:
 
     def committed(self) -> Position:
         """How many entries there are to read, those already read included."""
-        for _ in range(MARK_READS_MAX):
+        for _ in range(0 if self._marked else MARK_READS_MAX):
             try:
                 mark = read_mark(self._disk.read(MARK_FILE, 0, MARK_BYTES))
             except FileNotFoundError:
