@@ -6,7 +6,8 @@ nodes that are not touched hear nothing. A stateful operator stays where it is: 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -16,12 +17,12 @@ from rove.control.deployment.fragments import fragments
 from rove.control.placement import Load, Placement, Request, SourceAt, bottom_up, strategy
 from rove.control.placement.explain import explain
 from rove.control.topology.topology import Topology
-from rove.model.errors import RoveError
+from rove.model.errors import RoveError, TopologyError
 from rove.model.ids import NodeId, Origin, QueryId, Stage, Version
 from rove.model.messages import Fragment, Sink
 from rove.plan.codec import decode
 from rove.plan.operators import Source
-from rove.plan.stages import Stages, merges
+from rove.plan.stages import Stages, merges, ordered
 
 
 class QueryRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,8 +99,7 @@ class Query:
         for stage, sources in new.items():
             for source in sources:
                 try:
-                    alone = _for_one(request, stage, source, found)
-                    found = _joined(found, bottom_up(alone, topology, load))
+                    found = _joined(found, _led(request, stage, source, found, topology, load))
                 except RoveError as error:
                     reasons.append(f"`{source.origin}` cannot be led to what runs already: {error}")
         self.trouble = "; ".join(reasons)
@@ -110,7 +110,7 @@ class Query:
         version = Version(self.record.version + 1)
         sinks = {} if request.sink is None else dict.fromkeys(_outputs(self.stages), self.record.sink)
         placed = _placed(request, placement)
-        wanted = fragments(replace_sources(request, placed), placement, version, sinks)
+        wanted = fragments(dataclasses.replace(request, sources=placed), placement, version, sinks)
         kept = {
             node: old if old is not None and replace(new, version=old.version) == old else new
             for node, new in wanted.items()
@@ -136,18 +136,6 @@ class Query:
         return explain(request, placement, topology)
 
 
-def replace_sources(request: Request, sources: Mapping[Stage, tuple[SourceAt, ...]]) -> Request:
-    """The same request for these sources."""
-    return Request(
-        query=request.query,
-        stages=request.stages,
-        sources=sources,
-        gateway=request.gateway,
-        sink=request.sink,
-        hints=request.hints,
-    )
-
-
 def _placed(request: Request, placement: Placement) -> dict[Stage, tuple[SourceAt, ...]]:
     """The sources that have a place."""
     return {s: tuple(p for p in found if p.node in placement.hosts.get(s, ())) for s, found in request.sources.items()}
@@ -155,6 +143,40 @@ def _placed(request: Request, placement: Placement) -> dict[Stage, tuple[SourceA
 
 def _outputs(stages: Stages) -> list[str]:
     return ["out"] if len(stages.outputs) == 1 else [name for name, _ in stages.outputs]
+
+
+def _led(
+    request: Request, stage: Stage, source: SourceAt, found: Placement, topology: Topology, load: Load
+) -> Placement:
+    """A place for one new source. An operator that takes batches in order is not put where rows of earlier sources
+    come by that meet it further up: it would have missed their beginning, so the new source goes up to it as well."""
+    alone = _for_one(request, stage, source, found)
+    for _ in request.stages.operators:
+        placed = bottom_up(alone, topology, load)
+        misplaced = next(
+            (
+                (Stage(n), above)
+                for n, operator in enumerate(request.stages.operators)
+                if ordered(operator)
+                for host in placed.hosts.get(Stage(n), ())
+                for above in _hosts_above(request, Stage(n), host, found)
+            ),
+            None,
+        )
+        if misplaced is None:
+            return placed
+        alone = dataclasses.replace(alone, hints={**alone.hints, misplaced[0]: misplaced[1]})
+    raise TopologyError(f"`{source.origin}` finds no place beside the sources that were there before")
+
+
+def _hosts_above(request: Request, stage: Stage, host: NodeId, found: Placement) -> Iterator[NodeId]:
+    """Where earlier sources that come by a node meet an operator further up."""
+    for pairs in request.sources.values():
+        for earlier in pairs:
+            if earlier.node in found.roads and host in found.road(earlier.node):
+                meets = found.host(stage, earlier.node)
+                if meets is not None and meets != host and host not in found.road(meets):
+                    yield meets
 
 
 def _for_one(request: Request, stage: Stage, source: SourceAt, found: Placement) -> Request:
@@ -165,15 +187,7 @@ def _for_one(request: Request, stage: Stage, source: SourceAt, found: Placement)
             hints[Stage(n)] = "cloud"
         elif merges(operator) and found.hosts.get(Stage(n)):
             hints[Stage(n)] = found.hosts[Stage(n)][0]
-    alone = replace_sources(request, {stage: (source,)})
-    return Request(
-        query=alone.query,
-        stages=alone.stages,
-        sources=alone.sources,
-        gateway=alone.gateway,
-        sink=alone.sink,
-        hints=hints,
-    )
+    return dataclasses.replace(request, sources={stage: (source,)}, hints=hints)
 
 
 def _joined(old: Placement, new: Placement) -> Placement:

@@ -85,7 +85,7 @@ class Sinks:
         """What waits for the disk. O(folders that wait)."""
         return sum(f.partition.pending_bytes for f in self._dirty.values())
 
-    def open(self, running: Running) -> Iterator[tuple[Header, Payload | None]]:
+    def open(self, running: Running) -> Iterator[Replay]:
         """Make ready for a query; what its operators here had taken before a restart, to be computed again."""
         query = running.fragment.query
         for stage, sink in running.fragment.sinks.items():
@@ -94,7 +94,8 @@ class Sinks:
         folder = memory_folder(query)
         if running.remembers and self._shelf is not None and folder not in self._folders:
             self._folders[folder] = _Folder(self._shelf.open(folder, NO_COLUMNS))
-            yield from self._shelf.entries(folder)
+            return (Replay(query, header, rows) for header, rows in self._shelf.entries(folder))
+        return iter(())
 
     def take(
         self, running: Running, stage: Stage, sink: Sink, header: Header, rows: Payload | None, ticket: Ticket | None

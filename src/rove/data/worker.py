@@ -11,6 +11,7 @@ use it, so what a node holds stays below its bound, and a source is told to wait
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -23,7 +24,7 @@ from rove.data.events import Command, Dial, DiskDone, Event, Go, Produced, Remem
 from rove.data.fragment import Running, encode_rows
 from rove.data.link import BEAT_US, Link
 from rove.data.pipeline import Emitted
-from rove.data.sinks import EXPECT, Shelf, Sinks
+from rove.data.sinks import EXPECT, Replay, Shelf, Sinks
 from rove.data.store import ENTRY_BYTES, Store
 from rove.data.tickets import Ticket
 from rove.model.batch import Batch, Header, empty
@@ -106,6 +107,8 @@ class Worker:
         self._stopped: dict[QueryId, None] = {}
         self._parked: dict[QueryId, Parked] = {}
         self._parked_bytes = 0
+        self._replays: deque[tuple[Iterator[Replay], bool]] = deque()  # safe, to be computed; whether in memory
+        self._replay_bytes = 0
         self._sources: dict[Origin, _Source] = {}
         self._peers = _Peers()
         self._beat_due = self._report_due = 0
@@ -138,8 +141,11 @@ class Worker:
             case Tick():
                 self._tick(commands, now)
             case DiskDone():
-                for replayed in self.sinks.done(event):
-                    self._replay(*replayed, commands, now)
+                safe = list(self.sinks.done(event))
+                if safe:
+                    self._replay_bytes += sum(len(r.payload) for r in safe if r.payload is not None)
+                    self._replays.append((iter(safe), True))
+                self._catch_up(commands, now)
             case Garbled(conn=conn, why=why, text=text):
                 commands.append(self._refuse(conn, why, text))
         return commands
@@ -321,6 +327,18 @@ class Worker:
             link = self._links[peer] = Link(self.node, self._incarnation, peer, self.store)
         commands += link.offer(self.store.put(header, rows), now)
 
+    def _catch_up(self, commands: list[Command], now: int) -> None:
+        """Compute with what is safe, in order, as far as there is room for what comes of it."""
+        while self._replays and self.store.room > self.sinks.pending_bytes:
+            safe, in_memory = self._replays[0]
+            replay = next(safe, None)
+            if replay is None:
+                self._replays.popleft()
+                continue
+            if in_memory and replay.payload is not None:
+                self._replay_bytes -= len(replay.payload)
+            self._replay(replay.query, replay.header, replay.payload, commands, now)
+
     def _replay(
         self, query: QueryId, header: Header, payload: Payload | None, commands: list[Command], now: int
     ) -> None:
@@ -413,8 +431,7 @@ class Worker:
             return
         self._running[fragment.query] = running
         self._stopped.pop(fragment.query, None)
-        for header, payload in self.sinks.open(running):
-            self._replay(fragment.query, header, payload, commands, now)
+        self._replays.append((self.sinks.open(running), False))
         if running.remembers and self.sinks.durable:
             self.sinks.expect(running)
         else:
@@ -467,6 +484,7 @@ class Worker:
     # Time
 
     def _tick(self, commands: list[Command], now: int) -> None:
+        self._catch_up(commands, now)
         commands += self.sinks.flush(now)
         self._grant()
         for link in self._dirty.values():
@@ -498,7 +516,7 @@ class Worker:
     @property
     def room(self) -> int:
         """Bytes this node may still take on."""
-        return self.store.room - self.sinks.pending_bytes - self._parked_bytes
+        return self.store.room - self.sinks.pending_bytes - self._parked_bytes - self._replay_bytes
 
     def _hold_sources(self, commands: list[Command]) -> None:
         """A source waits when less than a quarter of the room is left, and goes on when half of it is."""
@@ -534,6 +552,11 @@ class Worker:
             durable=self.sinks.durable,
             knows=self._peers.digest,
         )
+
+    @property
+    def busy(self) -> bool:
+        """Whether something that is safe is still to be computed."""
+        return bool(self._replays)
 
     def running(self) -> dict[QueryId, Running]:
         return self._running
