@@ -1,9 +1,13 @@
-"""A session: where streams are named and queries begin."""
+"""A session: where streams are named and queries begin.
+
+Law: a session with a coordinator asks it when it has to, and not before; until then it plans as a local one does.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import pyarrow as pa
 
@@ -13,13 +17,23 @@ from rove.model.schema import conformed, parse_schema
 from rove.plan.operators import Source, walk
 
 if TYPE_CHECKING:
-    from rove.api.local import LocalData
+    import msgspec
 
+    from rove.api.local import LocalData
+    from rove.api.query import Query
+    from rove.runtime.client import Client
+
+T = TypeVar("T")
+LOCAL = "local"
+OPERATOR_FILE = "operator.keys"  # in a folder of keys, the one that may give commands
 Rows: TypeAlias = pa.Table | Iterable[pa.RecordBatch] | Mapping[str, Iterable[pa.RecordBatch]]
 
 
 class Session:
-    """The streams of one application.
+    """The streams of one application, and the coordinator that runs its queries.
+
+    `rove.Session("tcp://127.0.0.1:4700")` speaks with a coordinator, `keys` is the folder (or file) of the
+    key that lets you give it commands. `rove.Session.local()` speaks with nobody.
 
     >>> import rove
     >>> s = rove.Session.local()
@@ -28,33 +42,76 @@ class Session:
     ['train', 'boarding']
     """
 
-    def __init__(self, url: str) -> None:
-        if url != "local":
-            raise SetupError(f"this version has no coordinator to reach at {url}; use rove.Session.local()")
+    def __init__(self, url: str, keys: str | Path | None = None) -> None:
+        if url != LOCAL and not url.startswith("tcp://"):
+            raise SetupError(f"`{url}` is no address of a coordinator; it looks like tcp://127.0.0.1:4700")
+        self._url, self._keys = url, None if keys is None else Path(keys)
+        self._client: Client | None = None
         self._streams: dict[str, Stream] = {}
         self._data: dict[str, dict[str, list[pa.RecordBatch]]] = {}
 
     @classmethod
     def local(cls) -> Session:
         """Everything on this machine: operators in this process, Spark (if a query needs it) in local mode."""
-        return cls("local")
+        return cls(LOCAL)
+
+    @property
+    def url(self) -> str:
+        """Where its coordinator is, or `local`."""
+        return self._url
 
     def stream(self, name: str, schema: str | pa.Schema | None = None, data: Rows | None = None) -> Stream:
-        """A stream by name: with a schema to declare it, without to get it again.
+        """A stream by name: with a schema to declare it, without to get it again, or as the coordinator knows it.
 
         `data` is what `toArrow` will run over: a table, batches, or batches by origin.
         """
         if schema is None:
-            found = next((s for n, s in self._streams.items() if n.lower() == name.lower()), None)
-            if found is None:
-                raise PlanError(f"no stream `{name}`; {nearest(name, list(self._streams))}")
-            return found
+            return self._known(name)
         columns = parse_schema(schema) if isinstance(schema, str) else schema
         self._data.pop(name, None)
         if data is not None:
             self._data[name] = _by_origin(name, columns, data)
         self._streams[name] = Stream(self, Source(name, columns))
         return self._streams[name]
+
+    def _known(self, name: str) -> Stream:
+        found = next((s for n, s in self._streams.items() if n.lower() == name.lower()), None)
+        if found is not None:
+            return found
+        told = {} if self._url == LOCAL else self.ask("streams", None, dict[str, str])
+        for known, columns in told.items():
+            if known.lower() == name.lower():
+                self._streams[known] = Stream(self, Source(known, parse_schema(columns)))
+                return self._streams[known]
+        raise PlanError(f"no stream `{name}`; {nearest(name, list({**self._streams, **told}))}")
+
+    def query(self, name: str) -> Query:
+        """A query that runs already, by its name."""
+        from rove.api.query import Query
+
+        found = Query(self, name)
+        found.status()  # an unknown name is refused here, not later
+        return found
+
+    def ask(self, verb: str, body: msgspec.Struct | None, kind: type[T]) -> T:
+        """Ask the coordinator; the words are those of `rove.control.requests`."""
+        if self._client is None:
+            if self._url == LOCAL:
+                raise SetupError('a local session has no coordinator; make one with rove.Session("tcp://HOST:PORT")')
+            self._client = _dialled(self._url, self._keys)
+        return self._client.ask(verb, body, kind)
+
+    def close(self) -> None:
+        """Hang up; queries go on. A session that is asked again dials again."""
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     def name(self, name: str, stream: Stream) -> Stream:
         """Give a stream a name that SQL statements can read it by, as a view."""
@@ -80,6 +137,15 @@ class Session:
         if missing:
             raise PlanError(f"stream `{missing[0]}` has no data in this session; give it with stream(…, data=table)")
         return {n: self._data[n] for n in needed}
+
+
+def _dialled(url: str, keys: Path | None) -> Client:
+    from rove.runtime.client import Client
+    from rove.runtime.keys import load_keys
+
+    if keys is not None and keys.is_dir():
+        keys = keys / OPERATOR_FILE
+    return Client(url, None if keys is None else load_keys(keys))
 
 
 def _by_origin(stream: str, schema: pa.Schema, data: Rows) -> dict[str, list[pa.RecordBatch]]:

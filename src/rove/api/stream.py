@@ -24,6 +24,7 @@ from rove.plan.operators import At, CountWindow, Deduplicate, InSpark, Map, Oper
 
 if TYPE_CHECKING:
     from rove.api.session import Session
+    from rove.api.writer import StreamWriter
 
 EVERY = "1 second"
 
@@ -225,6 +226,13 @@ class Stream:
     def inSpark(self, func: Callable[[Any], Any]) -> Stream:
         """Hand the rest of the pipeline to a function from DataFrame to DataFrame, run in the cloud."""
         return self._with(InSpark(self._plan, func))
+
+    @property
+    def writeStream(self) -> StreamWriter:
+        """Have it run: say where its rows should end, then `.toTable(name)` or `.start(path)`."""
+        from rove.api.writer import StreamWriter
+
+        return StreamWriter(self)
 
     def explain(self) -> None:
         """Print the plan, where each operator can run, and why."""

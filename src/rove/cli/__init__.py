@@ -4,14 +4,33 @@ from __future__ import annotations
 
 import sys
 
+MORE = "pip install 'rove[coordinator]'"
+
 
 def main() -> None:
     """The entry point: every error that Rove raises on purpose is one line, and a non-zero exit."""
     try:
         import typer
     except ModuleNotFoundError:
-        sys.exit("the rove command needs its extra packages. Type: pip install 'rove[coordinator]'")
-    from rove.cli import bench, demo, explain
+        sys.exit(_without_typer(sys.argv[1:]))
+    from rove.cli import (
+        bench,
+        coordinator,
+        demo,
+        device,
+        explain,
+        gateway,
+        join,
+        keys,
+        queries,
+        sim,
+        status,
+        stop,
+        streams,
+        submit,
+        topology,
+        worker,
+    )
     from rove.model.errors import RoveError
 
     app = typer.Typer(
@@ -21,8 +40,17 @@ def main() -> None:
         add_completion=False,
         pretty_exceptions_enable=False,
     )
-    for command in (demo.demo, explain.explain, bench.bench):
-        app.command()(command)
+    panels = {
+        "Nodes": (coordinator.coordinator, gateway.gateway, worker.worker, device.device),
+        "Queries": (submit.submit, queries.queries, status.status, explain.explain, stop.stop, streams.streams),
+        "Who belongs to it": (join.join,),
+        "Try and prove": (demo.demo, sim.sim, bench.bench),
+    }
+    for panel, commands in panels.items():
+        for command in commands:
+            app.command(rich_help_panel=panel)(command)
+    for name, group in (("topology", topology.app), ("keys", keys.app)):
+        app.add_typer(group, name=name, rich_help_panel="Who belongs to it")
     app.command("version", help="Print the version.")(_version)
     try:
         app()
@@ -34,3 +62,10 @@ def _version() -> None:
     from rove import __version__
 
     print(__version__)
+
+
+def _without_typer(args: list[str]) -> str:
+    """The one line to type on a device that has only what it needs."""
+    if args[:1] in (["device"], ["worker"], ["gateway"]):
+        return f"with flags, rove {args[0]} needs: {MORE}. Without: python -m rove.runtime.process SETTINGS.toml"
+    return f"the rove command needs its extra packages. Type: {MORE}"

@@ -128,10 +128,10 @@ def prove(name: str, query: Any) -> Proof:
     """Run a query cut as high as it goes, and once more with everything in batch Spark."""
     from rove.cloud.compile import compile_plan
     from rove.cloud.session import frame_of, spark_session
+    from rove.data.local import run
     from rove.plan.cuts import highest_cut
     from rove.plan.operators import Source, walk
     from rove.plan.optimizer import optimize
-    from rove.data.local import run
 
     cut = highest_cut(optimize(query.plan))
     data = query.session.data_of(query)

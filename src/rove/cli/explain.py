@@ -1,28 +1,37 @@
-"""`rove explain FILE`: the plan of a query file, and where each step can run."""
+"""`rove explain FILE`: the plan of a query file, and where each step can run, or would run in a given network."""
 
 from __future__ import annotations
 
-import runpy
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from rove.model.errors import PlanError, nearest
+from rove.cli.asking import Coordinator, Keys, session
+from rove.cli.query_file import sink_of, stream_in
+from rove.cli.submit import On, Strategy, Variable, Where
 
 
 def explain(
-    file: Annotated[Path, typer.Argument(help="A Python file that leaves a stream in a variable.", exists=True)],
-    variable: Annotated[str, typer.Option(help="The variable; by default the last stream the file makes.")] = "",
+    file: Annotated[Path, typer.Argument(help="query.py leaves a stream in a variable; query.sql is one SELECT.")],
+    variable: Variable = "",
+    sink: Where = "log",
+    on: On = "",
+    strategy: Strategy = "bottom_up",
+    coordinator: Coordinator = "",
+    keys: Keys = None,
 ) -> None:
-    """Draw the plan of a query, where each operator can run, and why."""
-    from rove.api.stream import Stream
+    """Draw the plan of a query, where each operator can run, and why.
 
-    if file.suffix != ".py":
-        raise PlanError(f"{file} is not a Python file; write the query in one and leave its stream in a variable")
-    found = {k: v for k, v in runpy.run_path(str(file)).items() if isinstance(v, Stream)}
-    if not found:
-        raise PlanError(f"{file} leaves no stream in a variable; assign the query's last step to one")
-    if variable and variable not in found:
-        raise PlanError(f"{file} has no stream `{variable}`; {nearest(variable, list(found))}")
-    (found[variable] if variable else list(found.values())[-1]).explain()
+    With --coordinator: where each operator would run in that network, and what each link would carry. Nothing is
+    started.
+    """
+    from rove.api.writer import submission, submit
+
+    if not coordinator:
+        stream_in(file, variable, None).explain()
+        return
+    with session(coordinator, keys) as asked:
+        stream = stream_in(file, variable, asked)
+        plan = submission(stream.plan, name=file.stem, sink=sink_of(sink, on), strategy=strategy, explain=True)
+        print(submit(asked, plan).text)

@@ -89,7 +89,7 @@ class Coordinator:
             "remove": self._remove,
         }
         self._commands: list[Command] = []
-        self._wall = 0
+        self._now = self._wall = 0
 
     def restore(self, records: Iterable[tuple[str, str, bytes]]) -> list[Command]:
         """Find its world again: everything that was kept."""
@@ -112,7 +112,7 @@ class Coordinator:
 
     def handle(self, event: Event, now: int, wall: int = 0) -> list[Command]:
         """Take an event; what to do about it."""
-        self._commands, self._wall = [], wall
+        self._commands, self._now, self._wall = [], now, wall
         match event:
             case Arrived(message=Report() as report):
                 self._report(report, event, now)
@@ -187,7 +187,11 @@ class Coordinator:
             if query.record.stopped or fragment is None:
                 if query.id in member.running or query.id in member.unknown:
                     stop.append(query.id)
-            elif member.running.get(query.id, -1) < fragment.version and self._runs_above(query, fragment.next):
+            elif (
+                member.running.get(query.id, -1) < fragment.version
+                and self._runs_above(query, fragment.next)
+                and member.tell(query.id, fragment.version, self._now)
+            ):
                 deploy.append(fragment)
         stop += [q for q in (*member.running, *member.unknown) if q not in self.queries]
         peers = self.membership.peers_of(name)

@@ -17,6 +17,7 @@ from rove.model.events import Conn
 from rove.model.ids import NodeId, QueryId, Version
 from rove.model.messages import Kind, Peer, Report, SourceHere, Tally
 
+TELL_AGAIN_US = 900_000
 AWAY_US = 5_000_000  # without a report for this long a node is away
 
 
@@ -49,6 +50,15 @@ class Member:
     tallies: tuple[Tally, ...] = ()
     past: list[Tally] = field(default_factory=list)  # of earlier incarnations that took their counts with them
     refused: dict[str, int] = field(default_factory=dict)
+    told: dict[QueryId, tuple[Version, int]] = field(default_factory=dict)  # what it was last told to run, and when
+
+    def tell(self, query: QueryId, version: Version, now: int) -> bool:
+        """Whether it is time to tell it: once, and again if it does not seem to have heard."""
+        last = self.told.get(query)
+        if last is not None and last[0] == version and now - last[1] < TELL_AGAIN_US:
+            return False
+        self.told[query] = (version, now)
+        return True
 
     def state(self, now: int) -> str:
         if self.record.revoked:
@@ -93,6 +103,8 @@ class Membership:
         )
         if member is None:
             member = self.members[report.node] = Member(record)
+        if member.incarnation != report.incarnation:
+            member.told = {}
         if member.incarnation not in (0, report.incarnation) and not report.durable:
             member.past += [replace(t, buffered=0) for t in member.tallies]
         member.conn, member.heard_us, member.incarnation = conn, now, report.incarnation

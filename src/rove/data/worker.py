@@ -389,7 +389,8 @@ class Worker:
         )
         source.next += 1
         for running in self._running.values():
-            self._feed(running, source.stream, Batch(header, data if rows else None), commands, now)
+            if event.origin in running.fragment.feeds:
+                self._feed(running, source.stream, Batch(header, data if rows else None), commands, now)
 
     def _feed(self, running: Running, stream: str, batch: Batch, commands: list[Command], now: int) -> None:
         stage = running.sources().get(stream)
@@ -424,6 +425,7 @@ class Worker:
         known = self._running.get(fragment.query)
         if known is not None and known.fragment.version >= fragment.version:
             return
+        before = () if known is None else known.fragment.feeds
         try:
             running = Running(fragment) if known is None else known.update(fragment)
         except RoveError as error:
@@ -436,16 +438,15 @@ class Worker:
             self.sinks.expect(running)
         else:
             running.expect(fragment.waits)
-        if known is None:
-            self._begin(running, commands, now)
+        self._begin(running, before, commands, now)
         for header, payload, ticket in self._parked.pop(fragment.query, ()):
             self._parked_bytes -= ticket.bytes
             self._take(header, payload, ticket, b"", commands, now)
 
-    def _begin(self, running: Running, commands: list[Command], now: int) -> None:
+    def _begin(self, running: Running, before: tuple[Origin, ...], commands: list[Command], now: int) -> None:
         """A query that comes late to a source begins with a header for what it has missed."""
         for origin, source in self._sources.items():
-            if source.next and source.stream in running.sources():
+            if source.next and origin in running.fragment.feeds and origin not in before:
                 missed = empty(origin, 0, source.next - 1, source.watermark)
                 self._feed(running, source.stream, missed, commands, now)
 

@@ -115,6 +115,7 @@ class Fragment(msgspec.Struct, frozen=True, kw_only=True):
     waits: dict[Stage, tuple[Origin, ...]]
     next: NodeId | None
     sinks: dict[Stage, Sink]
+    feeds: tuple[Origin, ...] = ()  # the sources of this node that have a place in the query
 
 
 class SourceHere(msgspec.Struct, frozen=True, kw_only=True):

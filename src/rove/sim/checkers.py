@@ -29,7 +29,7 @@ from rove.sim.nodes import SimNode
 from rove.sim.world import World
 
 Name = tuple[str, str, int]  # query, origin, seq
-# Over the bound: a frame may be larger than the credit that lets it in, and windows that close together come out at once.
+# Over the bound: a frame may be larger than the credit that lets it in; windows that close together come out at once.
 SPARE_BYTES = 2 * 1024 * 1024
 
 

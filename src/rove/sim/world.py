@@ -272,7 +272,7 @@ class World:
         clock = START_US + self.now
         data = some_rows(self.random, source.origin.rpartition("/")[2], clock, source.rows, 3_000_000)
         for query, running in node.worker.running().items():
-            if source.stream in running.sources():
+            if source.origin in running.fragment.feeds:
                 source.fed.setdefault(query, len(source.made))
         source.made.append(data)
         self._note("produced", source.origin, str(data.num_rows))

@@ -38,6 +38,9 @@ def fragments(
     runs = _runs(request, placement)
     waits = _waits(request, placement, parts, runs)
     number = parts.numbers
+    feeds: dict[NodeId, list[Origin]] = {}
+    for source in (source for found in request.sources.values() for source in found):
+        feeds.setdefault(source.node, []).append(source.origin)
     return {
         node: Fragment(
             query=request.query,
@@ -52,6 +55,7 @@ def fragments(
             waits={s: tuple(sorted(waiting)) for s, waiting in sorted(waits.get(node, {}).items())},
             next=placement.roads[node],
             sinks=ends if placement.roads[node] is None else {},
+            feeds=tuple(sorted(feeds.get(node, ()))),
         )
         for node, here in runs.items()
     }

@@ -1,0 +1,44 @@
+"""What became of every row, in sums and in words.
+
+Law: produced = delivered + evicted + late + lost + in flight, for each line and so for all of them together. Whoever
+reads an account is told whether that holds, not left to add it up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rove.control.requests import AccountLine
+
+COUNTS = ("produced", "delivered", "in_flight", "buffered", "resent", "duplicates", "evicted", "late", "lost")
+ENDS = ("delivered", "evicted", "late", "lost", "in_flight")  # where a row that was produced can be
+
+
+def total(lines: Sequence[AccountLine], query: str = "") -> AccountLine:
+    """All lines as one; the lag is that of the origin furthest behind."""
+    lags = [line.watermark_lag_ms for line in lines if line.watermark_lag_ms is not None]
+    sums = {what: sum(getattr(line, what) for line in lines) for what in COUNTS}
+    return AccountLine(query=query, origin="", watermark_lag_ms=max(lags, default=None), **sums)
+
+
+def excess(line: AccountLine) -> int:
+    """How many rows more have an end than were produced. 0: the line adds up."""
+    return line.delivered + line.evicted + line.late + line.lost + line.in_flight - line.produced
+
+
+def verdict(lines: Sequence[AccountLine]) -> str:
+    """Whether the sums add up, as a sentence."""
+    wrong = [line for line in lines if excess(line)]
+    if wrong:
+        first = wrong[0]
+        others = f", and so do {len(wrong) - 1} more" if len(wrong) > 1 else ""
+        return (
+            f"The sums do not add up: `{first.origin}` of query `{first.query}` has {excess(first):,} rows too many "
+            f"for the {first.produced:,} it produced{others}. Nodes report a second apart, so ask again; if it stays, "
+            "it is a bug."
+        )
+    whole = total(lines)
+    if not whole.produced:
+        return "Nothing has been produced yet."
+    ends = " + ".join(f"{getattr(whole, end):,} {end.replace('_', ' ')}" for end in ENDS)
+    return f"The sums add up: {whole.produced:,} produced = {ends}."

@@ -1,0 +1,42 @@
+"""What all commands that ask the coordinator have in common: where it is, with which key, and as what to print."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+if TYPE_CHECKING:
+    import msgspec
+
+    from rove.api.session import Session
+
+T = TypeVar("T")
+
+DEFAULT_URL = "tcp://127.0.0.1:4700"
+
+Coordinator = Annotated[
+    str,
+    typer.Option("--coordinator", metavar="URL", help=f"Where the coordinator listens; {DEFAULT_URL} if left out."),
+]
+Keys = Annotated[
+    Path | None, typer.Option("--keys", metavar="DIR", help="The folder of your keys, if the coordinator wants keys.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+
+def session(coordinator: str = "", keys: Path | None = None) -> Session:
+    """A session with the coordinator that a flag names, or else the keys, or else the one on this machine."""
+    from rove.api.session import OPERATOR_FILE, Session
+    from rove.runtime.keys import load_keys
+
+    if not coordinator and keys is not None:
+        coordinator = load_keys(keys / OPERATOR_FILE if keys.is_dir() else keys).url
+    return Session(coordinator or DEFAULT_URL, keys)
+
+
+def ask(coordinator: str, keys: Path | None, verb: str, body: msgspec.Struct | None, kind: type[T]) -> T:
+    """One question, one answer."""
+    with session(coordinator, keys) as asking:
+        return asking.ask(verb, body, kind)

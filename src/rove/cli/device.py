@@ -1,0 +1,49 @@
+"""`rove device`: start a node where rows come from."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from rove.cli.starting import Coordinator, Data, Keys, Memory, Name, Parents, SettingsFile, Slots, start_worker
+
+
+def device(
+    name: Name = None,
+    source: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SPEC", help="stream=generate:rows=50,rate=20 or stream=file:x.parquet. May be given again."
+        ),
+    ] = None,
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMNS", help="Of each stream: 'stream: a int, ts timestamp'. May be given again."),
+    ] = None,
+    coordinator: Coordinator = None,
+    parent: Parents = None,
+    data: Data = None,
+    slots: Slots = None,
+    memory: Memory = None,
+    keys: Keys = None,
+    settings: SettingsFile = None,
+) -> None:
+    """Start a device: it produces rows, works on them, and keeps them while it is cut off.
+
+    rove device --name tram-7 --parent mast-12 --source trains=generate:rows=50,rate=2 --columns 'trains: train string,
+    ts timestamp, boarding int'
+    """
+    start_worker(
+        "device",
+        name=name,
+        coordinator=coordinator,
+        parents=parent,
+        data=data,
+        slots=slots,
+        memory=memory,
+        keys=keys,
+        settings=settings,
+        sources=source,
+        columns=columns,
+    )

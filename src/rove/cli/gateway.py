@@ -1,0 +1,45 @@
+"""`rove gateway`: start the worker at the cloud's end, which keeps the log."""
+
+from __future__ import annotations
+
+from rove.cli.starting import (
+    Coordinator,
+    Data,
+    Keys,
+    Listen,
+    Memory,
+    Name,
+    Parents,
+    SettingsFile,
+    Slots,
+    start_worker,
+)
+
+
+def gateway(
+    name: Name = None,
+    listen: Listen = None,
+    coordinator: Coordinator = None,
+    parent: Parents = None,
+    data: Data = None,
+    slots: Slots = None,
+    memory: Memory = None,
+    keys: Keys = None,
+    settings: SettingsFile = None,
+) -> None:
+    """Start a gateway: it keeps what arrives in its log, each row once, and says so to those below.
+
+    It needs a folder: --data DIR.
+    """
+    start_worker(
+        "gateway",
+        name=name,
+        listen=listen,
+        coordinator=coordinator,
+        parents=parent,
+        data=data,
+        slots=slots,
+        memory=memory,
+        keys=keys,
+        settings=settings,
+    )

@@ -1,0 +1,72 @@
+"""`rove keys new | invite | revoke`: who may connect, and who may give commands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from rove.cli.asking import DEFAULT_URL, AsJson, Coordinator, ask
+from rove.cli.listing import print_json
+
+app = typer.Typer(
+    help="Make the keys of a coordinator, invite nodes, shut them out.", no_args_is_help=True, add_completion=False
+)
+
+Folder = Annotated[Path, typer.Option("--keys", metavar="DIR", help="The folder that `rove keys new` made.")]
+Node = Annotated[str, typer.Argument(help="The node's name.")]
+
+
+@app.command("new")
+def new(
+    keys: Annotated[Path, typer.Option("--keys", metavar="DIR", help="Where to keep them.")] = Path("keys"),
+    coordinator: Annotated[
+        str, typer.Option("--coordinator", metavar="URL", help="The coordinator's address, as nodes will dial it.")
+    ] = DEFAULT_URL,
+) -> None:
+    """Make two key pairs: the coordinator's, and that of whoever gives it commands."""
+    from rove.model.errors import SetupError
+    from rove.runtime.keys import coordinator_keys
+
+    _, operator = coordinator_keys(keys, coordinator)
+    if operator.url != coordinator:
+        raise SetupError(f"{keys} holds the keys of a coordinator at {operator.url}; choose another folder with --keys")
+    print(f"{keys}/ has the keys of the coordinator at {coordinator}, and those of whoever gives it commands")
+    print(f"start it:        rove coordinator --keys {keys}\ninvite a node:   rove keys invite NAME --keys {keys}")
+
+
+@app.command("invite")
+def invite(
+    node: Node,
+    kind: Annotated[Literal["device", "edge", "gateway"], typer.Option(help="What the node will be.")] = "device",
+    hours: Annotated[float, typer.Option(help="How long the token is good for.", min=0.01, max=24 * 365)] = 24,
+    keys: Folder = Path("keys"),
+    coordinator: Coordinator = "",
+    as_json: AsJson = False,
+) -> None:
+    """Print a token that lets one node join once. Whoever has it can be that node: hand it over with care."""
+    from msgspec.structs import replace
+
+    from rove.api.session import OPERATOR_FILE
+    from rove.control.requests import Named
+    from rove.runtime.keys import load_keys, new_token, token_text
+
+    operator = load_keys(keys / OPERATOR_FILE)
+    if coordinator:
+        operator = replace(operator, url=coordinator)
+    token, asked = new_token(operator, node, kind, hours)
+    ask(coordinator, keys, "invite", asked, Named)
+    if as_json:
+        print_json({"node": node, "kind": kind, "token": token_text(token), "expires_us": token.expires_us})
+    else:
+        print(f"On `{node}`, within {hours:g} hours:\nrove join --keys keys --token {token_text(token)}")
+
+
+@app.command("revoke")
+def revoke(node: Node, keys: Folder = Path("keys"), coordinator: Coordinator = "") -> None:
+    """Shut a node out, until it is invited again."""
+    from rove.control.requests import Named
+
+    ask(coordinator, keys, "revoke", Named(name=node), Named)
+    print(f"`{node}` is shut out; to have it back: rove keys invite {node}")

@@ -1,0 +1,73 @@
+"""Queries in files: Python that leaves a stream in a variable, or one SQL statement.
+
+Law: a file that is no query is refused by a line that says what is missing; an error inside it keeps its own text.
+"""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+from traceback import extract_tb
+from typing import TYPE_CHECKING
+
+from rove.model.errors import PlanError, RoveError, nearest
+from rove.model.messages import Sink
+
+if TYPE_CHECKING:
+    from rove.api.session import Session
+    from rove.api.stream import Stream
+
+
+def stream_in(file: Path, variable: str, session: Session | None) -> Stream:
+    """The stream that a file stands for. A statement reads the streams of the session."""
+    if file.suffix == ".py":
+        return _in_python(file, variable)
+    if file.suffix != ".sql":
+        raise PlanError(f"{file} is neither Python (.py) nor a SQL statement (.sql)")
+    if session is None:
+        raise PlanError(f"{file} reads streams whose columns the coordinator knows; say where it is: --coordinator URL")
+    return session.sql(_text(file).strip().removesuffix(";"))
+
+
+def _in_python(file: Path, variable: str) -> Stream:
+    from rove.api.stream import Stream
+
+    _text(file)
+    try:
+        left = runpy.run_path(str(file))
+    except RoveError:
+        raise
+    except Exception as error:
+        raise PlanError(f"{file}{_line(file, error)} raised {type(error).__name__}: {error}") from error
+    found = {k: v for k, v in left.items() if isinstance(v, Stream)}
+    if not found:
+        raise PlanError(f"{file} leaves no stream in a variable; assign the query's last step to one")
+    if variable and variable not in found:
+        raise PlanError(f"{file} has no stream `{variable}`; {nearest(variable, list(found))}")
+    return found[variable] if variable else list(found.values())[-1]
+
+
+def _line(file: Path, error: Exception) -> str:
+    """The last line of the file on the way to the error."""
+    lines = [frame.lineno for frame in extract_tb(error.__traceback__) if frame.filename == str(file)]
+    return f", line {lines[-1]}," if lines else ""
+
+
+def sink_of(text: str, node: str) -> Sink:
+    """`log` or `file:PATH`, on a node or, without one, at the gateway."""
+    from rove.model.ids import NodeId
+
+    kind, _, path = text.partition(":")
+    where = NodeId(node) if node else None
+    if kind == "log" and not path:
+        return Sink(kind="log", node=where)
+    if kind == "file" and path:
+        return Sink(kind="file", node=where, path=path)
+    raise PlanError(f"`{text}` is no place for rows to end; write `log`, or `file:PATH` for a folder of files")
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise PlanError(f"{file} cannot be read: {error}") from error

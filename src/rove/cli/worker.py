@@ -1,0 +1,42 @@
+"""`rove worker`: start a node of the edge."""
+
+from __future__ import annotations
+
+from rove.cli.starting import (
+    Coordinator,
+    Data,
+    Keys,
+    Listen,
+    Memory,
+    Name,
+    Parents,
+    SettingsFile,
+    Slots,
+    start_worker,
+)
+
+
+def worker(
+    name: Name = None,
+    listen: Listen = None,
+    coordinator: Coordinator = None,
+    parent: Parents = None,
+    data: Data = None,
+    slots: Slots = None,
+    memory: Memory = None,
+    keys: Keys = None,
+    settings: SettingsFile = None,
+) -> None:
+    """Start a worker of the edge: it runs parts of queries and passes on what devices send."""
+    start_worker(
+        "edge",
+        name=name,
+        listen=listen,
+        coordinator=coordinator,
+        parents=parent,
+        data=data,
+        slots=slots,
+        memory=memory,
+        keys=keys,
+        settings=settings,
+    )

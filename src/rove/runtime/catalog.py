@@ -1,0 +1,85 @@
+"""What a coordinator must not forget, in one SQLite file.
+
+Law: a record is on the disk before anybody hears of it: the records of one event are one transaction, committed before
+the event's messages leave.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from pathlib import Path
+
+from rove.model.errors import DiskError
+
+FORMAT = 1
+_TABLES = """
+CREATE TABLE IF NOT EXISTS records (kind TEXT, name TEXT, record BLOB NOT NULL, PRIMARY KEY (kind, name)) WITHOUT ROWID;
+"""
+
+
+class Catalog:
+    """Records by kind and name. Used by one process at a time."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._base = sqlite3.connect(self.path, isolation_level=None, timeout=1)
+            self._open()
+        except (sqlite3.Error, OSError) as error:
+            raise self._broken("opened", error) from error
+
+    def keep(self, kept: Iterable[tuple[str, str, bytes | None]]) -> None:
+        """Put records in their places, all or none; None takes one away."""
+        try:
+            self._base.execute("BEGIN IMMEDIATE")
+            try:
+                for kind, name, record in kept:
+                    if record is None:
+                        self._base.execute("DELETE FROM records WHERE kind = ? AND name = ?", (kind, name))
+                    else:
+                        self._base.execute("INSERT OR REPLACE INTO records VALUES (?, ?, ?)", (kind, name, record))
+                self._base.execute("COMMIT")
+            except BaseException:
+                self._base.execute("ROLLBACK")
+                raise
+        except sqlite3.Error as error:
+            raise self._broken("written", error) from error
+
+    def records(self) -> list[tuple[str, str, bytes]]:
+        """Everything that is kept, in an order that does not change."""
+        try:
+            found = self._base.execute("SELECT kind, name, record FROM records ORDER BY kind, name").fetchall()
+        except sqlite3.Error as error:
+            raise self._broken("read", error) from error
+        return [(kind, name, bytes(record)) for kind, name, record in found]
+
+    def close(self) -> None:
+        self._base.close()
+
+    def _open(self) -> None:
+        base = self._base
+        # The lock is held while we run: two coordinators on one catalog would each believe to be the only one.
+        base.execute("PRAGMA locking_mode = EXCLUSIVE")
+        base.execute("PRAGMA journal_mode = WAL")
+        base.execute("PRAGMA synchronous = FULL")
+        (format,) = base.execute("PRAGMA user_version").fetchone()
+        if format > FORMAT:
+            raise DiskError(
+                f"catalog {self.path} has format {format}, this version of rove reads up to {FORMAT}; use a newer rove"
+            )
+        (found,) = base.execute("PRAGMA quick_check(1)").fetchone()
+        if found != "ok":
+            raise DiskError(f"catalog {self.path} is damaged ({found}); restore it from a copy, or remove it")
+        base.execute("BEGIN IMMEDIATE")
+        base.execute(_TABLES)
+        base.execute(f"PRAGMA user_version = {FORMAT}")
+        base.execute("COMMIT")
+
+    def _broken(self, what: str, error: Exception) -> DiskError:
+        if "locked" in str(error):
+            return DiskError(f"catalog {self.path} is used by another coordinator; stop it, or use another folder")
+        return DiskError(
+            f"catalog {self.path} cannot be {what}: {error}; restore it from a copy, or remove it to begin anew"
+        )

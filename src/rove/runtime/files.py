@@ -1,0 +1,69 @@
+"""Rows of a file, in batches, as if they were produced now.
+
+Law: a file is read as the stream's columns say; columns it lacks, or of types that do not fit, are an error that names
+them. Only a batch at a time is held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from rove.model.errors import SetupError, nearest
+
+READERS = ("parquet", "csv", "arrow", "ipc", "jsonl", "ndjson")
+
+
+def replayed(path: str, schema: pa.Schema, rows: int, batches: int = 0) -> Iterator[pa.RecordBatch]:
+    """A file's rows in batches of at most so many, all of them or the first batches."""
+    found = (_fitting(part, schema, path) for part in _parts(path, schema, rows))
+    pieces = (batch.slice(at, rows) for batch in found for at in range(0, batch.num_rows, rows))
+    yield from islice(pieces, batches) if batches else pieces
+
+
+def _parts(path: str, schema: pa.Schema, rows: int) -> Iterable[pa.RecordBatch]:
+    kind = Path(path).suffix.lower().lstrip(".")
+    try:
+        match kind:
+            case "parquet":
+                import pyarrow.parquet
+
+                return _guarded(path, pyarrow.parquet.ParquetFile(path).iter_batches(rows, columns=schema.names))
+            case "csv":
+                import pyarrow.csv
+
+                convert = pyarrow.csv.ConvertOptions(column_types=schema, include_columns=schema.names)
+                return _guarded(path, pyarrow.csv.open_csv(path, convert_options=convert))
+            case "arrow" | "ipc":
+                reader = pa.ipc.open_file(path)
+                return _guarded(path, (reader.get_batch(n) for n in range(reader.num_record_batches)))
+            case "jsonl" | "ndjson":
+                import pyarrow.json
+
+                parse = pyarrow.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+                return _guarded(path, pyarrow.json.open_json(path, parse_options=parse))
+    except (OSError, pa.ArrowException, KeyError) as error:
+        raise _unreadable(path, error) from error
+    raise SetupError(f"{path} cannot be read as `{kind}`; {nearest(kind, READERS)}")
+
+
+def _guarded(path: str, parts: Iterable[Any]) -> Iterator[pa.RecordBatch]:
+    try:
+        yield from parts
+    except (OSError, pa.ArrowException) as error:
+        raise _unreadable(path, error) from error
+
+
+def _fitting(batch: pa.RecordBatch, schema: pa.Schema, path: str) -> pa.RecordBatch:
+    try:
+        return batch.select(schema.names).cast(schema)
+    except (KeyError, ValueError, pa.ArrowException) as error:
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: str, error: Exception) -> SetupError:
+    return SetupError(f"{path} cannot be replayed: {error}; mend the file or the columns of its stream")

@@ -1,0 +1,207 @@
+"""Many nodes in one process, in real time: queues instead of sockets, real disks, real clocks, one thread.
+
+Law: the machines and what is done for them are those of a process of their own; only the wires differ. What is said to
+a node that is not there is lost, as on any wire.
+"""
+
+from __future__ import annotations
+
+import select
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from rove.control.coordinator import Coordinator
+from rove.control.requests import Named, Submit, Submitted, from_body, to_body
+from rove.data.worker import WorkerSettings
+from rove.model.errors import RoveError, SetupError, nearest
+from rove.model.events import COORDINATOR, Arrived, Conn, Garbled, Payload
+from rove.model.ids import NodeId
+from rove.model.messages import Answer, Ask, Message, Peer, Sink
+from rove.plan import codec
+from rove.plan.stages import Stages
+from rove.runtime.bell import Bell
+from rove.runtime.catalog import Catalog
+from rove.runtime.clock import now_us
+from rove.runtime.shelf import DiskShelf
+from rove.runtime.shell import CoordinatorShell, WorkerShell
+from rove.runtime.sources import SourceSpec
+
+T = TypeVar("T")
+
+USER = "user"
+SETTLE_US = 50_000  # between two looks at a condition when nothing happens
+INBOX_MAX = 100_000
+
+
+class LocalWires:
+    """One node's end of the queues. A connection is known to who dialed by its peer's name, to the other by a number
+    of its own."""
+
+    def __init__(self, net: LocalNet, name: str) -> None:
+        self._net, self._name = net, name
+        self._dialed: dict[str, bytes] = {}
+        self.inbox: deque[Arrived | Garbled] = deque()
+
+    def send(self, conn: Conn, message: Message, payload: Payload | None = None) -> bool:
+        if isinstance(conn, str):
+            ours = self._dialed.get(conn)
+            return ours is not None and self._net.deliver(conn, Arrived(ours, message, payload))
+        dialer = conn.decode().rpartition("#")[0]
+        return self._net.knows(dialer, self._name, conn) and self._net.deliver(
+            dialer, Arrived(self._name, message, payload)
+        )
+
+    def dial(self, name: str, address: str, key: str = "") -> None:
+        self._dialed[name] = f"{self._name}#{self._net.number()}".encode()
+
+    def hang_up(self, conn: Conn) -> None:
+        if isinstance(conn, str):
+            self._dialed.pop(conn, None)
+
+    def allow(self, peers: Iterable[Peer]) -> None:
+        """Whoever is in this process may talk."""
+
+    def dialed(self, name: str) -> bytes | None:
+        return self._dialed.get(name)
+
+    def take(self) -> list[Arrived | Garbled]:
+        found = list(self.inbox)
+        self.inbox.clear()
+        return found
+
+
+class LocalNet:
+    """A coordinator and nodes, below one folder. Nothing moves but while it is told to run."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        self._bell, self._count = Bell(), 0
+        self._wires: dict[str, LocalWires] = {}
+        self._shells: dict[str, WorkerShell | CoordinatorShell] = {}
+        self._made: dict[str, tuple[WorkerSettings, tuple[SourceSpec, ...], bool]] = {}
+        self._user = self._wires[USER] = LocalWires(self, USER)
+        self._user.dial(COORDINATOR, "")
+        self.start_coordinator()
+
+    # Life and death
+
+    def start_coordinator(self) -> None:
+        wires = self._wires[COORDINATOR] = LocalWires(self, COORDINATOR)
+        shell = CoordinatorShell(Coordinator(), wires, Catalog(self.folder / "coordinator" / "catalog.sqlite"))
+        shell.start()
+        self._shells[COORDINATOR] = shell
+
+    def add_node(self, settings: WorkerSettings, sources: tuple[SourceSpec, ...] = (), durable: bool = False) -> None:
+        """A new node, started at once. A durable one has a disk below the net's folder."""
+        if settings.node in self._made or settings.node in (COORDINATOR, USER):
+            raise SetupError(f"there is a node `{settings.node}` already; choose another name")
+        self._made[settings.node] = (msgspec.structs.replace(settings, address=settings.node), sources, durable)
+        self.start(settings.node)
+
+    def start(self, node: NodeId) -> None:
+        """Start a node, again if it was stopped."""
+        if node not in self._made:
+            raise SetupError(f"no node `{node}`; {nearest(node, list(self._made))}")
+        settings, sources, durable = self._made[node]
+        wires = self._wires[node] = LocalWires(self, node)
+        wires.dial(COORDINATOR, "")
+        shelf = DiskShelf(self.folder / node, self._bell) if durable else None
+        shell = WorkerShell(settings, wires, sources, shelf)
+        shell.start()
+        self._shells[node] = shell
+
+    def stop(self, name: NodeId) -> None:
+        """Stop a node, or the coordinator, cleanly."""
+        self._shells.pop(name).stop()
+        del self._wires[name]
+
+    def worker(self, node: NodeId) -> WorkerShell:
+        shell = self._shells[node]
+        if not isinstance(shell, WorkerShell):
+            raise SetupError(f"`{node}` is not a worker")
+        return shell
+
+    def close(self) -> None:
+        for name in list(self._shells):
+            self.stop(NodeId(name))
+        self._bell.close()
+
+    # Asking
+
+    def ask(self, verb: str, body: msgspec.Struct | None, kind: type[T], timeout_s: float = 10) -> T:
+        """The coordinator's answer, while everything runs on."""
+        ask = Ask(f"local {self.number()}", verb, to_body(Named() if body is None else body))
+        self._user.send(COORDINATOR, ask)
+        answers: list[Answer] = []
+
+        def answered() -> bool:
+            answers.extend(
+                e.message
+                for e in self._user.take()
+                if isinstance(e, Arrived) and isinstance(e.message, Answer) and e.message.id == ask.id
+            )
+            return bool(answers)
+
+        if not self.run_until(answered, timeout_s):
+            raise SetupError(f"the coordinator did not answer `{verb}` in {timeout_s:g} s; start it first")
+        if answers[0].trouble:
+            raise RoveError(answers[0].trouble)
+        return from_body(answers[0].body, kind)
+
+    def submit(self, name: str, stages: Stages, sink: Sink, strategy: str = "bottom_up") -> Submitted:
+        """Begin a query."""
+        body = Submit(name=name, plan=codec.encode(stages), sink=sink, strategy=strategy)
+        return self.ask("submit", body, Submitted)
+
+    # Running
+
+    def run_for(self, seconds: float) -> None:
+        self.run_until(lambda: False, seconds)
+
+    def run_until(self, condition: Callable[[], bool], timeout_s: float = 30) -> bool:
+        """Let everything happen until a condition holds; whether it did, in time."""
+        deadline = time.monotonic() + timeout_s
+        while not (found := condition()) and time.monotonic() < deadline:
+            self._step()
+        return found
+
+    def _step(self) -> None:
+        """One round of everyone who has something to do, or a short wait if nobody has."""
+        idle_us = SETTLE_US
+        self._bell.quiet()
+        for name, shell in list(self._shells.items()):
+            inbox = self._wires[name].inbox
+            waits = 0 if inbox or _disk_done(shell) else shell.due() - now_us()
+            if waits <= 0:
+                shell.round(self._wires[name].take())
+                idle_us = 0
+            idle_us = min(idle_us, max(0, waits))
+        if idle_us:
+            select.select([self._bell.descriptor], [], [], idle_us / 1_000_000)
+
+    # What wires ask
+
+    def deliver(self, to: str, event: Arrived) -> bool:
+        wires = self._wires.get(to)
+        if wires is None or len(wires.inbox) >= INBOX_MAX:
+            return False
+        wires.inbox.append(event)
+        return True
+
+    def knows(self, dialer: str, listener: str, conn: bytes) -> bool:
+        """Whether a connection is still the one its dialer has."""
+        wires = self._wires.get(dialer)
+        return wires is not None and wires.dialed(listener) == conn
+
+    def number(self) -> int:
+        self._count += 1
+        return self._count
+
+
+def _disk_done(shell: WorkerShell | CoordinatorShell) -> bool:
+    return isinstance(shell, WorkerShell) and shell.shelf is not None and shell.shelf.has_done

@@ -1,0 +1,180 @@
+"""One node, one process: `python -m rove.runtime.process settings.toml`.
+
+Law: receive, handle, do, wait. Nothing ends a process that has started but a signal; it starts only if all it needs is
+there. Data flows without the coordinator, which is dialed for ever.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+
+from rove.data.worker import WorkerSettings
+from rove.model.errors import RoveError, SetupError
+from rove.model.events import COORDINATOR
+from rove.model.ids import NodeId
+from rove.model.messages import Goodbye
+from rove.runtime.bell import Bell
+from rove.runtime.clock import now_us
+from rove.runtime.keys import Keys, coordinator_keys, load_keys
+from rove.runtime.settings import CoordinatorSection, WorkerSection, load
+from rove.runtime.shelf import DiskShelf
+from rove.runtime.shell import CoordinatorShell, Shell, WorkerShell
+from rove.runtime.sockets import keep_freed_memory
+from rove.runtime.sources import SourceSpec, read_spec
+from rove.runtime.zeromq import Wires
+
+log = logging.getLogger("rove")
+
+WAIT_MS_MAX = 500
+
+
+class Stopped:
+    """Whether this process has been told to stop, by a signal or by another thread."""
+
+    def __init__(self) -> None:
+        self.bell, self.asked = Bell(), False
+
+    def ask(self) -> None:
+        self.asked = True
+        self.bell.ring()
+
+    def on_signals(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._signalled)
+
+    def _signalled(self, number: int, frame: FrameType | None) -> None:
+        self.ask()
+
+
+def run_worker(section: WorkerSection, stopped: Stopped | None = None) -> None:
+    """A device, edge or gateway, until it is told to stop."""
+    keep_freed_memory()
+    stopped = stopped or _by_signals()
+    keys = load_keys(section.keys) if section.keys else None
+    specs = source_specs(section)
+    url = section.coordinator or (keys.url if keys is not None else "")
+    if not url:
+        raise SetupError(f"`{section.node}` knows no coordinator; give its url, or join with a token: rove keys join")
+    if section.kind != "device" and not section.listen:
+        raise SetupError(f"`{section.node}` is an {section.kind} and must listen; give it an address: tcp://HOST:PORT")
+    wires = Wires(section.listen, keys)
+    shelf = None
+    try:
+        wires.watch(stopped.bell.descriptor)
+        wires.dial(COORDINATOR, url, keys.coordinator if keys is not None else "")
+        shelf = DiskShelf(section.folder, stopped.bell) if section.folder else None
+        shell = WorkerShell(worker_settings(section, _heard_at(section, wires), keys), wires, specs, shelf)
+        shell.start()
+        _ready(section.kind, section.node, wires.address)
+        _loop(shell, wires, stopped)
+        shell.stop()
+        if section.leave:
+            wires.send(COORDINATOR, Goodbye(NodeId(section.node)))
+    finally:
+        wires.close()
+    log.info("%s stopped", section.node)
+
+
+def run_coordinator(section: CoordinatorSection, stopped: Stopped | None = None) -> None:
+    """The coordinator, until it is told to stop."""
+    from rove.control.coordinator import Coordinator
+    from rove.runtime.catalog import Catalog
+
+    stopped = stopped or _by_signals()
+    keys, operator = None, ""
+    if section.keys:
+        keys, theirs = coordinator_keys(section.keys, section.advertise or section.listen)
+        operator = theirs.public
+    catalog = Catalog(Path(section.folder) / "catalog.sqlite")
+    wires = Wires(section.listen, keys)
+    try:
+        wires.watch(stopped.bell.descriptor)
+        shell = CoordinatorShell(Coordinator(keys is not None, operator), wires, catalog)
+        shell.start()
+        _ready("coordinator", "coordinator", wires.address)
+        _loop(shell, wires, stopped)
+        shell.stop()
+    finally:
+        wires.close()
+    log.info("coordinator stopped")
+
+
+def worker_settings(section: WorkerSection, address: str, keys: Keys | None) -> WorkerSettings:
+    """What the machine has to know of a section."""
+    return WorkerSettings(
+        node=NodeId(section.node),
+        kind=section.kind,
+        address=address,
+        parents=tuple(NodeId(p) for p in section.parents),
+        slots=section.slots,
+        memory_bytes=section.memory_bytes,
+        report_us=section.report_ms * 1_000,
+        keys=keys is not None,
+    )
+
+
+def source_specs(section: WorkerSection) -> tuple[SourceSpec, ...]:
+    """The producers of a section, each with the columns of its stream."""
+    specs = []
+    for text in section.sources:
+        stream = text.partition("=")[0].strip()
+        if stream not in section.columns:
+            raise SetupError(f'source `{text}` has no columns; give them: columns.{stream} = "name type, name type"')
+        specs.append(read_spec(text, section.columns[stream], section.node))
+    if len({s.name for s in specs}) < len(specs):
+        raise SetupError(f"`{section.node}` has two sources of one stream; put the second one on another node")
+    return tuple(specs)
+
+
+def main(path: str) -> int:
+    """Start what a settings file describes; the exit code."""
+    try:
+        settings = load(path, os.environ)
+        logging.basicConfig(
+            level=settings.log.level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s"
+        )
+        if settings.worker is not None and settings.coordinator is None:
+            run_worker(settings.worker)
+        elif settings.coordinator is not None and settings.worker is None:
+            run_coordinator(settings.coordinator)
+        else:
+            raise SetupError(f"{path} describes one process: give it a section [worker] or a section [coordinator]")
+    except RoveError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+def _loop(shell: Shell, wires: Wires, stopped: Stopped) -> None:
+    while not stopped.asked:
+        wait_us = shell.due() - now_us()
+        shell.round(wires.receive(min(WAIT_MS_MAX, max(0, -(-wait_us // 1_000)))))
+
+
+def _by_signals() -> Stopped:
+    stopped = Stopped()
+    stopped.on_signals()
+    return stopped
+
+
+def _heard_at(section: WorkerSection, wires: Wires) -> str:
+    address = section.advertise or wires.address
+    if "://0.0.0.0:" in address or "://[::]:" in address or "://*:" in address:
+        raise SetupError(
+            f"`{section.node}` listens everywhere ({address}); say by which address others reach it: advertise"
+        )
+    return address
+
+
+def _ready(kind: str, name: str, address: str) -> None:
+    print(f"ready {kind} {name} {address}".rstrip(), flush=True)
+    log.info("%s %s is ready %s", kind, name, address)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]) if len(sys.argv) == 2 else "give one settings file: rove.runtime.process FILE.toml")

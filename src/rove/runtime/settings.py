@@ -1,0 +1,128 @@
+"""Settings of a process: one TOML file, the environment above it, flags above both.
+
+Law: every setting has one name, one type and one default, here. What is not known is an error that names the nearest.
+
+    [worker]                                     ROVE__WORKER__SLOTS=16 rove worker --node edge1
+    node = "edge1"
+    kind = "edge"
+    listen = "tcp://127.0.0.1:0"
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from rove.model.errors import SetupError, nearest
+from rove.model.messages import Kind
+
+PREFIX = "ROVE__"
+
+
+class WorkerSection(msgspec.Struct, frozen=True, kw_only=True):
+    """A device, edge or gateway. Without `folder` it keeps nothing over a restart; without `keys` it stays on this
+    computer."""
+
+    node: str
+    kind: Kind
+    coordinator: str = ""  # its url; empty: the one that came with the keys
+    listen: str = ""  # devices need none
+    advertise: str = ""  # how others reach `listen`, if by another address
+    parents: tuple[str, ...] = ()
+    slots: int = 8
+    memory_bytes: int = 64 * 1024 * 1024
+    report_ms: int = 1_000
+    folder: str = ""
+    keys: str = ""  # a key file
+    sources: tuple[str, ...] = ()
+    columns: dict[str, str] = {}  # by stream, of those that sources here produce
+    leave: bool = False  # say goodbye when stopped, for good
+
+
+class CoordinatorSection(msgspec.Struct, frozen=True, kw_only=True):
+    """The coordinator: its catalog is in `folder`; `keys` is a folder for its own keys and its operator's."""
+
+    listen: str = "tcp://127.0.0.1:4700"
+    advertise: str = ""
+    folder: str = "rove-coordinator"
+    keys: str = ""
+
+
+class LogSection(msgspec.Struct, frozen=True, kw_only=True):
+    level: Literal["debug", "info", "warning", "error"] = "info"
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    worker: WorkerSection | None = None
+    coordinator: CoordinatorSection | None = None
+    log: LogSection = LogSection()
+
+
+_SECTIONS: dict[str, type[msgspec.Struct]] = {
+    "worker": WorkerSection,
+    "coordinator": CoordinatorSection,
+    "log": LogSection,
+}
+
+
+def load(
+    path: str | Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    flags: Mapping[str, Mapping[str, object]] | None = None,
+) -> Settings:
+    """Settings from all three places. A flag that is None was not given."""
+    tree: dict[str, dict[str, object]] = {}
+    for section, values in _file(path).items():
+        if not isinstance(values, dict):
+            raise SetupError(f"{path}: `{section}` stands outside of a section; put it below [worker] or [coordinator]")
+        _merge(tree, section, values, str(path))
+    for name, text in (environ or {}).items():
+        if name.startswith(PREFIX):
+            section, _, key = name.removeprefix(PREFIX).lower().partition("__")
+            _merge(tree, section, {key: _value(text)}, f"environment variable {name}")
+    for section, given in (flags or {}).items():
+        _merge(tree, section, {k: v for k, v in given.items() if v is not None}, "flags")
+    for values in tree.values():
+        for key, value in values.items():
+            if isinstance(value, str) and key in ("parents", "sources"):
+                values[key] = [value]
+    try:
+        return msgspec.convert(tree, Settings, strict=False)
+    except msgspec.ValidationError as error:
+        raise SetupError(f"settings cannot be used: {error}") from error
+
+
+def _file(path: str | Path | None) -> dict[str, Any]:
+    if path is None:
+        return {}
+    try:
+        return tomllib.loads(Path(path).read_text())
+    except OSError as error:
+        raise SetupError(f"settings {path} cannot be read: {error.strerror}; give the path of a TOML file") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SetupError(f"settings {path} are not TOML: {error}") from error
+
+
+def _merge(tree: dict[str, dict[str, object]], section: str, values: Mapping[str, object], where: str) -> None:
+    kind = _SECTIONS.get(section)
+    if kind is None:
+        raise SetupError(f"{where}: no section `{section}`; {nearest(section, list(_SECTIONS))}")
+    known = [field.name for field in msgspec.structs.fields(kind)]
+    for key in values:
+        if key not in known:
+            raise SetupError(f"{where}: no setting `{key}` in [{section}]; {nearest(key, known)}")
+    tree.setdefault(section, {}).update(values)
+
+
+def _value(text: str) -> object:
+    """A list or table in the environment is JSON; anything else is as it stands."""
+    if not text.startswith(("[", "{")):
+        return text
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise SetupError(f"`{text}` is not JSON: {error}") from error

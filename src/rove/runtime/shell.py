@@ -1,0 +1,225 @@
+"""Shells: what machines ask for is done here, whatever carries their messages.
+
+Law: events go in one after the other, and every command is carried out before the next round begins. What a
+coordinator wants kept is on the disk before anything of that round is said. An error in a machine costs the event that
+raised it, is logged with it, and counted.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rove.data.events import Command, Dial, Event, Go, OnDisk, Remember, Wait
+from rove.data.worker import Worker, WorkerSettings
+from rove.model.errors import DiskError, RoveError
+from rove.model.events import Allow, Arrived, Conn, Drop, Garbled, Payload, Send, Tick
+from rove.model.messages import Message, Peer
+from rove.runtime.clock import now_us, wall_us
+from rove.runtime.shelf import DiskShelf
+from rove.runtime.sources import Producers, SourceSpec
+
+if TYPE_CHECKING:
+    from rove.control.coordinator import Coordinator
+    from rove.runtime.catalog import Catalog
+
+log = logging.getLogger("rove")
+
+WATCH_US = 1_000_000  # between two looks at what has changed, for the log
+COORDINATOR_TICK_US = 500_000
+STORIES_MAX = 20  # errors told with all their lines; more are counted
+
+
+class Transport(Protocol):
+    """What carries messages: sockets (zeromq), or queues in one process (local)."""
+
+    def send(self, conn: Conn, message: Message, payload: Payload | None = None) -> bool: ...
+
+    def dial(self, name: str, address: str, key: str = "") -> None: ...
+
+    def hang_up(self, conn: Conn) -> None: ...
+
+    def allow(self, peers: Iterable[Peer]) -> None: ...
+
+
+class WorkerShell:
+    """A worker with its disk, its sources and its wires."""
+
+    def __init__(
+        self,
+        settings: WorkerSettings,
+        wires: Transport,
+        specs: tuple[SourceSpec, ...] = (),
+        shelf: DiskShelf | None = None,
+    ) -> None:
+        self._wires, self.shelf = wires, shelf
+        incarnation = shelf.incarnation if shelf is not None else time.time_ns()
+        self.worker = Worker(settings, incarnation, shelf)
+        self.producers = Producers(specs, incarnation, now_us())
+        for origin, producer in self.producers.all.items():
+            self.worker.add_source(producer.spec.stream, origin, producer.spec.columns)
+        self._seen: dict[str, object] = {}
+        self._watch_due = 0
+
+    def start(self) -> None:
+        """Go on where the last start ended."""
+        kept = self.shelf.remembered() if self.shelf is not None else None
+        if kept is not None:
+            self._obey(self.worker.remembered(kept.fragments, kept.peers))
+
+    def round(self, arrived: Iterable[Arrived | Garbled] = ()) -> None:
+        """Take what has come, from the wires, the disk and the sources; then have a moment to itself."""
+        for event in arrived:
+            self._handle(event)
+        if self.shelf is not None:
+            for done in self.shelf.done():
+                self._handle(done)
+        for produced in self.producers.make(now_us()):
+            self._handle(produced)
+        self._handle(Tick())
+        self._watch()
+
+    def due(self) -> int:
+        """When a round is needed next, if nothing comes in."""
+        made = self.producers.due()
+        return self.worker.due() if made is None else min(made, self.worker.due())
+
+    def stop(self) -> None:
+        """Let what is on its way to the disk get there, and say so to whoever waits for it."""
+        if self.shelf is not None:
+            self.round()
+            self.shelf.settle()
+            for done in self.shelf.done():
+                self._handle(done)
+            self._handle(Tick())
+            self.shelf.close()
+
+    def _handle(self, event: Event) -> None:
+        try:
+            self._obey(self.worker.handle(event, now_us()))
+        except Exception as error:
+            _tell(self.worker.refused, event, error)
+
+    def _obey(self, commands: list[Command]) -> None:
+        wires = self._wires
+        for command in commands:
+            if isinstance(command, Send):
+                wires.send(command.conn, command.message, command.payload)
+                continue
+            match command:
+                case Dial(peer=peer):
+                    log.info("dials %s at %s", peer.node, peer.address)
+                    wires.dial(peer.node, peer.address, peer.key)
+                case Drop(conn=conn):
+                    wires.hang_up(conn)
+                case Allow(peers=peers):
+                    wires.allow(peers)
+                case Wait(origin=origin) | Go(origin=origin):
+                    log.info("source %s %s", origin, "waits" if isinstance(command, Wait) else "goes on")
+                    self.producers.hold(origin, isinstance(command, Wait), now_us())
+                case OnDisk() if self.shelf is not None:
+                    self.shelf.carry_out(command)
+                case Remember() if self.shelf is not None:
+                    self.shelf.remember(command)
+
+    def _watch(self) -> None:
+        """Log what has changed since the last look."""
+        if now_us() < self._watch_due:
+            return
+        self._watch_due = now_us() + WATCH_US
+        worker, found = self.worker, dict[str, object]()
+        found |= {f"link to {name}": "up" if link.up else "down" for name, link in worker.links().items()}
+        found |= {f"query {query}": f"runs v{r.fragment.version}" for query, r in worker.running().items()}
+        found |= {f"folder {name}": text for name, text in worker.sinks.trouble().items()}
+        found |= {f"refused `{why}`": count for why, count in worker.refused.items() if why in ("identity", "bug")}
+        if self.shelf is not None and self.shelf.trouble:
+            found["disk"] = self.shelf.trouble
+        for what, state in found.items():
+            if self._seen.get(what) != state:
+                log.info("%s: %s", what, state)
+        for what in self._seen.keys() - found.keys():
+            log.info("%s: over", what)
+        self._seen = found
+
+
+class CoordinatorShell:
+    """The coordinator with its catalog and its wires."""
+
+    def __init__(self, machine: Coordinator, wires: Transport, catalog: Catalog) -> None:
+        self.machine, self._wires, self._catalog = machine, wires, catalog
+        self._unkept: list[tuple[str, str, bytes | None]] = []
+        self._tick_due = 0
+
+    def start(self) -> None:
+        """Find again what was kept."""
+        self._obey(self.machine.restore(self._catalog.records()))
+
+    def round(self, arrived: Iterable[Arrived | Garbled] = ()) -> None:
+        """Take what has come; keep what is to be kept, all at once; then say what is to be said."""
+        commands: list[Any] = []
+        for event in arrived:
+            commands += self._handle(event)
+        if now_us() >= self._tick_due:
+            self._tick_due = now_us() + COORDINATOR_TICK_US
+            commands += self._handle(Tick())
+        self._obey(commands)
+
+    def due(self) -> int:
+        return self._tick_due
+
+    def stop(self) -> None:
+        self._catalog.close()
+
+    def _handle(self, event: Arrived | Garbled | Tick) -> list[Any]:
+        try:
+            return list(self.machine.handle(event, now_us(), wall_us()))
+        except Exception as error:
+            _tell(self.machine.refused, event, error)
+            return []
+
+    def _obey(self, commands: list[Any]) -> None:
+        from rove.control.coordinator import Keep
+
+        self._unkept += [(c.kind, c.name, c.record) for c in commands if isinstance(c, Keep)]
+        if self._unkept:
+            try:
+                self._catalog.keep(self._unkept)
+            except DiskError as error:
+                # Nothing is said that is not kept: whoever asked will ask again.
+                log.error("%s", error)
+                commands = [c for c in commands if isinstance(c, Allow)]
+            else:
+                for kind, name, record in self._unkept:
+                    log.info("%s %s is %s", kind, name, "kept" if record is not None else "forgotten")
+                self._unkept = []
+        for command in commands:
+            match command:
+                case Send(conn=conn, message=message, payload=payload):
+                    self._wires.send(conn, message, payload)
+                case Allow(peers=peers):
+                    self._wires.allow(peers)
+                case Drop(conn=conn):
+                    self._wires.hang_up(conn)
+
+
+def _tell(refused: dict[str, int], event: object, error: Exception) -> None:
+    """Log and count an error; those made on purpose by their kind, all others as bugs."""
+    why = type(error).__name__ if isinstance(error, RoveError) else "bug"
+    refused[why] = refused.get(why, 0) + 1
+    if isinstance(error, RoveError):
+        log.warning("%s: %s", _named(event), error)
+    elif refused[why] <= STORIES_MAX:
+        log.error("a bug in rove, at %s; please report it", _named(event), exc_info=error)
+
+
+def _named(event: object) -> str:
+    """An event in a few words: without its rows."""
+    if isinstance(event, Arrived):
+        return f"{type(event.message).__name__} from {event.conn!r}: {str(event.message)[:500]}"
+    return f"{type(event).__name__} {str(event)[:500]}"
+
+
+Shell = WorkerShell | CoordinatorShell
+Ready = Callable[[str], None]

@@ -1,0 +1,71 @@
+"""A coordinator in this process, asked as a client asks it: real answers, no network."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+import msgspec
+
+from rove.control.coordinator import Coordinator
+from rove.control.requests import Named, from_body, to_body
+from rove.model.errors import RoveError
+from rove.model.events import Arrived, Send
+from rove.model.ids import NodeId, Origin, QueryId, Version
+from rove.model.messages import PROTOCOL, Answer, Ask, Kind, Report, SourceHere, Tally
+
+COLUMNS = "train string, coach int, ts timestamp, boarding int"
+START_US = 1_760_428_800_000_000
+
+
+class Desk:
+    """Stands where a `Client` would. `now` is moved by hand."""
+
+    def __init__(self) -> None:
+        self.machine, self.now, self._ids = Coordinator(), 0, count()
+
+    def ask(self, verb: str, body: msgspec.Struct | None, kind: type[Any]) -> Any:
+        ask = Ask(str(next(self._ids)), verb, to_body(Named() if body is None else body))
+        commands = self.machine.handle(Arrived("user", ask), self.now, START_US + self.now)
+        (answer,) = [c.message for c in commands if isinstance(c, Send) and isinstance(c.message, Answer)]
+        if answer.trouble:
+            raise RoveError(answer.trouble)
+        return from_body(answer.body, kind)
+
+    def close(self) -> None:
+        """Nothing to hang up."""
+
+    def report(
+        self,
+        node: str,
+        kind: Kind,
+        parents: tuple[str, ...] = (),
+        streams: tuple[str, ...] = (),
+        running: dict[str, int] | None = None,
+        tallies: tuple[Tally, ...] = (),
+    ) -> None:
+        """A node says that it is there."""
+        sources = tuple(SourceHere(stream=s, origin=Origin(f"{s}/{node}"), columns=COLUMNS) for s in streams)
+        report = Report(
+            protocol=PROTOCOL,
+            node=NodeId(node),
+            incarnation=1,
+            kind=kind,
+            address="",
+            parents=tuple(map(NodeId, parents)),
+            slots=8,
+            memory_bytes=1 << 26,
+            sources=sources,
+            running={QueryId(q): Version(v) for q, v in (running or {}).items()},
+            unknown=(),
+            tallies=tallies,
+            refused={},
+            durable=kind == "gateway",
+        )
+        self.machine.handle(Arrived(node, report), self.now, START_US + self.now)
+
+    def line_up(self) -> None:
+        """A gateway, an edge below it, and a tram with one stream below that."""
+        self.report("gateway", "gateway")
+        self.report("mast", "edge", ("gateway",))
+        self.report("tram", "device", ("mast",), ("trains",))

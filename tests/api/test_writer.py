@@ -1,0 +1,110 @@
+"""`writeStream` hands a query to the coordinator, and gives back a handle that knows what became of its rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import rove
+from rove.model.errors import PlanError, RoveError, SetupError
+from rove.model.ids import Origin, QueryId
+from rove.model.messages import Tally
+from rove.plan.codec import decode
+from rove.plan.operators import Filter
+from tests.api.desk import COLUMNS, Desk
+
+URL = "tcp://127.0.0.1:4700"
+
+
+@pytest.fixture
+def busy(desk: Desk) -> Any:
+    return rove.Session(URL).stream("trains").where("boarding > 0")
+
+
+def test_a_stream_the_coordinator_knows_needs_no_schema(desk: Desk) -> None:
+    session = rove.Session(URL)
+    assert session.stream("Trains").columns == ["train", "coach", "ts", "boarding"]
+    assert session.sql("SELECT train FROM trains WHERE boarding > 3").columns == ["train"]
+    with pytest.raises(PlanError, match="no stream `trams`; there are: trains; did you mean `trains`"):
+        session.stream("trams")
+
+
+def test_to_table_starts_a_query_that_ends_in_the_cloud(desk: Desk, busy: Any) -> None:
+    query = busy.writeStream.option("strategy", "shortest_path").toTable("busy")
+    record = desk.machine.queries[QueryId("busy")].record
+    assert (query.name, record.strategy, record.sink.kind, record.sink.node) == ("busy", "shortest_path", "log", None)
+    assert any(isinstance(op, Filter) for op in decode(record.plan).operators)
+    assert query.status().state == "deploying"
+
+
+def test_start_writes_files_on_a_node(desk: Desk, busy: Any) -> None:
+    busy.writeStream.queryName("b").format("files").on("mast").outputMode("append").start("out/busy")
+    sink = desk.machine.queries[QueryId("b")].record.sink
+    assert (sink.kind, sink.node, sink.path) == ("file", "mast", "out/busy")
+
+
+def test_a_handle_follows_a_query_to_its_end(desk: Desk, busy: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    query = busy.writeStream.toTable("busy")
+    for node, kind, parents in (("gateway", "gateway", ()), ("mast", "edge", ("gateway",))):
+        desk.report(node, kind, parents, running={"busy": 1})
+    assert query.status().missing == ("tram",)
+    made = Tally(query=QueryId("busy"), origin=Origin("trains/tram"), produced=10, late=2, watermark=1)
+    desk.report("tram", "device", ("mast",), ("trains",), running={"busy": 1}, tallies=(made,))
+    assert (query.status().state, query.isActive) == ("running", True)
+    progress = query.lastProgress
+    assert (progress["produced"], progress["in_flight"], progress["late"], progress["adds_up"]) == (10, 8, 2, True)
+    assert [line["origin"] for line in progress["origins"]] == ["trains/tram"]
+    query.explain()
+    assert "Filter boarding > 0" in capsys.readouterr().out
+    assert not query.awaitTermination(0)
+    query.stop()
+    assert query.awaitTermination(1)
+    assert rove.Session(URL).query("busy").status().state == "stopped"
+
+
+def test_the_same_query_may_be_started_twice_and_another_of_its_name_not(desk: Desk, busy: Any) -> None:
+    assert busy.writeStream.toTable("busy").name == busy.writeStream.toTable("busy").name
+    with pytest.raises(RoveError, match="there is a query `busy` already"):
+        busy.where("coach = 1").writeStream.toTable("busy")
+
+
+def test_columns_that_contradict_the_stream_are_refused(desk: Desk) -> None:
+    other = rove.Session(URL).stream("trains", schema="train string, boarding bigint")
+    with pytest.raises(RoveError, match=f"stream `trains` has columns {COLUMNS}"):
+        other.writeStream.toTable("other")
+
+
+@pytest.mark.parametrize(
+    ("steps", "complaint"),
+    [
+        (lambda w: w.format("kafka"), "no format `kafka`; there are: files, log"),
+        (lambda w: w.option("checkpointLocation", "x"), "no option `checkpointLocation`; there are: strategy"),
+        (lambda w: w.outputMode("update"), "output mode `update` is not there yet"),
+        (lambda w: w.trigger(once=True), "writeStream.trigger is not there yet; leave it out"),
+        (lambda w: w.reliability("HIGH"), "writeStream.reliability is not there yet"),
+        (lambda w: w.start("here"), "start needs a place"),
+        (lambda w: w.format("files").start("here"), "no name to find it by"),
+        (lambda w: w.format("files").toTable("t"), "a table is kept in the log, not in files"),
+    ],
+)
+def test_what_is_not_there_is_refused_by_name(busy: Any, steps: Any, complaint: str) -> None:
+    with pytest.raises(PlanError, match=complaint):
+        steps(busy.writeStream)
+
+
+def test_an_unknown_query_is_refused_at_once(desk: Desk) -> None:
+    with pytest.raises(PlanError, match="no query `bussy`; there are: none"):
+        rove.Session(URL).query("bussy")
+
+
+def test_a_local_session_plans_and_submits_nothing() -> None:
+    stream = rove.Session.local().stream("trains", schema=COLUMNS)
+    with pytest.raises(SetupError, match="a local session has no coordinator"):
+        stream.writeStream.toTable("t")
+
+
+@pytest.mark.parametrize("url", ["", "coordinator:4700", "http://127.0.0.1"])
+def test_what_is_no_address_is_refused(url: str) -> None:
+    with pytest.raises(SetupError, match="is no address of a coordinator; it looks like tcp://"):
+        rove.Session(url)

@@ -1,0 +1,165 @@
+"""Commands that ask the coordinator: what they print, for people and for programs, and how they fail."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rove.model.ids import NodeId, Origin, QueryId
+from rove.model.messages import Tally
+from tests.api.desk import COLUMNS, Desk
+from tests.cli.conftest import Rove
+
+PYTHON = f"""
+import rove
+trains = rove.Session.local().stream("trains", schema="{COLUMNS}")
+busy = trains.where("boarding > 30")
+empty = trains.where("boarding = 0")
+"""
+TOWN = """
+[[nodes]]
+id = "roof"
+kind = "edge"
+
+[[nodes]]
+id = "bus"
+kind = "device"
+slots = 2
+
+[[links]]
+a = "bus"
+b = "roof"
+"""
+
+
+@pytest.fixture
+def busy(tmp_path: Path) -> str:
+    file = tmp_path / "busy.py"
+    file.write_text(PYTHON)
+    return str(file)
+
+
+def test_a_python_file_is_submitted_and_its_places_are_printed(rove: Rove, desk: Desk, busy: str) -> None:
+    said = rove("submit", busy, "--variable", "busy")
+    assert said.code == 0, said.error
+    assert said.out.startswith("query `busy`, version 1\n")
+    assert "Filter boarding > 30" in said.out
+    assert "tram ─► mast" in said.out
+    assert QueryId("busy") in desk.machine.queries
+
+
+def test_a_statement_reads_the_coordinators_streams(rove: Rove, desk: Desk, tmp_path: Path) -> None:
+    file = tmp_path / "by_train.sql"
+    file.write_text("SELECT train, boarding\nFROM trains WHERE coach = 1;\n")
+    said = rove("submit", str(file), "--sink", "file:rows", "--on", "mast", "--strategy", "ilp", "--json")
+    assert json.loads(said.out)["query"] == "by_train"
+    record = desk.machine.queries[QueryId("by_train")].record
+    assert (record.sink.kind, record.sink.node, record.sink.path, record.strategy) == ("file", "mast", "rows", "ilp")
+
+
+def test_explain_shows_the_places_and_starts_nothing(rove: Rove, desk: Desk, busy: str) -> None:
+    said = rove("explain", busy, "--coordinator", "tcp://127.0.0.1:4700")
+    assert "out ─► the cloud" in said.out
+    assert "links carry, by estimate:" in said.out
+    assert not desk.machine.queries
+    assert rove("explain", busy).out.startswith("edge or Spark   Filter boarding = 0")
+
+
+def test_queries_and_streams_are_listed(rove: Rove, desk: Desk, busy: str) -> None:
+    assert rove("queries").out == "No queries yet. Type: rove submit query.py\n"
+    assert json.loads(rove("queries", "--json").out) == []
+    rove("submit", busy, "--name", "a")
+    (line,) = json.loads(rove("queries", "--json").out)
+    assert (line["query"], line["state"], set(line["missing"])) == ("a", "deploying", {"tram", "mast", "gateway"})
+    assert "deploying" in rove("queries").out
+    assert json.loads(rove("streams", "--json").out) == {"trains": COLUMNS}
+    assert COLUMNS in rove("streams").out
+
+
+def test_a_stopped_query_says_so(rove: Rove, desk: Desk, busy: str) -> None:
+    rove("submit", busy)
+    assert rove("stop", "busy").out.startswith("query `busy` is stopped")
+    assert json.loads(rove("queries", "--json").out)[0]["state"] == "stopped"
+
+
+def test_status_accounts_for_every_row(rove: Rove, desk: Desk, busy: str) -> None:
+    assert rove("status").out == "Nothing has been produced yet.\n"
+    rove("submit", busy)
+    query, origin = QueryId("busy"), Origin("trains/tram")
+    made = Tally(query=query, origin=origin, produced=1_200, buffered=30, resent=5, late=7, watermark=1)
+    taken = Tally(query=query, origin=origin, delivered=1_100, duplicates=3)
+    desk.report("tram", "device", ("mast",), ("trains",), tallies=(made,))
+    desk.report("gateway", "gateway", tallies=(taken,))
+    said = rove("status", "busy")
+    assert "trains/tram" in said.out
+    assert said.out.endswith(
+        "The sums add up: 1,200 produced = 1,100 delivered + 0 evicted + 7 late + 0 lost + 93 in flight.\n"
+    )
+    told = json.loads(rove("status", "--json").out)
+    assert told["adds_up"] is True
+    assert told["total"]["produced"] == told["accounts"][0]["produced"] == 1_200
+    assert (told["total"]["in_flight"], told["total"]["duplicates"], told["total"]["resent"]) == (93, 3, 5)
+
+
+def test_topology_lists_nodes_and_takes_ours_from_a_file(rove: Rove, desk: Desk, tmp_path: Path) -> None:
+    file = tmp_path / "town.toml"
+    file.write_text(TOWN)
+    said = rove("topology", "import", str(file))
+    assert said.out == f"{file}: 2 nodes, 1 links, 0 of 0 batches of changes\n"
+    nodes = {n["node"]: n for n in json.loads(rove("topology", "--json").out)}
+    assert {n: nodes[n]["state"] for n in nodes} == {
+        "gateway": "up", "mast": "up", "tram": "up", "roof": "expected", "bus": "expected"
+    }  # fmt: skip
+    assert (nodes["bus"]["links"], nodes["bus"]["slots"]) == (["roof"], 2)
+    assert "expected" in rove("topology").out
+
+
+def test_topology_takes_a_pair_of_nebulastreams(rove: Rove, desk: Desk, tmp_path: Path) -> None:
+    fixed, updates = tmp_path / "fixed_topology.json", tmp_path / "topology_updates.json"
+    fixed.write_text(json.dumps({"nodes": {"2": [0, 0], "3": [1, 1]}, "slots": {"2": 4}, "children": {}}))
+    move = [{"parentId": 2, "childId": 9, "action": "remove"}, {"parentId": 3, "childId": 9, "action": "add"}]
+    updates.write_text(
+        json.dumps(
+            {
+                "initial_parents": [[2, 9]],
+                "topology_updates": [{"timestamp": 100, "events": move}, {"timestamp": 900, "events": move}],
+            }
+        )
+    )
+    said = rove("topology", "import", str(fixed), "--updates", str(updates), "--through-ms", "500")
+    assert said.out.endswith(": 4 nodes, 3 links, 1 of 2 batches of changes\n")
+    assert desk.machine.membership.topology.neighbours(NodeId("9")) == ("3",)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("stop", "bussy"), "no query `bussy`; there are: none"),
+        (("status", "bussy"), "no query `bussy`"),
+        (("submit", "{tmp}/none.py"), "none.py cannot be read: "),
+        (("submit", "{tmp}/query.txt"), "neither Python (.py) nor a SQL statement (.sql)"),
+        (("submit", "{tmp}/bad.py"), "bad.py, line 2, raised ZeroDivisionError: division by zero"),
+        (("submit", "{tmp}/good.sql", "--sink", "kafka"), "`kafka` is no place for rows to end"),
+        (("submit", "{tmp}/good.sql", "--strategy", "topdown"), "no placement strategy `topdown`"),
+        (("submit", "{tmp}/good.sql", "--coordinator", "here"), "`here` is no address of a coordinator"),
+        (("submit", "{tmp}/unknown.sql"), "no stream `trams`; there are: trains; did you mean `trains`?"),
+        (("explain", "{tmp}/good.sql"), "say where it is: --coordinator URL"),
+        (("topology", "import", "{tmp}/none.toml"), "none.toml cannot be read"),
+        (("topology", "import", "{tmp}/bad.py"), "a topology that is not TOML"),
+        (("keys", "invite", "tram", "--keys", "{tmp}"), "make some with: rove keys new"),
+        (("join", "--token", "abc"), "this is not a token, or not all of it"),
+    ],
+)
+def test_a_mistake_is_one_line_and_a_non_zero_exit(
+    rove: Rove, desk: Desk, tmp_path: Path, arguments: tuple[str, ...], complaint: str
+) -> None:
+    (tmp_path / "bad.py").write_text("a = 1\nb = 1 / 0\n")
+    (tmp_path / "good.sql").write_text("SELECT train FROM trains")
+    (tmp_path / "unknown.sql").write_text("SELECT train FROM trams")
+    said = rove(*(a.format(tmp=tmp_path) for a in arguments))
+    assert said.code == 1
+    assert complaint in said.error
+    assert len(said.error.splitlines()) == 1
+    assert not desk.machine.queries

@@ -1,0 +1,45 @@
+"""`rove sim`: seeds run in processes of their own, and failures are told so that they can be seen again."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from rove.cli import sim
+from rove.sim.scenario import Outcome
+from tests.cli.conftest import Rove
+
+
+def test_three_seeds_hold_and_replay_to_the_same_transcripts() -> None:
+    code = "from rove.cli import main; main()"
+    command = [sys.executable, "-c", code, "sim", "--seeds", "3", "--nodes", "8", "--json"]
+    first, again = (subprocess.run(command, capture_output=True, text=True, timeout=120, check=False) for _ in range(2))
+    assert first.returncode == 0, first.stderr
+    told = json.loads(first.stdout)
+    assert (told["seeds"], told["failures"]) == (3, [])
+    assert told == json.loads(again.stdout)
+
+
+def test_failures_stop_it_and_each_says_how_to_see_it_again(rove: Rove, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(seeds: range, nodes: int, processes: int) -> object:
+        for seed in seeds:
+            trouble = "at 3.000 s: the gateway let go of a batch" if seed % 2 else ""
+            yield Outcome(seed, nodes, 1, 10, 5, f"hash{seed}", trouble)
+
+    monkeypatch.setattr(sim, "outcomes", failing)
+    said = rove("sim", "--seeds", "100", "--nodes", "8")
+    assert said.code == 1
+    lines = said.out.splitlines()
+    assert lines[0] == "seed 1 broke a law at 3.000 s: the gateway let go of a batch"
+    assert lines[1] == "  replay it: rove sim --seed 1 --nodes 8"
+    assert lines[-2] == "stopped after 5 failures, 90 seeds before the end"
+    assert lines[-1].startswith("10 seeds, 80 nodes, 10 queries, 100 steps, 50 rows, transcript ")
+
+
+def test_one_seed_prints_its_transcript(rove: Rove, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sim, "outcomes", lambda seeds, *_: [Outcome(seeds[0], 3, 1, 10, 5, "hash7")])
+    said = rove("sim", "--seed", "7")
+    assert (said.code, said.out) == (0, "1 seeds, 3 nodes, 1 queries, 10 steps, 5 rows, transcript hash7\n")

@@ -1,0 +1,100 @@
+"""Real processes with real keys, below one folder."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from rove.control.requests import Named, Submit, Submitted
+from rove.model.messages import Kind, Sink
+from rove.plan import codec
+from rove.plan.operators import Operator
+from rove.runtime.client import Client
+from rove.runtime.keys import KEY_FILE, coordinator_keys, join, new_token, token_text
+from tests.runtime.queries import staged
+
+
+class Cluster:
+    """A coordinator and nodes that joined with tokens."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._processes: dict[str, subprocess.Popen[str]] = {}
+        self._settings: dict[str, Path] = {}
+        self.url = f"tcp://127.0.0.1:{free_port()}"
+        self._write("coordinator", "coordinator", listen=self.url, folder=str(folder / "catalog"), keys=str(folder))
+        _, self.operator = coordinator_keys(folder, self.url)
+        self.start("coordinator")
+        self.client = Client(self.url, self.operator, timeout_s=20)
+
+    def add(self, node: str, kind: Kind, **settings: object) -> None:
+        """Let a node join; it is not started yet."""
+        token, invite = new_token(self.operator, node, kind)
+        self.client.ask("invite", invite, Named)
+        join(token_text(token), self.folder / f"{node}.joined")
+        keys = str(self.folder / f"{node}.joined" / KEY_FILE)
+        self._write(node, "worker", node=node, kind=kind, keys=keys, **settings)
+
+    def start(self, *names: str) -> None:
+        """Start processes, and wait until they listen."""
+        for name in names:
+            with open(self.folder / f"{name}.log", "a") as log:
+                self._processes[name] = subprocess.Popen(
+                    [sys.executable, "-m", "rove.runtime.process", str(self._settings[name])],
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    text=True,
+                )
+        for name in names:
+            out = self._processes[name].stdout
+            assert out is not None
+            said = out.readline()
+            assert said.startswith("ready"), (self.folder / f"{name}.log").read_text()
+
+    def kill(self, name: str) -> None:
+        """End a process without a word."""
+        self._processes[name].kill()
+        self._processes[name].wait()
+
+    def submit(self, name: str, plan: Operator, sink: Sink) -> Submitted:
+        body = Submit(name=name, plan=codec.encode(staged(plan)), sink=sink)
+        return self.client.ask("submit", body, Submitted)
+
+    def stop(self) -> dict[str, int]:
+        """Stop everything with SIGTERM; the exit codes."""
+        self.client.close()
+        for process in self._processes.values():
+            process.terminate()
+        return {name: process.wait(10) for name, process in self._processes.items()}
+
+    def destroy(self) -> None:
+        for process in self._processes.values():
+            process.kill()
+            process.wait()
+
+    def _write(self, name: str, section: str, **settings: object) -> None:
+        columns = settings.pop("columns", {})
+        lines = [f"[{section}]", *(f"{key} = {json.dumps(value)}" for key, value in settings.items())]
+        if columns:
+            lines += [f"[{section}.columns]", *(f"{key} = {json.dumps(value)}" for key, value in columns.items())]
+        self._settings[name] = self.folder / f"{name}.toml"
+        self._settings[name].write_text("\n".join(lines))
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        return int(found.getsockname()[1])
+
+
+def eventually(condition: Callable[[], bool], timeout_s: float, every_s: float = 0.25) -> bool:
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(every_s)
+    return condition()

@@ -1,0 +1,64 @@
+"""The queries that runtime tests run, and what they should give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import pyarrow as pa
+
+import rove
+from rove import functions as F
+from rove.api.stream import Stream
+from rove.data.local import run
+from rove.plan.operators import Operator
+from rove.plan.optimizer import optimize
+from rove.plan.stages import Stages
+from rove.runtime.disk import open_reader
+
+COLUMNS = "train string, coach int, ts timestamp, boarding int, alighting int"
+
+
+def trains() -> Stream:
+    return rove.Session.local().stream("trains", schema=COLUMNS)
+
+
+def busy() -> Operator:
+    """A filter and a projection."""
+    return optimize(trains().where("boarding > 40").select("train", "ts", "boarding").plan)
+
+
+def occupancy() -> Operator:
+    """Windows over all trains."""
+    counted = (
+        trains()
+        .where("coach < 100")
+        .withWatermark("ts", "5 seconds")
+        .groupBy(F.window("ts", "1 second"), "train")
+        .agg(F.sum("boarding").alias("on"), F.count("*").alias("rows"))
+    )
+    return optimize(counted.plan)
+
+
+def staged(plan: Operator) -> Stages:
+    return Stages.of({"out": plan})
+
+
+def expected(plan: Operator, rows: Mapping[str, list[pa.RecordBatch]]) -> list[tuple[object, ...]]:
+    """What a plan gives over all rows, by origin."""
+    return as_rows([run({"out": plan}, {"trains": rows})["out"].rows])
+
+
+def as_rows(tables: Iterable[pa.Table | pa.RecordBatch]) -> list[tuple[object, ...]]:
+    """Rows without an order."""
+    return sorted(tuple(map(str, row.values())) for table in tables for row in table.to_pylist())
+
+
+def in_log(folder: object) -> tuple[list[pa.RecordBatch], list[tuple[str, int, int]]]:
+    """The batches in a partition, and the names of all its entries."""
+    reader, batches, names = open_reader(str(folder)), [], []
+    while entries := reader.entries():
+        for entry in entries:
+            names.append((entry.header.origin, entry.header.seq, entry.header.through))
+            if (batch := reader.read(entry)) is not None:
+                batches.append(batch)
+    return batches, names
