@@ -155,10 +155,18 @@ def delivered(world: World, query: QueryId, output: str, stages: Stages) -> dict
 
 def _late_on_the_way(world: World, query: QueryId, lower: Stages) -> bool:
     """Whether a device joined after its rows' windows had closed. Those rows are in the late table and accounted for;
-    what the answer is without them, one run in one place cannot tell."""
-    late = {f"log/{query}/late-{n}" for n, op in enumerate(lower.operators) if stateful(op)}
+    what the answer is without them, one run in one place cannot tell. Nobody else may be late there."""
+    folders = {f"log/{query}/late-{n}" for n, op in enumerate(lower.operators) if stateful(op)}
     shelves = [node.shelf for node in world.nodes.values() if node.shelf is not None]
-    return any(Reader(shelf.disk(f)).entries() for shelf in shelves for f in sorted(late & shelf.disks.keys()))
+    late = {
+        source_of(entry.header.origin)
+        for shelf in shelves
+        for folder in sorted(folders & shelf.disks.keys())
+        for entry in Reader(shelf.disk(folder)).entries()
+    }
+    if wrong := sorted(late & world.first[query]):
+        raise BrokenLaw(f"`{query}`: rows of {wrong[:3]} were in time and became late on the way")
+    return bool(late)
 
 
 def _read(reader: Reader, place: str) -> dict[str, list[Batch]]:

@@ -45,6 +45,7 @@ class World:
         self.coordinator = SimCoordinator()
         self.queries: dict[QueryId, tuple[Stages, Sink]] = {}
         self.answers: dict[str, Answer] = {}
+        self.first: dict[QueryId, set[str]] = {}  # the origins each query began with
         self.watchers: list[Watcher] = []
         self.now = 0
         self.steps = 0
@@ -243,6 +244,11 @@ class World:
                         sent = self.network.send(COORDINATOR, wire, message, None, self.now)
                         if sent is not None:
                             self._fly(*sent)
+
+        for query in machine.queries.values():
+            if query.id not in self.first and query.record.fragments:
+                made = {origin for f in query.record.fragments.values() for origin in (*f.feeds, *f.makes.values())}
+                self.first[query.id] = made
 
     def _tick_coordinator(self) -> None:
         machine = self.coordinator.machine

@@ -1,0 +1,55 @@
+"""Would the checkers notice? Three machines, each broken in one place, are caught within 200 seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from rove.data.frontier import Frontier
+from rove.data.tickets import Ticket
+from rove.data.watermarks import Watermarks
+from rove.sim.scenario import run_seed
+
+SEEDS = 200
+NODES = 12
+
+
+def a_frontier_that_takes_everything(patch: pytest.MonkeyPatch) -> None:
+    def take(self: Frontier, origin: str, first: int, through: int) -> list[tuple[int, int]]:
+        return [(first, through)]
+
+    patch.setattr(Frontier, "take", take)
+
+
+def an_ack_before_the_disk_has_it(patch: pytest.MonkeyPatch) -> None:
+    def hold(self: Ticket) -> None:
+        self._open += 1
+        self.release()
+
+    def release(self: Ticket) -> None:
+        self._link.took(self._number, self._session)
+
+    patch.setattr(Ticket, "hold", hold)
+    patch.setattr(Ticket, "release", release)
+
+
+def a_watermark_of_the_fastest(patch: pytest.MonkeyPatch) -> None:
+    def heard(self: Watermarks, origin: str, mark: int) -> bool:
+        if origin not in self._marks:
+            return False
+        self._marks[origin] = max(mark, self._marks[origin])
+        rose, self.low = self._marks[origin] > self.low, max(self.low, self._marks[origin])
+        return rose
+
+    patch.setattr(Watermarks, "heard", heard)
+
+
+@pytest.mark.parametrize(
+    "broken", [a_frontier_that_takes_everything, an_ack_before_the_disk_has_it, a_watermark_of_the_fastest]
+)
+def test_a_broken_machine_is_caught(
+    broken: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken(monkeypatch)
+    assert any(run_seed(seed, NODES).trouble for seed in range(SEEDS))
