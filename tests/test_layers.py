@@ -17,11 +17,16 @@ MAY_IMPORT = {
     "control": {"model", "plan"},
     "data": {"model", "plan"},
     "runtime": {"model", "plan", "control", "data"},
+    "sim": {"model", "plan", "control", "data"},
     "cloud": {"model", "plan", "control", "data"},
     "api": {"model", "plan", "control", "data", "runtime", "cloud"},
-    "cli": {"model", "plan", "control", "data", "runtime", "cloud", "api"},
+    "cli": {"model", "plan", "control", "data", "runtime", "sim", "cloud", "api"},
 }
-CORE = ("model", "plan", "data", "control")
+CORE = ("model", "plan", "data", "control", "sim")
+# What a simulation leaves to chance is drawn from a seed.
+SEEDED = {"sim": {"random"}}
+# Only the coordinator's machine needs these.
+COORDINATOR = {"control": {"rustworkx", "highspy"}}
 IO = {"socket", "threading", "time", "random", "os", "asyncio", "subprocess", "tempfile", "pathlib", "shutil", "uuid"}
 DEVICE = {"pyarrow", "zmq", "msgspec", "sqlglot"}
 
@@ -50,14 +55,20 @@ def test_a_layer_imports_only_those_below_it(layer: str) -> None:
 @pytest.mark.parametrize("layer", CORE)
 def test_the_core_knows_no_clock_file_thread_socket_or_chance(layer: str) -> None:
     for path in modules(layer):
-        assert not {m.split(".")[0] for m in imports(path)} & IO, path
+        assert not {m.split(".")[0] for m in imports(path)} & (IO - SEEDED.get(layer, set())), path
 
 
 @pytest.mark.parametrize("layer", [*CORE, "runtime"])
 def test_a_device_needs_only_its_four_packages(layer: str) -> None:
     for path in modules(layer):
         foreign = {m.split(".")[0] for m in imports(path)} - set(sys.stdlib_module_names) - {"rove"}
-        assert foreign <= DEVICE, path
+        assert foreign <= DEVICE | COORDINATOR.get(layer, set()), path
+
+
+def test_a_worker_runs_without_what_only_the_coordinator_needs() -> None:
+    code = "import sys, rove.runtime.process; print(sorted({'rustworkx', 'highspy', 'pyspark'} & set(sys.modules)))"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert said.strip() == "[]"
 
 
 def test_import_rove_loads_nothing_heavy() -> None:

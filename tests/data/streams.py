@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 import rove
 from rove import functions as F
+from rove.data.local import Arrival, LocalPipeline
 from rove.model.batch import Batch, merge_empties, named
 from rove.model.schema import parse_schema
 from rove.plan.operators import Operator, Received, Source
 from rove.plan.operators import walk as operators
 from rove.plan.optimizer import optimize
 from rove.plan.rules.rewrite import with_inputs
-from rove.data.local import Arrival, LocalPipeline
 
 SCHEMA = parse_schema("key string, ts timestamp, value double, amount bigint")
 START_US = 1_700_000_000_000_000

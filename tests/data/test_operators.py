@@ -9,6 +9,7 @@ import pytest
 
 import rove
 from rove import functions as F
+from rove.data.local import LocalPipeline
 from rove.data.operators.filter import FilterConfig
 from rove.data.operators.join import LEFT, RIGHT, JoinConfig
 from rove.data.operators.logic import StatelessLogic
@@ -24,7 +25,6 @@ from rove.model.schema import parse_schema
 from rove.model.state import Snapshot, decode, encode
 from rove.plan.expressions.bind import bind
 from rove.plan.operators import Aggregate, Join, Scan
-from rove.data.local import LocalPipeline
 
 SCHEMA = parse_schema("key string, ts timestamp, value double")
 

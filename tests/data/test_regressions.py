@@ -13,10 +13,10 @@ import pytest
 
 import rove
 from rove import functions as F
+from rove.data.local import Arrival, LocalPipeline
 from rove.model.batch import named
 from rove.model.errors import ArithmeticFault, PlanError, StateError, UnknownOrigin
 from rove.model.schema import parse_schema
-from rove.data.local import Arrival, LocalPipeline
 
 SCHEMA = parse_schema("key string, ts timestamp, value bigint")
 SECOND = 1_000_000

@@ -110,8 +110,7 @@ def outcomes(seeds: range, nodes: int, processes: int) -> Iterator[Outcome]:
     from rove.sim.scenario import run_seed
 
     left = iter(seeds)
-    ignoring = {"initializer": signal, "initargs": (SIGINT, SIG_IGN)}  # Ctrl-C is for this process to act on
-    with ProcessPoolExecutor(processes, get_context("spawn"), **ignoring) as pool:
+    with ProcessPoolExecutor(processes, get_context("spawn"), _leave_signals) as pool:
         waiting: dict[Future[Outcome], int] = {}
         try:
             while True:
@@ -124,6 +123,11 @@ def outcomes(seeds: range, nodes: int, processes: int) -> Iterator[Outcome]:
                     yield _outcome(future, waiting.pop(future))
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+def _leave_signals() -> None:
+    """Ctrl-C is for the process that was typed."""
+    signal(SIGINT, SIG_IGN)
 
 
 def _outcome(future: Future[Outcome], seed: int) -> Outcome:

@@ -21,7 +21,7 @@ from rove.data.store import Entry, Store
 from rove.model.batch import Header
 from rove.model.events import Conn, Payload, Send
 from rove.model.ids import NodeId
-from rove.model.messages import PROTOCOL, Ack, Beat, Data, Hello, Message, Resend, Welcome
+from rove.model.messages import PROTOCOL, Ack, Beat, Data, Hello, Message, Refused, Resend, Welcome
 
 BEAT_US = 500_000
 SILENT_US = 3_000_000  # a peer not heard for this long is away
@@ -69,6 +69,8 @@ class Link:
         """Whether a frame is new and in order; it stays open until `took`."""
         self._heard_us = now
         if number == self._received + 1 and self.up:
+            if self._received_bytes >= self._granted:
+                return False, [self._say(Refused("credit", "wait until there is room for more"), now)]
             self._received = number
             self._received_bytes += size
             self._open.append(number)

@@ -1,0 +1,164 @@
+"""Two ends of a link over a network that delays, cuts and forgets, against a dumb twin: a list of what was offered."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from rove.data.link import BEAT_US, HELLO_US, SILENT_US, Link
+from rove.data.store import ENTRY_BYTES, Store
+from rove.model.batch import Header
+from rove.model.events import Send
+from rove.model.ids import NodeId
+from rove.model.messages import Data, Hello, Refused
+
+DEVICE, EDGE = NodeId("device"), NodeId("edge")
+WINDOW = 600  # bytes of credit: a few frames
+
+
+class End:
+    """One process with its end of the link; what it has taken survives it, as a disk would."""
+
+    def __init__(self, name: NodeId, peer: NodeId, conn: str | bytes) -> None:
+        self.name, self.peer, self.conn = name, peer, conn
+        self.incarnation = 0
+        self.taken: list[int] = []
+        self.pending: deque[tuple[int, int, int]] = deque()  # number, session, seq
+        self.start()
+
+    def start(self) -> None:
+        self.incarnation += 1
+        self.store = Store(10**9)
+        self.link = Link(self.name, self.incarnation, self.peer, self.store)
+        self.pending.clear()
+        if isinstance(self.conn, str):
+            self.link.dial(self.conn)
+
+
+class LinkMachine(RuleBasedStateMachine):
+    """The device offers, the edge takes. The edge may restart; the device remembers what it was not acked for."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.now = 0
+        self.device, self.edge = End(DEVICE, EDGE, "edge"), End(EDGE, DEVICE, b"device")
+        self.wires: dict[NodeId, deque[Send]] = {DEVICE: deque(), EDGE: deque()}
+        self.offered = 0
+        self.cut = False
+
+    def say(self, sender: End, sends: list[Send]) -> None:
+        if not self.cut:
+            self.wires[sender.name].extend(sends)
+
+    @rule(rows=st.integers(0, 300))
+    def offer(self, rows: int) -> None:
+        header = Header(origin="o", seq=self.offered, through=self.offered, rows=rows, born=rows, query="q")
+        self.offered += 1
+        entry = self.device.store.put(header, bytes(rows) if rows else None)
+        self.say(self.device, self.device.link.offer(entry, self.now))
+
+    @rule(of=st.sampled_from([DEVICE, EDGE]), most=st.integers(1, 5))
+    def deliver(self, of: NodeId, most: int) -> None:
+        receiver = self.edge if of == DEVICE else self.device
+        for _ in range(min(most, len(self.wires[of]))):
+            send = self.wires[of].popleft()
+            link, conn = receiver.link, receiver.conn
+            match send.message:
+                case Data(number=number, header=header):
+                    size = ENTRY_BYTES + (0 if send.payload is None else len(send.payload))
+                    fresh, sends = link.receive(number, size, self.now)
+                    if fresh:
+                        receiver.pending.append((number, link.sessions, header.seq))
+                    elif not link.up:
+                        sends = [Send(conn, Refused("unexpected", "say hello first"))]
+                    self.say(receiver, sends)
+                case Refused():
+                    link.refused()
+                case Hello() as hello:
+                    self.say(receiver, link.heard(hello, conn, self.now))
+                case message:
+                    self.say(receiver, link.heard(message, conn, self.now))
+
+    @precondition(lambda self: self.edge.pending)
+    @rule(most=st.integers(1, 4))
+    def take(self, most: int) -> None:
+        """The edge makes some frames safe, and says so."""
+        for _ in range(min(most, len(self.edge.pending))):
+            number, session, seq = self.edge.pending.popleft()
+            self.edge.taken.append(seq)
+            self.edge.link.took(number, session)
+
+    @rule()
+    def flush(self) -> None:
+        for end in (self.device, self.edge):
+            end.link.grant(WINDOW)
+            self.say(end, end.link.flush(self.now))
+
+    @rule(micros=st.sampled_from([1_000, BEAT_US, HELLO_US, SILENT_US + BEAT_US]))
+    def wait(self, micros: int) -> None:
+        self.now += micros
+        for end in (self.device, self.edge):
+            self.say(end, end.link.tick(self.now))
+
+    @rule(lasts=st.booleans())
+    def cut_the_wire(self, lasts: bool) -> None:
+        self.wires = {DEVICE: deque(), EDGE: deque()}
+        self.cut = lasts
+
+    @rule()
+    def restart_the_edge(self) -> None:
+        self.wires = {DEVICE: deque(), EDGE: deque()}
+        self.edge.start()
+
+    @invariant()
+    def nothing_is_forgotten(self) -> None:
+        """What was offered is with the device, or was taken."""
+        if not hasattr(self, "device"):
+            return
+        kept = {entry.header.seq for entry in self.device.link.entries()}
+        assert set(range(self.offered)) <= kept | set(self.edge.taken)
+
+    @invariant()
+    def the_accounts_are_exact(self) -> None:
+        if hasattr(self, "device"):
+            store = self.device.store
+            assert store.bytes == sum(entry.bytes for entry in store)
+            assert sum(store.rows().values()) == sum(entry.header.born for entry in store)
+
+    def teardown(self) -> None:
+        """In peace, everything arrives and nothing is left."""
+        if not hasattr(self, "device"):
+            return
+        self.cut = False
+        for _ in range(400):
+            self.wait(BEAT_US)
+            for of in (DEVICE, EDGE, DEVICE, EDGE):
+                self.deliver(of, 50)
+            if self.edge.pending:
+                self.take(50)
+            self.flush()
+            if not len(self.device.store):
+                break
+        assert not len(self.device.store)
+        assert set(self.edge.taken) == set(range(self.offered))
+
+
+TestLink = LinkMachine.TestCase
+TestLink.settings = settings(max_examples=150, stateful_step_count=60, deadline=None)
+
+
+def test_credit_holds_the_sender_back_and_a_large_frame_still_gets_through() -> None:
+    device, edge = End(DEVICE, EDGE, "edge"), End(EDGE, DEVICE, b"device")
+    (hello,) = device.link.tick(0)
+    welcome = edge.link.heard(hello.message, b"device", 0)
+    for send in welcome:
+        device.link.heard(send.message, "edge", 0)
+    sent = []
+    for seq in range(5):
+        header = Header(origin="o", seq=seq, through=seq, rows=1, born=1, query="q")
+        sent += device.link.offer(device.store.put(header, bytes(100_000)), 0)
+    assert [s.message.number for s in sent if isinstance(s.message, Data)] == [1]
+    assert device.link.backlog == 5

@@ -1,0 +1,245 @@
+"""A worker by itself: what comes in, what it asks for."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pyarrow as pa
+import pytest
+
+from rove.control.coordinator import Coordinator
+from rove.data.events import Command, Dial, Go, Produced, Wait
+from rove.data.fragment import encode_rows
+from rove.data.worker import Worker, WorkerSettings
+from rove.model.batch import Header
+from rove.model.errors import ProtocolError
+from rove.model.events import Arrived, Garbled, Send, Tick
+from rove.model.ids import NodeId, Origin, QueryId, Stage, Version
+from rove.model.messages import (
+    PROTOCOL,
+    Ack,
+    Ask,
+    Beat,
+    Data,
+    Fragment,
+    Hello,
+    Message,
+    Orders,
+    Peer,
+    Refused,
+    Report,
+    Sink,
+    Welcome,
+    decode,
+    encode,
+)
+from rove.model.schema import parse_schema
+from rove.plan import codec
+from rove.plan.operators import Source
+from rove.plan.stages import Stages
+
+COLUMNS = "key string, value bigint"
+SCHEMA = parse_schema(COLUMNS)
+PLAN = codec.encode(Stages.of({"out": Source("s", SCHEMA)}))
+ORIGIN = Origin("s/device")
+
+
+def rows(count: int = 2) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array(["k"] * count), pa.array([1] * count, pa.int64())], schema=SCHEMA)
+
+
+def fragment(next: NodeId | None = None, feeds: tuple[Origin, ...] = ()) -> Fragment:
+    sinks = {Stage(0): Sink(kind="discard")} if next is None else {}
+    return Fragment(
+        query=QueryId("q"),
+        version=Version(1),
+        plan=PLAN,
+        runs=(),
+        makes={},
+        waits={Stage(0): (ORIGIN,)},
+        next=next,
+        sinks=sinks,
+        feeds=feeds,
+    )
+
+
+def orders(*deploy: Fragment, peers: tuple[Peer, ...] = ()) -> Arrived:
+    return Arrived("coordinator", Orders(PROTOCOL, deploy, (), peers))
+
+
+def edge(keys: bool = False) -> Worker:
+    return Worker(WorkerSettings(node=NodeId("edge"), kind="edge", memory_bytes=100_000, keys=keys), 1)
+
+
+def said(commands: list[Command]) -> list[Message]:
+    return [c.message for c in commands if isinstance(c, Send)]
+
+
+def linked(worker: Worker) -> bytes:
+    worker.handle(orders(fragment()), 0)
+    worker.handle(Arrived(b"c", Hello(PROTOCOL, NodeId("device"), 1)), 0)
+    worker.handle(Tick(), 1)
+    return b"c"
+
+
+def data(number: int, seq: int, **changes: object) -> Data:
+    header = {"origin": ORIGIN, "seq": seq, "through": seq, "rows": 2, "born": 2, "query": "q", **changes}
+    return Data(number, Header(**header))  # type: ignore[arg-type]
+
+
+def test_a_batch_that_ends_here_is_counted_and_acked() -> None:
+    worker = edge()
+    conn = linked(worker)
+    worker.handle(Arrived(conn, data(1, 0), encode_rows(rows())), 2)
+    acks = [m for m in said(worker.handle(Tick(), 3)) if isinstance(m, Ack)]
+    assert [a.through for a in acks] == [1]
+    (tally,) = worker.report().tallies
+    assert (tally.query, tally.origin, tally.delivered) == ("q", ORIGIN, 2)
+
+
+def test_a_batch_of_a_query_not_known_yet_waits_for_it_and_is_not_acked() -> None:
+    worker = edge()
+    worker.handle(Arrived(b"c", Hello(PROTOCOL, NodeId("device"), 1)), 0)
+    worker.handle(Arrived(b"c", data(1, 0), encode_rows(rows())), 1)
+    assert [m.through for m in said(worker.handle(Tick(), 2)) if isinstance(m, Ack)] == [0]
+    assert worker.report().unknown == ("q",)
+    worker.handle(orders(fragment()), 3)
+    assert [m.through for m in said(worker.handle(Tick(), 4)) if isinstance(m, Ack)] == [1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "payload"),
+    [
+        ({"stage": 7}, rows()),
+        ({"stage": -1}, rows()),
+        ({"rows": 3}, rows()),
+        ({}, pa.RecordBatch.from_pydict({"other": [1.5]})),
+    ],
+)
+def test_rows_that_do_not_fit_are_refused_counted_and_accounted_for(
+    changes: dict[str, int], payload: pa.RecordBatch
+) -> None:
+    worker = edge()
+    conn = linked(worker)
+    refusals = said(worker.handle(Arrived(conn, data(1, 0, **changes), encode_rows(payload)), 2))
+    assert [type(m) for m in refusals] == [Refused]
+    assert worker.refused == {"malformed": 1}
+    assert sum(t.lost for t in worker.report().tallies) == 2
+
+
+def test_whoever_does_not_prove_its_name_gets_nothing_in() -> None:
+    worker = edge(keys=True)
+    worker.handle(orders(fragment(), peers=(Peer(node=NodeId("device"), key="K" * 40),)), 0)
+    for name, key in (("device", "wrong"), ("device", ""), ("stranger", "K" * 40), ("edge", "K" * 40)):
+        (refusal,) = said(worker.handle(Arrived(b"x", Hello(PROTOCOL, NodeId(name), 1), None, key), 1))
+        assert isinstance(refusal, Refused)
+        assert refusal.why == "identity"
+        answer = said(worker.handle(Arrived(b"x", data(1, 0), encode_rows(rows()), key), 1))
+        assert [type(m) for m in answer] == [Refused]
+    assert not worker.report().tallies
+    welcome = said(worker.handle(Arrived(b"y", Hello(PROTOCOL, NodeId("device"), 1), None, "K" * 40), 2))
+    assert isinstance(welcome[0], Welcome)
+
+
+def test_another_protocol_is_refused_with_both_versions_named() -> None:
+    (refusal,) = said(edge().handle(Arrived(b"c", Hello(99, NodeId("device"), 1)), 0))
+    assert isinstance(refusal, Refused)
+    assert refusal.why == "protocol"
+    assert "99" in refusal.text
+
+
+def test_a_source_is_told_to_wait_before_there_is_no_room_and_to_go_on_after() -> None:
+    device = Worker(WorkerSettings(node=NodeId("device"), kind="device", memory_bytes=20_000), 1)
+    device.add_source("s", ORIGIN, COLUMNS)
+    device.handle(orders(fragment(next=NodeId("edge"), feeds=(ORIGIN,))), 0)
+    asked: list[Command] = []
+    for n in range(100):
+        device.handle(Produced(ORIGIN, rows(10), 0), n)
+        asked = device.handle(Tick(), n)
+        if any(isinstance(c, Wait) for c in asked):
+            break
+    assert Wait(ORIGIN) in asked
+    assert 0 < device.room < 5_000
+    for entry in list(device.store)[: len(device.store) * 3 // 4]:
+        device.store.drop(entry)
+    assert Go(ORIGIN) in device.handle(Tick(), 200)
+
+
+def test_rows_of_another_schema_are_refused_at_the_source_and_numbers_go_on() -> None:
+    device = Worker(WorkerSettings(node=NodeId("device"), kind="device"), 1)
+    device.add_source("s", ORIGIN, COLUMNS)
+    device.handle(Produced(ORIGIN, pa.RecordBatch.from_pydict({"x": [1]}), 0), 0)
+    device.handle(Produced(Origin("nobody"), rows(), 0), 0)
+    assert device.refused == {"SchemaMismatch": 1, "UnknownOrigin": 1}
+
+
+def test_a_node_dials_its_parents_when_it_knows_where_they_are() -> None:
+    worker = Worker(WorkerSettings(node=NodeId("edge"), kind="edge", parents=(NodeId("gateway"),)), 1)
+    peer = Peer(node=NodeId("gateway"), address="tcp://127.0.0.1:1")
+    assert Dial(peer) in worker.handle(orders(peers=(peer,)), 0)
+    assert [type(m) for m in said(worker.handle(Tick(), 1)) if not isinstance(m, Report)] == [Hello]
+
+
+def some_message(random: Random) -> Message:
+    header = Header(
+        origin=random.choice((ORIGIN, "", "x" * 50)),
+        seq=random.choice((0, 5, -3, 2**62)),
+        through=random.choice((0, 5, 9)),
+        stage=random.choice((0, 1, -1, 10**6)),
+        query=random.choice(("q", "", "unknown")),
+        rows=random.choice((0, 2, -5)),
+        born=random.choice((0, 2)),
+        late=random.random() < 0.2,
+    )
+    number = random.choice((0, 1, 2, 3, -1, 2**60))
+    return random.choice(
+        (
+            Hello(random.choice((PROTOCOL, 0)), NodeId(random.choice(("device", "other", ""))), number, number, number),
+            Welcome(PROTOCOL, NodeId("device"), 1, number, number, number),
+            Refused("unexpected", "?"),
+            Data(number, header),
+            Ack(number, number),
+            Beat(number, number, number),
+            Orders(PROTOCOL, (fragment(),), (QueryId("q"),), ()),
+            Ask("1", random.choice(("submit", "status", "nothing")), random.randbytes(20)),
+            edge().report(),
+        )
+    )
+
+
+def mutated(random: Random, message: bytes) -> bytes:
+    noisy = bytearray(message)
+    for _ in range(random.randint(1, 4)):
+        at = random.randrange(len(noisy))
+        match random.randrange(3):
+            case 0:
+                noisy[at] = random.randrange(256)
+            case 1:
+                del noisy[at:]
+            case 2:
+                noisy[at:at] = random.randbytes(random.randint(1, 8))
+        if not noisy:
+            break
+    return bytes(noisy)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_and_mutated_messages_are_answered_or_counted_and_break_nothing(seed: int) -> None:
+    random, worker, coordinator = Random(seed), edge(), Coordinator()
+    conn = linked(worker)
+    payload = bytes(encode_rows(rows()) or b"")
+    for now in range(2_500):
+        message = encode(some_message(random))
+        raw = mutated(random, message) if random.random() < 0.7 else message
+        noise = mutated(random, payload) if random.random() < 0.5 else payload
+        event: Arrived | Garbled
+        try:
+            event = Arrived(random.choice((conn, b"other")), decode(raw), random.choice((None, noise)))
+        except ProtocolError as error:
+            event = Garbled(conn, error.why, str(error))
+        for machine in (worker, coordinator):
+            machine.handle(event, now)
+            machine.handle(Tick(), now)
+    assert worker.refused["malformed"] > 0
+    assert coordinator.refused["malformed"] > 0
+    assert worker.store.bytes + worker.sinks.pending_bytes < 10_000_000
