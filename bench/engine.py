@@ -24,9 +24,9 @@ import rove
 from bench import bare
 from bench.nexmark import NexmarkConfig, batches, generate
 from bench.report import check
+from rove.data.local import LocalPipeline
 from rove.model.batch import named
 from rove.plan.optimizer import optimize
-from rove.data.local import LocalPipeline
 
 BATCH_ROWS = (100, 1_000, 8_192, 65_536)
 ROWS_OF = {

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from rove.api import session
 from rove.model.ids import NodeId, Origin, QueryId
 from rove.model.messages import Tally
 from tests.api.desk import COLUMNS, Desk
@@ -163,3 +164,16 @@ def test_a_mistake_is_one_line_and_a_non_zero_exit(
     assert complaint in said.error
     assert len(said.error.splitlines()) == 1
     assert not desk.machine.queries
+
+
+def test_a_file_whose_session_has_a_coordinator_is_submitted_there(
+    rove: Rove, desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(session, "_dialled", lambda url, keys: asked.append(url) or desk)
+    file = tmp_path / "busy.py"
+    file.write_text("import rove\nbusy = rove.Session('tcp://127.0.0.1:9').stream('trains').where('coach = 1')\n")
+    assert rove("submit", str(file)).code == 0
+    assert asked == ["tcp://127.0.0.1:9"]
+    assert rove("submit", str(file), "--coordinator", "tcp://127.0.0.1:8").code == 0
+    assert asked[1:] == ["tcp://127.0.0.1:9", "tcp://127.0.0.1:8"]

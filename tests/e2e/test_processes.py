@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -33,10 +34,11 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 
 def windows(where: str) -> Operator:
-    """Windows over all trains, merged at a place."""
+    """Windows over all trains, begun on the devices and merged at a place."""
     counted = (
         trains()
         .withWatermark("ts", "5 seconds")
+        .at("device")
         .groupBy(F.window("ts", "1 second"), "train")
         .agg(F.sum("boarding").alias("on"), F.count("*").alias("rows"))
         .at(where)
@@ -57,7 +59,7 @@ def test_every_row_arrives_once_whatever_dies_or_is_cut(cluster: Cluster, tmp_pa
     for device, edge in DEVICES.items():
         text = f"trains=generate:rows=20,rate={RATE},batches={BATCHES},seed=7,step_us=10000,when={go}"
         specs.append(read_spec(text, COLUMNS, device))
-        cluster.add(device, "device", parents=[edge], sources=[text], columns={"trains": COLUMNS})
+        cluster.add(device, "device", parents=[edge], slots=64, sources=[text], columns={"trains": COLUMNS})
     rows = {spec.name: list(generated(spec)) for spec in specs}
 
     cluster.start("gateway", *TREE)
@@ -88,7 +90,7 @@ def test_every_row_arrives_once_whatever_dies_or_is_cut(cluster: Cluster, tmp_pa
     proxy.close()
 
     batches = once(tmp_path / "gateway/log/busy/out")
-    assert as_rows(batches) == want
+    assert Counter(as_rows(batches)) - Counter(want) == Counter(want) - Counter(as_rows(batches)) == Counter()
     final = expected(windows("edge1"), rows)
     assert as_rows(once(tmp_path / "edge1/log/edge/out")) == final
     (partials,) = (tmp_path / "gateway/log/cloud").iterdir()
@@ -113,8 +115,9 @@ def settled(cluster: Cluster) -> bool:
 def once(folder: Path) -> list[pa.RecordBatch]:
     """The batches of a log, in which every name stands once."""
     batches, names = in_log(folder)
-    counts = Counter((origin, seq) for origin, first, last in names for seq in range(first, last + 1))
-    assert [name for name, count in counts.items() if count > 1] == []
+    names.sort()
+    again = [b for a, b in pairwise(names) if a[0] == b[0] and b[1] <= a[2]]  # seqs of windows are too many to count
+    assert again == []
     return batches
 
 

@@ -342,13 +342,14 @@ class Coordinator:
             raise PlanError(f"no placement strategy `{asked.strategy}`; {nearest(asked.strategy, list(STRATEGIES))}")
         known = self.queries.get(QueryId(asked.name))
         if known is not None and not asked.explain:
-            again = known.record.plan == asked.plan and not known.record.stopped
-            if not again:
-                raise PlanError(f"there is a query `{asked.name}` already; stop it, or choose another name")
+            if known.record.stopped:
+                raise PlanError(f"a query `{asked.name}` was stopped, and its rows are kept; choose another name")
+            if known.record.plan != asked.plan:
+                raise PlanError(f"there is another query `{asked.name}` already; choose another name")
             return Submitted(query=asked.name, version=known.record.version, text=self._text(known))
         record = QueryRecord(query=QueryId(asked.name), plan=asked.plan, sink=asked.sink, strategy=asked.strategy)
         query = Query.of(record)
-        self._declare(query)
+        self._declare(query, keep=not asked.explain)
         if asked.explain:
             return Submitted(query=asked.name, version=0, text=self._text(query))
         request = self._request(query)
@@ -362,16 +363,16 @@ class Coordinator:
             self._order(self.membership.members.get(node))
         return Submitted(query=asked.name, version=query.record.version, text=self._text(query))
 
-    def _declare(self, query: Query) -> None:
+    def _declare(self, query: Query, keep: bool) -> None:
         """The streams a query reads have the columns it says, or it is refused."""
         for stream, stage in query.streams.items():
             operator = query.stages.operators[stage]
             columns = schema_text(operator.schema) if isinstance(operator, Source) else ""
             known = self.streams.get(stream)
-            if known is None:
+            if known is None and keep:
                 self.streams[stream] = columns
                 self._commands.append(Keep("stream", stream, columns.encode()))
-            elif known != columns:
+            elif known not in (None, columns):
                 raise PlanError(f"stream `{stream}` has columns {known}; the query reads {columns}")
 
     def _text(self, query: Query) -> str:

@@ -74,13 +74,17 @@ class Membership:
     def __init__(self) -> None:
         self.members: dict[NodeId, Member] = {}
         self.topology = Topology()
+        self._claims: dict[NodeId, dict[NodeId, Link]] = {}  # links said to lead to a node, by who said so
 
     def restore(self, records: list[NodeRecord]) -> None:
         """Nodes as they were kept; none has been heard yet."""
         self.members = {r.node: Member(r) for r in records}
         live = [r for r in records if not r.revoked]
         self.topology = Topology([_node(r) for r in live])
-        self.topology.change([AddLink(link) for r in live for link in _links(r) if self.topology.has(link.b)])
+        for link in (link for r in live for link in _links(r)):
+            self._claims.setdefault(link.b, {})[link.a] = link
+            if self.topology.has(link.b) and not self.topology.linked(link.a, link.b):
+                self.topology.add_link(link)
 
     def heard(self, report: Report, conn: Conn, now: int) -> NodeRecord | None:
         """Take a report; the node's record if it changed."""
@@ -128,7 +132,9 @@ class Membership:
 
     def remove(self, node: NodeId) -> None:
         """A node is gone for good, with its links."""
-        self.members.pop(node, None)
+        gone = self.members.pop(node, None)
+        for link in [] if gone is None else _links(gone.record):
+            self._claims.get(link.b, {}).pop(node, None)
         if self.topology.has(node):
             self.topology.remove_node(node)
 
@@ -162,15 +168,17 @@ class Membership:
         return sorted(m.record.node for m in self.members.values() if m.record.kind == "gateway")
 
     def _settle(self, record: NodeRecord) -> None:
-        """Bring the topology to what a node says, and what others say of their links to it. O(links of the node), and
-        O(nodes) when it is new."""
+        """Bring the topology to what a node says, and what others say of their links to it. O(links of the node)."""
+        for link in _links(self.members[record.node].record):
+            self._claims.get(link.b, {}).pop(record.node, None)
         self.members[record.node].record = record
         topology, node = self.topology, _node(record)
         changes: list[Change] = []
         wanted = {link.b: link for link in _links(record)}
+        for link in wanted.values():
+            self._claims.setdefault(link.b, {})[link.a] = link
         if not topology.has(node.id):
-            others = (k for m in self.members.values() for k in _links(m.record) if k.b == node.id)
-            wanted |= {k.a: k for k in others}
+            wanted |= self._claims.get(node.id, {})
             changes.append(AddNode(node))
             have: dict[NodeId, Link] = {}
         else:

@@ -10,10 +10,14 @@ from collections.abc import Iterable, Mapping
 
 from rove.data.fragment import Running
 from rove.data.link import Link
+from rove.data.pipeline import Count
 from rove.data.sinks import Sinks
 from rove.data.store import Store
 from rove.model.ids import Origin, QueryId
 from rove.model.messages import Tally
+
+
+COUNTED = ("produced", "delivered", "evicted", "late", "lost")
 
 
 class Accounts:
@@ -22,6 +26,7 @@ class Accounts:
     def __init__(self) -> None:
         self._produced: dict[tuple[str, str], int] = {}
         self._lost: dict[tuple[str, str], int] = {}
+        self._stopped: dict[tuple[str, str], Count] = {}
 
     def produced(self, query: str, origin: str, rows: int) -> None:
         """Rows a source made for a query, once for each place in it that they go to."""
@@ -32,6 +37,11 @@ class Accounts:
         """Rows that came in and could not be taken."""
         key = (query, origin)
         self._lost[key] = self._lost.get(key, 0) + rows
+
+    def stopped(self, query: str, counts: Mapping[str, Count]) -> None:
+        """What a query had counted when it was stopped stays counted."""
+        for origin, count in counts.items():
+            self._stopped[(query, origin)] = count
 
     def tallies(
         self, running: Mapping[QueryId, Running], sinks: Sinks, store: Store, links: Iterable[Link]
@@ -48,9 +58,12 @@ class Accounts:
             add(query, origin, "produced", rows)
         for (query, origin), rows in self._lost.items():
             add(query, origin, "lost", rows)
+        for (query, origin), count in self._stopped.items():
+            for what in COUNTED:
+                add(query, origin, what, getattr(count, what))
         for query, each in running.items():
             for origin, count in each.counts().items():
-                for what in ("produced", "delivered", "evicted", "late", "lost"):
+                for what in COUNTED:
                     add(query, origin, what, getattr(count, what))
             for batch in each.pipeline.held():
                 add(query, batch.header.origin, "buffered", batch.header.born)

@@ -23,6 +23,9 @@ from rove.plan.stages import Stages, ordered
 class Running:
     """One query here. Rows are decoded only where something is done to them."""
 
+    _touched: list[bool]
+    _left: list[bool]
+
     def __init__(self, fragment: Fragment) -> None:
         self.fragment = fragment
         self.stages: Stages = decode(fragment.plan)
@@ -30,16 +33,14 @@ class Running:
         # Whom to wait for is told apart (`expect`): where it is kept on a disk, it has its place among the batches.
         self.pipeline = Pipeline(self.stages, {}, fragment.makes, fragment.runs)
         self.ends = ends(self.stages)
-        runs = set(fragment.runs)
-        self._touched = [
-            Stage(n) in fragment.sinks or any(r in runs for r in self.stages.readers[n])
-            for n in range(len(self.stages.operators))
-        ]
+        self.sources = _sources(self.stages)
+        self._settle()
 
     def update(self, fragment: Fragment) -> Running:
         """A newer version of it: what runs on goes on with all it remembers."""
         if fragment.runs == self.fragment.runs and fragment.plan == self.fragment.plan:
             self.fragment = fragment
+            self._settle()
             return self
         new = Running(fragment)
         new.pipeline.adopt(self.pipeline)
@@ -54,27 +55,13 @@ class Running:
         """Wait for these origins, from now on."""
         self.pipeline.expect(waits)
 
-    def sources(self) -> dict[str, Stage]:
-        """The stages of the streams it reads."""
-        found = {}
-        for stage in self.stages.sources():
-            operator = self.stages.operators[stage]
-            if isinstance(operator, Source):
-                found[operator.stream] = stage
-        return found
-
     def touches(self, stage: int) -> bool:
         """Whether anything is done here to a batch that has come so far."""
         return self._touched[stage]
 
     def leaves(self, stage: Stage) -> bool:
         """Whether what comes out at this stage goes on to another node."""
-        runs = self.fragment.runs
-        if self.fragment.next is None:
-            return False
-        return any(r not in runs for r in self.stages.readers[stage]) or (
-            stage not in self.fragment.sinks and any(stage == out for _, out in self.stages.outputs)
-        )
+        return self._left[stage]
 
     def read(self, header: Header, payload: Payload | None) -> Batch:
         """A batch as it came over a link. Rows that do not fit the stage's columns are refused."""
@@ -98,11 +85,33 @@ class Running:
     def counts(self) -> dict[str, Count]:
         return self.pipeline.counts
 
+    def _settle(self) -> None:
+        """What is done here at each stage, worked out once."""
+        runs, sinks = set(self.fragment.runs), self.fragment.sinks
+        outputs = {stage for _, stage in self.stages.outputs}
+        self._touched, self._left = [], []
+        for n, readers in enumerate(self.stages.readers):
+            stage = Stage(n)
+            self._touched.append(stage in sinks or any(r in runs for r in readers))
+            ends_elsewhere = stage in outputs and stage not in sinks
+            on = self.fragment.next is not None and (ends_elsewhere or any(r not in runs for r in readers))
+            self._left.append(on)
+
     def _check(self) -> None:
         numbers = range(len(self.stages.operators))
         named = (*self.fragment.runs, *self.fragment.makes, *self.fragment.waits, *self.fragment.sinks)
         if any(n not in numbers for n in named):
             raise PlanError(f"fragment {self.fragment.query} v{self.fragment.version} names stages its plan has not")
+
+
+def _sources(stages: Stages) -> dict[str, Stage]:
+    """The stages of the streams a query reads."""
+    found = {}
+    for stage in stages.sources():
+        operator = stages.operators[stage]
+        if isinstance(operator, Source):
+            found[operator.stream] = stage
+    return found
 
 
 def encode_rows(data: pa.RecordBatch | None) -> Payload | None:

@@ -112,12 +112,13 @@ class Link:
         yield from self._unacked
         yield from self._waiting
 
-    def forget(self, query: str) -> None:
-        """Drop what is not sent yet of a query that was stopped."""
-        for entry in self._waiting:
-            if entry.header.query == query:
-                self._store.drop(entry)
+    def forget(self, query: str) -> list[Header]:
+        """Drop what is not sent yet of a query that was stopped, and say what it was."""
+        dropped = [e for e in self._waiting if e.header.query == query]
+        for entry in dropped:
+            self._store.drop(entry)
         self._waiting = deque(e for e in self._waiting if e.header.query != query)
+        return [e.header for e in dropped]
 
     def open_frames(self) -> int:
         return len(self._open)

@@ -226,7 +226,7 @@ class Worker:
         running = self._running.get(query)
         if running is None:
             if query in self._stopped:
-                self._count("stopped")
+                self._lose(header, "stopped")
                 ticket.release()
                 return
             self._parked.setdefault(query, deque()).append((header, payload, ticket))
@@ -280,6 +280,9 @@ class Worker:
             same = each.batch.data is batch.data
             header = replace(each.batch.header, query=running.fragment.query, stage=each.stage)
             rows = payload if same and payload is not None else encode_rows(each.batch.data)
+            if rows is not None and len(rows) > ROWS_BYTES_MAX:  # no link would carry it; its name goes on
+                self._count("oversize")
+                header, rows = replace(header, rows=0, born=0, lost=header.lost + header.born), None
             self._out(running, each, header, rows, ticket, commands, now)
 
     def _out(
@@ -372,9 +375,6 @@ class Worker:
             except DataError as error:
                 self._count(type(error).__name__)
                 return
-            if data.nbytes > ROWS_BYTES_MAX // 2:
-                self._count("oversize")
-                return
         source.ended = event.ended
         source.watermark = END if event.ended else source.watermark
         rows = 0 if data is None else data.num_rows
@@ -393,7 +393,7 @@ class Worker:
                 self._feed(running, source.stream, Batch(header, data if rows else None), commands, now)
 
     def _feed(self, running: Running, stream: str, batch: Batch, commands: list[Command], now: int) -> None:
-        stage = running.sources().get(stream)
+        stage = running.sources.get(stream)
         if stage is None:
             return
         query, header = running.fragment.query, batch.header
@@ -455,11 +455,15 @@ class Worker:
         self._stopped[query] = None
         if running is not None:
             self.sinks.close(running)
+            self.accounts.stopped(query, running.counts())
+            for batch in running.pipeline.held():
+                self._lose(replace(batch.header, query=query), "stopped")
         for link in self._links.values():
-            link.forget(query)
-        for _, _, ticket in self._parked.pop(query, ()):
+            for header in link.forget(query):
+                self._lose(header, "stopped")
+        for header, _, ticket in self._parked.pop(query, ()):
             self._parked_bytes -= ticket.bytes
-            self._count("stopped")
+            self._lose(header, "stopped")
             ticket.release()
 
     def _meet(self, peers: tuple[Peer, ...]) -> list[Command]:
@@ -568,6 +572,12 @@ class Worker:
     def _refuse(self, conn: Conn, why: str, text: str) -> Send:
         self._count(why)
         return Send(conn, Refused(why, text))
+
+    def _lose(self, header: Header, why: str) -> None:
+        """A batch that nobody will take: its rows are accounted for as lost."""
+        self._count(why)
+        if not header.late:
+            self.accounts.lost(header.query, header.origin, header.born)
 
     def _count(self, why: str) -> None:
         self.refused[why] = self.refused.get(why, 0) + 1

@@ -18,7 +18,7 @@ from rove.control.requests import Submit, to_body
 from rove.data.events import Command, Dial, DiskDone, Event, Go, OnDisk, Produced, Remember, Wait
 from rove.data.worker import Worker, WorkerSettings
 from rove.model.events import COORDINATOR, Arrived, Send, Tick
-from rove.model.ids import NodeId, QueryId
+from rove.model.ids import NodeId, Origin, QueryId
 from rove.model.messages import Answer, Ask, Message, Sink, encode
 from rove.plan import codec
 from rove.plan.stages import Stages
@@ -45,7 +45,7 @@ class World:
         self.coordinator = SimCoordinator()
         self.queries: dict[QueryId, tuple[Stages, Sink]] = {}
         self.answers: dict[str, Answer] = {}
-        self.first: dict[QueryId, set[str]] = {}  # the origins each query began with
+        self.first: dict[QueryId, set[Origin]] = {}  # the origins each query began with
         self.watchers: list[Watcher] = []
         self.now = 0
         self.steps = 0

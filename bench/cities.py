@@ -1,0 +1,62 @@
+"""Topologies of any size: a gateway, a tree of edges, devices below them; and queries over some of the devices."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from random import Random
+
+import rove
+from rove import functions as F
+from rove.control.placement import Request, SourceAt
+from rove.control.topology.nodes import Link, Node
+from rove.control.topology.topology import Topology
+from rove.model.ids import NodeId, Origin, QueryId, Stage
+from rove.plan.optimizer import optimize
+from rove.plan.stages import Stages
+
+FANOUT = 20  # edges below an edge
+DEVICES_PER_EDGE = 20
+GATEWAY = NodeId("gateway")
+SCHEMA = "train string, ts timestamp, boarding int, alighting int"
+
+
+def city(nodes: int, seed: int = 1) -> tuple[Topology, list[NodeId]]:
+    """So many nodes, and the devices among them."""
+    random = Random(seed)
+    edges = max(1, (nodes - 1) // (DEVICES_PER_EDGE + 1))
+    found = [Node(GATEWAY, "gateway")] + [Node(NodeId(f"edge{n}"), "edge", 64) for n in range(edges)]
+    links = [
+        Link(NodeId(f"edge{n}"), NodeId(f"edge{(n - 1) // FANOUT}") if n else GATEWAY, random.randint(1_000, 20_000))
+        for n in range(edges)
+    ]
+    devices = [NodeId(f"device{n}") for n in range(nodes - 1 - edges)]
+    found += [Node(device, "device", 8) for device in devices]
+    links += [Link(d, NodeId(f"edge{random.randrange(edges)}"), random.randint(5_000, 60_000)) for d in devices]
+    return Topology(found, links), devices
+
+
+def line(hops: int) -> tuple[Topology, list[NodeId]]:
+    """One device, so many hops away from the gateway."""
+    names = [NodeId("device"), *(NodeId(f"edge{n}") for n in range(hops - 1)), GATEWAY]
+    kinds = ["device", *(["edge"] * (hops - 1)), "gateway"]
+    nodes = [Node(name, kind, 64) for name, kind in zip(names, kinds, strict=True)]  # type: ignore[arg-type]
+    return Topology(nodes, [Link(a, b) for a, b in pairwise(names)]), [names[0]]
+
+
+def stages() -> Stages:
+    """Occupancy a train, every half minute: filter, watermark, window in two halves."""
+    trains = rove.Session.local().stream("trains", schema=SCHEMA)
+    busy = (
+        trains.where("boarding + alighting > 0")
+        .withWatermark("ts", "5 seconds")
+        .groupBy(F.window("ts", "30 seconds"), "train")
+        .agg(F.sum("boarding").alias("on"), F.sum("alighting").alias("off"))
+    )
+    return Stages.of({"out": optimize(busy.plan)})
+
+
+def request(plan: Stages, devices: list[NodeId], query: int, sources: int) -> Request:
+    """A query over some devices, another choice for each."""
+    chosen = Random(query).sample(devices, min(sources, len(devices)))
+    found = tuple(SourceAt(Origin(f"trains/{device}"), device) for device in chosen)
+    return Request(query=QueryId(f"q{query}"), stages=plan, sources={Stage(0): found}, gateway=GATEWAY)

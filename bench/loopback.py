@@ -1,0 +1,239 @@
+"""Nodes in processes of their own on this machine's loopback, and the same road as a bare pyzmq loop."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import pairwise
+from multiprocessing.connection import Connection
+from typing import Any
+
+import pyarrow as pa
+import zmq
+
+from rove.data.events import Produced
+from rove.data.worker import WorkerSettings
+from rove.model.events import COORDINATOR, Arrived
+from rove.model.ids import NodeId, Origin, QueryId, Stage, Version
+from rove.model.messages import PROTOCOL, Fragment, Orders, Peer, Sink
+from rove.model.schema import parse_schema
+from rove.plan import codec
+from rove.plan.operators import Source
+from rove.plan.stages import Stages
+from rove.runtime.clock import now_us, wall_us
+from rove.runtime.keys import Keys, new_keys
+from rove.runtime.shell import WorkerShell
+from rove.runtime.zeromq import Wires
+
+COLUMNS = "a bigint, b bigint"
+SCHEMA = parse_schema(COLUMNS)
+ROW_BYTES = 16
+PLAN = codec.encode(Stages.of({"out": Source("s", SCHEMA)}))
+ORIGIN = Origin("s/device")
+MEMORY_BYTES = 64 * 1024 * 1024
+SPAWN = multiprocessing.get_context("spawn")
+
+
+def rows_of(size: int) -> pa.RecordBatch:
+    """A batch whose rows are so many bytes."""
+    column = pa.array(range(max(1, size // ROW_BYTES)), pa.int64())
+    return pa.RecordBatch.from_arrays([column, column], schema=SCHEMA)
+
+
+def fragment(next: str | None) -> Fragment:
+    """The part of a query that only passes rows on, or the end of it."""
+    return Fragment(
+        query=QueryId("q"),
+        version=Version(1),
+        plan=PLAN,
+        runs=(),
+        makes={},
+        waits={Stage(0): (ORIGIN,)},
+        next=None if next is None else NodeId(next),
+        sinks={Stage(0): Sink(kind="discard")} if next is None else {},
+        feeds=(ORIGIN,),
+    )
+
+
+@dataclass(slots=True)
+class Node:
+    """A worker and its wires, told what to run without a coordinator."""
+
+    shell: WorkerShell
+    wires: Wires
+
+    @classmethod
+    def start(
+        cls, name: str, parent: Peer | None, keys: Keys | None, children: tuple[Peer, ...], listens: bool
+    ) -> Node:
+        wires = Wires("tcp://127.0.0.1:0" if listens else "", keys)
+        settings = WorkerSettings(
+            node=NodeId(name),
+            kind="edge" if parent is not None else "gateway",
+            address=wires.address,
+            parents=() if parent is None else (parent.node,),
+            memory_bytes=MEMORY_BYTES,
+            report_us=10**12,
+            keys=keys is not None,
+        )
+        shell = WorkerShell(settings, wires)
+        peers = (*children, *(() if parent is None else (parent,)))
+        part = fragment(None if parent is None else parent.node)
+        shell.round([Arrived(COORDINATOR, Orders(PROTOCOL, (part,), (), peers))])
+        return cls(shell, wires)
+
+    def turn(self, wait_ms: int = 0) -> None:
+        self.shell.round(self.wires.receive(wait_ms))
+
+    @property
+    def taken(self) -> int:
+        counts = self.shell.worker.sinks.counts
+        return next(iter(counts.values())).delivered if counts else 0
+
+
+def relay(
+    pipe: Connection, name: str, parent: Peer | None, keys: Keys | None, children: tuple[Peer, ...], timed: bool
+) -> None:
+    """A node in a process of its own, until it is told to stop; the last one says how long batches took."""
+    node = Node.start(name, parent, keys, children, listens=True)
+    latencies: list[int] = []
+    if timed:
+        sinks = node.shell.worker.sinks
+        discard = sinks._discard
+
+        def clocked(query: str, stage: Stage, header: Any) -> None:
+            latencies.append(wall_us() - header.produced_at)
+            discard(query, stage, header)
+
+        sinks._discard = clocked  # type: ignore[method-assign]
+    pipe.send(node.wires.address)
+    while not pipe.poll():
+        for _ in range(20):
+            node.turn(1)
+    pipe.send((node.taken, latencies))
+    node.wires.close()
+
+
+@contextmanager
+def chain(hops: int, keyed: bool, timed: bool = False) -> Iterator[tuple[Node, Connection]]:
+    """A source in this process and so many nodes above it, each in its own."""
+    names = ["device", *(f"hop{n}" for n in range(1, hops + 1))]
+    keys = {name: new_keys() if keyed else None for name in names}
+
+    def peer(name: str, address: str = "") -> Peer:
+        pair = keys[name]
+        return Peer(node=NodeId(name), address=address, key="" if pair is None else pair.public)
+
+    parent: Peer | None = None
+    ends: list[tuple[Any, Connection]] = []
+    for below, name in reversed(list(pairwise(names))):
+        here, there = SPAWN.Pipe()
+        args = (there, name, parent, keys[name], (peer(below),), timed and parent is None)
+        process = SPAWN.Process(target=relay, args=args, daemon=True)
+        process.start()
+        ends.append((process, here))
+        parent = peer(name, here.recv())
+    node = Node.start("device", parent, keys["device"], (), listens=False)
+    node.shell.worker.add_source("s", ORIGIN, COLUMNS)
+    while not all(link.up for link in node.shell.worker.links().values()):
+        node.turn(5)
+    try:
+        yield node, ends[0][1]
+    finally:
+        node.wires.close()
+        for process, pipe in ends:
+            with suppress(OSError):
+                pipe.send("stop")
+            process.join(5)
+            process.kill()
+
+
+def hop_seconds(size: int, count: int, keyed: bool) -> float:
+    """How long so many batches take from a source over one hop into the next node's hands, all of them acked."""
+    batch = rows_of(size)
+    with chain(1, keyed) as (node, _):
+        worker = node.shell.worker
+        feed(node, batch, count // 10 + 1)
+        start = time.perf_counter()
+        feed(node, batch, count)
+        while len(worker.store):
+            node.turn(1)
+        return time.perf_counter() - start
+
+
+def feed(node: Node, batch: pa.RecordBatch, count: int) -> None:
+    """Produce batches as fast as there is room for them, and turn the shell often enough to hear the acks."""
+    worker, shell = node.shell.worker, node.shell
+    for n in range(count):
+        shell._handle(Produced(ORIGIN, batch, 0))
+        if n % 16 == 0:
+            node.turn()
+        while worker.room < MEMORY_BYTES // 2:
+            node.turn(1)
+
+
+def latencies_us(hops: int, per_second: int, seconds: float) -> list[int]:
+    """What batches of a hundred rows take from source to sink, one after the other at a steady rate."""
+    batch = rows_of(100 * ROW_BYTES)
+    with chain(hops, keyed=False, timed=True) as (node, last):
+        every_us, count = 1_000_000 // per_second, int(per_second * seconds)
+        due = now_us()
+        for _ in range(count):
+            while (left := due - now_us()) > 0:
+                node.turn(1 if left > 1_000 else 0)
+            node.shell._handle(Produced(ORIGIN, batch, wall_us()))
+            node.turn()
+            due += every_us
+        while len(node.shell.worker.store):
+            node.turn(1)
+        last.send("stop")
+        _, found = last.recv()
+        return list(found)[count // 5 :]
+
+
+# The same road without Rove
+
+
+def bare_receiver(pipe: Connection, keys: Keys | None, count: int) -> None:
+    context = zmq.Context()
+    router = context.socket(zmq.ROUTER)
+    if keys is not None:
+        router.curve_server = True
+        router.curve_secretkey = keys.secret.encode()
+    port = router.bind_to_random_port("tcp://127.0.0.1")
+    pipe.send(port)
+    for _ in range(count):
+        conn, _, _ = router.recv_multipart(copy=False)
+    router.send_multipart([conn.bytes, b"done"])
+    pipe.recv()
+    context.destroy(linger=0)
+
+
+def bare_seconds(size: int, count: int, keyed: bool) -> float:
+    """How long the same bytes take through a DEALER and a ROUTER and nothing else."""
+    payload = rows_of(size).serialize()
+    server, client = (new_keys(), new_keys()) if keyed else (None, None)
+    here, there = SPAWN.Pipe()
+    warm = count // 10 + 1
+    process = SPAWN.Process(target=bare_receiver, args=(there, server, warm + count), daemon=True)
+    process.start()
+    context = zmq.Context()
+    dealer = context.socket(zmq.DEALER)
+    if server is not None and client is not None:
+        dealer.curve_serverkey = server.public.encode()
+        dealer.curve_publickey, dealer.curve_secretkey = client.public.encode(), client.secret.encode()
+    dealer.connect(f"tcp://127.0.0.1:{here.recv()}")
+    for _ in range(warm):
+        dealer.send_multipart([b"head", payload], copy=size < 262_144)
+    start = time.perf_counter()
+    for _ in range(count):
+        dealer.send_multipart([b"head", payload], copy=size < 262_144)
+    dealer.recv()
+    seconds = time.perf_counter() - start
+    here.send("stop")
+    process.join(5)
+    context.destroy(linger=0)
+    return seconds

@@ -1,0 +1,159 @@
+"""The network: a hop against a bare pyzmq loop, latency over one to five hops, and placement at scale.
+
+A hop is everything that Rove does to a batch between two processes: take it from its source, encode it, number it, keep
+it until it is acked, send it, check it, account for it and ack it. The bare loop sends the same bytes through a DEALER
+and a ROUTER and does nothing else. Both run in turns, and the ratio is the median of those turns.
+
+A latency is from the moment a source has made a batch of 100 rows until the last node has taken it, at 1,000 batches a
+second; each hop is a process of its own.
+
+The topology of 43,602 nodes is the size of the largest one in the literature we compare with; a query reads 16 devices.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from rich.progress import Progress
+
+from bench.cities import city, line, request, stages
+from bench.loopback import bare_seconds, hop_seconds, latencies_us
+from bench.report import check
+from rove.control.deployment.fragments import fragments
+from rove.control.placement import Load, bottom_up
+from rove.model.ids import Version
+
+KIB = 1_024
+SIZES = {"64k": 64 * KIB, "256k": 256 * KIB, "1m": 1_024 * KIB}
+QUICK = ("64k",)
+NODES = 43_602
+QUERIES = 1_000
+SOURCES = 16
+RATE = 1_000
+HOPS = (1, 3, 5)
+
+
+def run(quick: bool = False, data: Path | None = None) -> dict[str, Any]:
+    """All figures, with progress on the terminal's error stream."""
+    with Progress(transient=True) as progress:
+        steps = progress.add_task("network", total=len(HOPS) + 2 * len(QUICK if quick else SIZES) + 1)
+
+        def step(what: str) -> None:
+            progress.update(steps, description=what, advance=1)
+
+        hops = hop_figures(quick, step)
+        latency = latency_figures(quick, step)
+        placement, curves = placement_figures(quick)
+        step("placement")
+    checks = [
+        check("hop_vs_pyzmq_64k", hops["64k"]["ratio"], 0.6),
+        check("hop_vs_pyzmq_64k_curve", hops["64k with keys"]["ratio"], 0.6),
+        check("hop1_p50_ms", latency["1 hop"]["p50_ms"], 1, at_least=False),
+        check("hop5_p50_ms", latency["5 hops"]["p50_ms"], 5, at_least=False),
+        check("place_43602_ms", placement["one query, ms"], 50, at_least=False),
+        check("place_1000_queries_s", placement["1,000 queries, s"], 10, at_least=False),
+    ]
+    curves["p50 latency, ms, against hops"] = {
+        "1,000 batches/s": dict(zip(HOPS, (row["p50_ms"] for row in latency.values()), strict=True))
+    }
+    figures = {"hop": hops, "latency": latency, "placement": placement, "curves": curves}
+    return {"bench": "network", "checks": checks, "figures": figures, "paper": {}}
+
+
+def hop_figures(quick: bool, step: Callable[[str], None]) -> dict[str, dict[str, float]]:
+    """By size and with keys or without: both rates, and the median of the ratios taken turn by turn."""
+    found: dict[str, dict[str, float]] = {}
+    for keyed in (False, True):
+        for name in QUICK if quick else SIZES:
+            size, rounds = SIZES[name], 5 if quick else 9
+            count = (64 if quick else 256) * KIB * KIB // size // (2 if keyed else 1)
+            ours, bare = [], []
+            for _ in range(rounds):
+                bare.append(bare_seconds(size, count, keyed))
+                ours.append(hop_seconds(size, count, keyed))
+            found[name + (" with keys" if keyed else "")] = {
+                "ratio": median(b / o for b, o in zip(bare, ours, strict=True)),
+                "rove MB/s": size * count / min(ours) / 1e6,
+                "pyzmq MB/s": size * count / min(bare) / 1e6,
+                "rove µs": min(ours) / count * 1e6,
+                "pyzmq µs": min(bare) / count * 1e6,
+            }
+            step(f"one hop, {name}")
+    return found
+
+
+def latency_figures(quick: bool, step: Callable[[str], None]) -> dict[str, dict[str, float]]:
+    """Over one, three and five hops."""
+    found: dict[str, dict[str, float]] = {}
+    for hops in HOPS:
+        micros = sorted(latencies_us(hops, RATE, 1.5 if quick else 10))
+        found[f"{hops} hop{'s' if hops > 1 else ''}"] = {
+            "p50_ms": micros[len(micros) // 2] / 1e3,
+            "p95_ms": micros[len(micros) * 95 // 100] / 1e3,
+            "p99_ms": micros[len(micros) * 99 // 100] / 1e3,
+        }
+        step(f"latency over {hops} hops")
+    return found
+
+
+def placement_figures(quick: bool) -> tuple[dict[str, Any], dict[str, dict[str, dict[int, float]]]]:
+    """One query in a topology that has just changed, a thousand queries, and what cost grows with."""
+    plan = stages()
+    topology, devices = city(NODES)
+    first = []
+    for n in range(2 if quick else 5):
+        cold, _ = (topology, devices) if n == 0 else city(NODES)
+        first.append(timed(lambda c=cold, n=n: bottom_up(request(plan, devices, n, SOURCES), c, Load())))
+    load = Load()
+    start = time.perf_counter()
+    for n in range(QUERIES):
+        load.add(bottom_up(request(plan, devices, n, SOURCES), topology, load))
+    thousand_s = time.perf_counter() - start
+    asked = request(plan, devices, 0, SOURCES)
+    placed = bottom_up(asked, topology, Load())
+    figures = {
+        "one query, ms": median(first) * 1e3,
+        "1,000 queries, s": thousand_s,
+        "its fragments, ms": timed(lambda: fragments(asked, placed, Version(1))) * 1e3,
+        "every device of the topology, ms": timed(lambda: bottom_up(request(plan, devices, 0, NODES), topology, Load()))
+        * 1e3,
+    }
+    sizes = (100, 1_000, 10_000, NODES)
+    lengths = (2, 5, 10, 20, 50)
+    counts = (1, 10, 100, 1_000)
+    curves = {
+        "ms a query, against nodes": {"16 devices": {n: _one_ms(plan, *city(n)) for n in sizes}},
+        "ms a query, against hops": {"1 device": {n: _one_ms(plan, *line(n)) for n in lengths}},
+        "ms in all, against queries": {
+            "16 devices each": {
+                n: timed(
+                    lambda n=n: [bottom_up(request(plan, devices, q, SOURCES), topology, Load()) for q in range(n)]
+                )
+                * 1e3
+                for n in counts
+            }
+        },
+        "ms a query, against its devices": {
+            "43,602 nodes": {
+                n: timed(lambda n=n: bottom_up(request(plan, devices, 0, n), topology, Load())) * 1e3 for n in counts
+            }
+        },
+    }
+    return figures, curves
+
+
+def _one_ms(plan: Any, topology: Any, devices: Any) -> float:
+    """A query in a topology whose roads are known; the best of five."""
+    asked = request(plan, devices, 0, SOURCES)
+    bottom_up(asked, topology, Load())
+    return min(timed(lambda: bottom_up(asked, topology, Load())) for _ in range(5)) * 1e3
+
+
+def timed(work: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start

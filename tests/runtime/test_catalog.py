@@ -1,0 +1,68 @@
+"""The catalog keeps what it was told, all or none, over restarts and damage."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from rove.model.errors import DiskError
+from rove.runtime.catalog import FORMAT, Catalog
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "below" / "catalog.sqlite"
+
+
+def test_what_was_kept_is_there_after_a_restart(path: Path) -> None:
+    catalog = Catalog(path)
+    catalog.keep([("node", "edge1", b"one"), ("query", "q", b"plan"), ("node", "edge2", b"two")])
+    catalog.keep([("node", "edge1", b"newer"), ("node", "edge2", None), ("node", "never", None)])
+    catalog.close()
+    assert Catalog(path).records() == [("node", "edge1", b"newer"), ("query", "q", b"plan")]
+
+
+def test_records_of_one_event_are_kept_all_or_none(path: Path) -> None:
+    catalog = Catalog(path)
+    with pytest.raises(DiskError, match="cannot be written"):
+        catalog.keep([("node", "edge1", b"one"), ("node", "edge2", object())])  # type: ignore[list-item]
+    assert catalog.records() == []
+    catalog.keep([("node", "edge1", b"one")])
+    assert catalog.records() == [("node", "edge1", b"one")]
+
+
+def test_a_second_coordinator_is_told_of_the_first(path: Path) -> None:
+    first = Catalog(path)
+    with pytest.raises(DiskError, match="used by another coordinator"):
+        Catalog(path)
+    first.close()
+    Catalog(path).close()
+
+
+def test_a_newer_format_says_so(path: Path) -> None:
+    Catalog(path).close()
+    base = sqlite3.connect(path)
+    base.execute(f"PRAGMA user_version = {FORMAT + 1}")
+    base.close()
+    with pytest.raises(DiskError, match=rf"{path} has format {FORMAT + 1}.*use a newer rove"):
+        Catalog(path)
+
+
+def test_a_file_that_is_no_catalog_is_named(path: Path) -> None:
+    path.parent.mkdir()
+    path.write_bytes(b"not a database at all" * 100)
+    with pytest.raises(DiskError, match=f"catalog {path} cannot be opened"):
+        Catalog(path)
+
+
+def test_a_damaged_page_is_found(path: Path) -> None:
+    catalog = Catalog(path)
+    catalog.keep([("node", f"edge{n}", b"x" * 500) for n in range(200)])
+    catalog.close()
+    data = bytearray(path.read_bytes())
+    data[8_192:12_288] = b"\xff" * 4_096
+    path.write_bytes(data)
+    with pytest.raises(DiskError, match=f"catalog {path}"):
+        Catalog(path)

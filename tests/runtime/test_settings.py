@@ -1,0 +1,69 @@
+"""Settings: a file, the environment above it, flags above both."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rove.model.errors import SetupError
+from rove.runtime.settings import load
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    found = tmp_path / "rove.toml"
+    found.write_text('[worker]\nnode = "edge1"\nkind = "edge"\nslots = 4\nparents = ["gateway"]\n')
+    return found
+
+
+def test_flags_stand_above_the_environment_and_that_above_the_file(path: Path) -> None:
+    environ = {"ROVE__WORKER__SLOTS": "8", "ROVE__WORKER__LEAVE": "true", "HOME": "/"}
+    worker = load(path, environ, {"worker": {"slots": 16, "node": None}}).worker
+    assert worker is not None
+    assert (worker.node, worker.slots, worker.leave, worker.parents) == ("edge1", 16, True, ("gateway",))
+    worker = load(path, environ).worker
+    assert worker is not None
+    assert worker.slots == 8
+
+
+def test_lists_and_tables_in_the_environment_are_json_or_one_word(path: Path) -> None:
+    environ = {
+        "ROVE__WORKER__PARENTS": '["a", "b"]',
+        "ROVE__WORKER__SOURCES": "s=generate:rows=1,rate=2",
+        "ROVE__WORKER__COLUMNS": '{"s": "n int"}',
+    }
+    worker = load(path, environ).worker
+    assert worker is not None
+    assert worker.parents == ("a", "b")
+    assert worker.sources == ("s=generate:rows=1,rate=2",)
+    assert worker.columns == {"s": "n int"}
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("[worker]\nslot = 1", r"no setting `slot` in \[worker\]; .*did you mean `slots`"),
+        ("[workers]\nslots = 1", "did you mean `worker`"),
+        ("slots = 1", "outside of a section"),
+        ("[worker", "are not TOML"),
+        ('[worker]\nnode = "a"\nkind = "moon"', r"Invalid enum value 'moon' - at `\$.worker.kind`"),
+        ('[worker]\nnode = "a"', "missing required field `kind`"),
+        ('[worker]\nnode = "a"\nkind = "edge"\nslots = "many"', "slots"),
+    ],
+)
+def test_what_cannot_be_used_is_named(tmp_path: Path, text: str, match: str) -> None:
+    path = tmp_path / "rove.toml"
+    path.write_text(text)
+    with pytest.raises(SetupError, match=match):
+        load(path)
+
+
+def test_an_unknown_variable_is_named() -> None:
+    with pytest.raises(SetupError, match="environment variable ROVE__WORKER__SLOT: no setting `slot`"):
+        load(None, {"ROVE__WORKER__SLOT": "1"})
+
+
+def test_a_file_that_is_not_there_is_named() -> None:
+    with pytest.raises(SetupError, match=r"/no/such.toml cannot be read"):
+        load("/no/such.toml")

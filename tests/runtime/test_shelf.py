@@ -1,0 +1,147 @@
+"""A node's disk: what was said to be safe is there after a restart, whatever happened in between."""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from rove.data.events import DiskDone, OnDisk, Remember
+from rove.data.fragment import encode_rows
+from rove.data.log.commands import Group, Write
+from rove.data.log.damage import AlreadyOpen
+from rove.data.log.partition import Partition
+from rove.model.batch import Header
+from rove.model.errors import DiskError
+from rove.model.ids import NodeId, QueryId, Version
+from rove.model.messages import Fragment, Peer
+from rove.runtime.bell import Bell
+from rove.runtime.clock import now_us
+from rove.runtime.shelf import DiskShelf
+
+SCHEMA = pa.schema([pa.field("n", pa.int32())])
+KEPT = Remember(
+    (Fragment(query=QueryId("q"), version=Version(3), plan=b"plan", runs=(), makes={}, waits={}, next=None, sinks={}),),
+    (Peer(node=NodeId("gateway"), address="tcp://127.0.0.1:1", key="k" * 40),),
+)
+
+
+@pytest.fixture
+def bell() -> Iterator[Bell]:
+    found = Bell()
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def shelf(tmp_path: Path, bell: Bell) -> Iterator[DiskShelf]:
+    found = DiskShelf(tmp_path / "disk", bell)
+    yield found
+    found.close()
+
+
+def append(shelf: DiskShelf, partition: Partition, folder: str, seq: int) -> DiskDone:
+    """One batch, made safe."""
+    rows = encode_rows(pa.record_batch([pa.array([seq, seq], pa.int32())], schema=SCHEMA))
+    partition.append(Header(origin="o", seq=seq, through=seq, rows=2, born=2), rows)
+    group = partition.flush(now_us())
+    assert group is not None
+    shelf.carry_out(OnDisk(folder, group))
+    shelf.settle()
+    (done,) = shelf.done()
+    if not done.trouble:
+        partition.synced(done.token)
+    return done
+
+
+def test_a_group_is_carried_out_beside_the_loop_which_hears_a_bell(shelf: DiskShelf, bell: Bell) -> None:
+    partition = shelf.open("log/q/out", SCHEMA)
+    assert append(shelf, partition, "log/q/out", 0) == DiskDone("log/q/out", 1)
+    assert select.select([bell.descriptor], [], [], 0)[0]
+    bell.quiet()
+    assert not select.select([bell.descriptor], [], [], 0)[0]
+    assert partition.committed == 1
+
+
+def test_a_restart_finds_every_entry_with_its_rows(shelf: DiskShelf, tmp_path: Path, bell: Bell) -> None:
+    partition = shelf.open("memory/q", SCHEMA)
+    for seq in range(3):
+        append(shelf, partition, "memory/q", seq)
+    shelf.close()
+    again = DiskShelf(tmp_path / "disk", bell)
+    assert again.open("memory/q", SCHEMA).committed == 3
+    found = list(again.entries("memory/q"))
+    assert [header.seq for header, _ in found] == [0, 1, 2]
+    assert [pa.ipc.read_record_batch(pa.py_buffer(rows), SCHEMA).to_pylist()[0]["n"] for _, rows in found] == [0, 1, 2]
+    again.close()
+
+
+def test_rows_that_were_changed_on_the_disk_are_not_read(shelf: DiskShelf, tmp_path: Path) -> None:
+    partition = shelf.open("memory/q", SCHEMA)
+    append(shelf, partition, "memory/q", 0)
+    (file,) = [f for f in (tmp_path / "disk/memory/q").iterdir() if f.stat().st_size > 200 and f.suffix != ".index"][:1]
+    data = bytearray(file.read_bytes())
+    data[-8:] = b"\xee" * 8
+    file.write_bytes(data)
+    with pytest.raises(DiskError):
+        list(shelf.entries("memory/q"))
+
+
+def test_a_failed_group_is_told_and_is_not_the_end(shelf: DiskShelf) -> None:
+    shelf.open("log/q/out", SCHEMA)
+    shelf.carry_out(OnDisk("log/q/out", Group(9, (Write("no/such/folder", 0, (b"x",)),))))
+    shelf.settle()
+    (done,) = shelf.done()
+    assert done.token == 9
+    assert "No such file" in done.trouble
+
+
+def test_answers_to_a_partition_that_was_opened_again_are_not_given(shelf: DiskShelf) -> None:
+    shelf.open("log/q/out", SCHEMA)
+    shelf.carry_out(OnDisk("log/q/out", Group(1, ())))
+    shelf.open("log/q/out", SCHEMA)
+    shelf.settle()
+    assert list(shelf.done()) == []
+
+
+def test_what_a_node_remembers_is_found_by_the_next_start(shelf: DiskShelf, tmp_path: Path, bell: Bell) -> None:
+    assert shelf.remembered() is None
+    shelf.remember(KEPT)
+    shelf.close()
+    again = DiskShelf(tmp_path / "disk", bell)
+    assert again.remembered() == KEPT
+    assert again.incarnation == shelf.incarnation + 1
+    again.close()
+
+
+@pytest.mark.parametrize("file", ["remembered", "starts"])
+def test_a_damaged_file_is_named(tmp_path: Path, bell: Bell, file: str) -> None:
+    first = DiskShelf(tmp_path, bell)
+    first.remember(KEPT)
+    first.close()
+    data = bytearray((tmp_path / file).read_bytes())
+    data[-1] ^= 1
+    (tmp_path / file).write_bytes(data)
+
+    def read() -> None:
+        shelf = DiskShelf(tmp_path, bell)
+        try:
+            shelf.remembered()
+        finally:
+            shelf.close()
+
+    with pytest.raises(DiskError, match=f"{tmp_path / file} is damaged"):
+        read()
+
+
+def test_two_processes_do_not_share_a_folder(shelf: DiskShelf, tmp_path: Path, bell: Bell) -> None:
+    with pytest.raises(AlreadyOpen, match="stop it, or use another folder"):
+        DiskShelf(tmp_path / "disk", bell)
+
+
+def test_a_sink_stays_below_its_nodes_folder(shelf: DiskShelf) -> None:
+    with pytest.raises(DiskError, match="outside of"):
+        shelf.open("../elsewhere", SCHEMA)
