@@ -26,6 +26,7 @@ from rove.plan.stages import Stages
 from rove.runtime.clock import now_us, wall_us
 from rove.runtime.keys import Keys, new_keys
 from rove.runtime.shell import WorkerShell
+from rove.runtime.sockets import keep_freed_memory
 from rove.runtime.zeromq import Wires
 
 COLUMNS = "a bigint, b bigint"
@@ -69,6 +70,7 @@ class Node:
     def start(
         cls, name: str, parent: Peer | None, keys: Keys | None, children: tuple[Peer, ...], listens: bool
     ) -> Node:
+        keep_freed_memory()
         wires = Wires("tcp://127.0.0.1:0" if listens else "", keys)
         settings = WorkerSettings(
             node=NodeId(name),

@@ -27,14 +27,15 @@ def busy() -> Operator:
     return optimize(trains().where("boarding > 40").select("train", "ts", "boarding").plan)
 
 
-def occupancy() -> Operator:
-    """Windows over all trains."""
+def windows(where: str) -> Operator:
+    """Windows over all trains, begun on the devices and merged at a place."""
     counted = (
         trains()
-        .where("coach < 100")
         .withWatermark("ts", "5 seconds")
+        .at("device")
         .groupBy(F.window("ts", "1 second"), "train")
         .agg(F.sum("boarding").alias("on"), F.count("*").alias("rows"))
+        .at(where)
     )
     return optimize(counted.plan)
 
@@ -43,9 +44,9 @@ def staged(plan: Operator) -> Stages:
     return Stages.of({"out": plan})
 
 
-def expected(plan: Operator, rows: Mapping[str, list[pa.RecordBatch]]) -> list[tuple[object, ...]]:
+def computed(plan: Operator, rows: Mapping[str, list[pa.RecordBatch]]) -> pa.Table:
     """What a plan gives over all rows, by origin."""
-    return as_rows([run({"out": plan}, {"trains": rows})["out"].rows])
+    return run({"out": plan}, {"trains": rows})["out"].rows
 
 
 def as_rows(tables: Iterable[pa.Table | pa.RecordBatch]) -> list[tuple[object, ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import select
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from rove.model.batch import Header
 from rove.model.errors import DiskError
 from rove.model.ids import NodeId, QueryId, Version
 from rove.model.messages import Fragment, Peer
+from rove.runtime import disk
 from rove.runtime.bell import Bell
 from rove.runtime.clock import now_us
 from rove.runtime.shelf import DiskShelf
@@ -88,6 +90,21 @@ def test_rows_that_were_changed_on_the_disk_are_not_read(shelf: DiskShelf, tmp_p
     file.write_bytes(data)
     with pytest.raises(DiskError):
         list(shelf.entries("memory/q"))
+
+
+def test_a_slow_disk_holds_nobody_up(shelf: DiskShelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    partition = shelf.open("log/q/out", SCHEMA)
+    monkeypatch.setattr(disk, "_sync", lambda _: time.sleep(0.5))
+    partition.append(Header(origin="o", seq=0, through=0), None)
+    group = partition.flush(now_us())
+    assert group is not None
+    before = time.monotonic()
+    shelf.carry_out(OnDisk("log/q/out", group))
+    shelf.remember(KEPT)
+    assert time.monotonic() - before < 0.2
+    assert list(shelf.done()) == []
+    shelf.settle()
+    assert [done.token for done in shelf.done()] == [group.token]
 
 
 def test_a_failed_group_is_told_and_is_not_the_end(shelf: DiskShelf) -> None:

@@ -88,7 +88,10 @@ def run_coordinator(section: CoordinatorSection, stopped: Stopped | None = None)
     stopped = stopped or _by_signals()
     keys, operator = None, ""
     if section.keys:
-        keys, theirs = coordinator_keys(section.keys, section.advertise or section.listen)
+        url = section.advertise or section.listen
+        if url.endswith(":0") or _everywhere(url):
+            raise SetupError(f"tokens and key files name the coordinator's url, and {url} is none; set advertise")
+        keys, theirs = coordinator_keys(section.keys, url)
         operator = theirs.public
     catalog = Catalog(Path(section.folder) / "catalog.sqlite")
     wires = Wires(section.listen, keys)
@@ -164,11 +167,15 @@ def _by_signals() -> Stopped:
 
 def _heard_at(section: WorkerSection, wires: Wires) -> str:
     address = section.advertise or wires.address
-    if "://0.0.0.0:" in address or "://[::]:" in address or "://*:" in address:
+    if _everywhere(address):
         raise SetupError(
             f"`{section.node}` listens everywhere ({address}); say by which address others reach it: advertise"
         )
     return address
+
+
+def _everywhere(address: str) -> bool:
+    return any(host in address for host in ("://0.0.0.0:", "://[::]:", "://*:"))
 
 
 def _ready(kind: str, name: str, address: str) -> None:

@@ -35,7 +35,7 @@ def dealer(context: zmq.Context[Socket], address: str, keys: Keys | None, key: s
         raise SetupError(f"no public key is known for {address}; join with a token: rove keys join")
     socket = context.socket(zmq.DEALER)
     try:
-        bounded(socket)
+        bounded(socket, address)
         socket.setsockopt(zmq.IMMEDIATE, 1)  # what cannot leave now is dropped, not kept to confuse a later session
         socket.setsockopt(zmq.RECONNECT_IVL, RECONNECT_MS)
         socket.setsockopt(zmq.RECONNECT_IVL_MAX, RECONNECT_MS_MAX)
@@ -50,13 +50,14 @@ def dealer(context: zmq.Context[Socket], address: str, keys: Keys | None, key: s
     return socket
 
 
-def bounded(socket: Socket) -> None:
-    """Give a socket its bounds."""
+def bounded(socket: Socket, address: str) -> None:
+    """Give a socket its bounds, before it is bound or dials."""
     for option, value in (
         (zmq.SNDHWM, WAITING_MAX),
         (zmq.RCVHWM, WAITING_MAX),
         (zmq.MAXMSGSIZE, PART_BYTES_MAX),
         (zmq.LINGER, 0),
+        (zmq.IPV6, int("[" in address)),
         (zmq.TCP_KEEPALIVE, 1),
         (zmq.TCP_KEEPALIVE_IDLE, 30),
         (zmq.TCP_KEEPALIVE_INTVL, 10),

@@ -147,7 +147,7 @@ class Wires:
                 "rove keys new, or listen on tcp://127.0.0.1:0"
             )
         self._router = router = self._context.socket(zmq.ROUTER)
-        bounded(router)
+        bounded(router, listen)
         router.setsockopt(zmq.ROUTER_MANDATORY, 1)
         if self._keys is not None:
             self._zap = self._context.socket(zmq.REP)

@@ -1,0 +1,97 @@
+"""Many nodes in one process: the same machines, disks and sources as in processes of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rove.control.requests import NodeLine, QueryLine
+from rove.data.worker import WorkerSettings
+from rove.model.errors import RoveError, SetupError
+from rove.model.events import COORDINATOR
+from rove.model.ids import NodeId
+from rove.model.messages import Sink
+from rove.runtime.local import LocalNet
+from rove.runtime.sources import SourceSpec, generated, read_spec
+from tests.runtime.queries import COLUMNS, as_rows, busy, computed, in_log, staged, windows
+
+GATEWAY, EDGE = NodeId("gateway"), NodeId("edge1")
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> Iterator[LocalNet]:
+    found = LocalNet(tmp_path)
+    found.add_node(WorkerSettings(node=GATEWAY, kind="gateway"), durable=True)
+    found.add_node(WorkerSettings(node=EDGE, kind="edge", parents=(GATEWAY,)), durable=True)
+    yield found
+    found.close()
+
+
+def devices(net: LocalNet, go: Path, batches: int = 40) -> list[SourceSpec]:
+    """Two devices below the edge, whose sources begin when a file is there."""
+    text = f"trains=generate:rows=50,rate=50,batches={batches},seed=7,step_us=5000,when={go}"
+    specs = [read_spec(text, COLUMNS, f"dev{n}") for n in range(2)]
+    for spec in specs:
+        net.add_node(WorkerSettings(node=NodeId(spec.node), kind="device", parents=(EDGE,)), (spec,))
+    return specs
+
+
+def runs(net: LocalNet, nodes: int) -> bool:
+    lines = net.ask("queries", None, list[QueryLine])
+    return all(q.state == "running" and not q.trouble and q.nodes >= nodes for q in lines)
+
+
+def test_rows_arrive_over_restarts_of_everyone_who_has_a_disk(net: LocalNet, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    net.submit("busy", staged(busy()), Sink(kind="log"))
+    net.submit("counted", staged(windows("edge1")), Sink(kind="log", node=EDGE))
+    specs = devices(net, go)
+    assert net.run_until(lambda: runs(net, 3), 20)
+    go.touch()
+    for name in (GATEWAY, EDGE):
+        net.run_for(0.3)
+        net.stop(name)
+        net.run_for(0.2)
+        net.start(name)
+    net.stop(COORDINATOR)
+    net.run_for(0.2)
+    net.start_coordinator()
+
+    rows = {spec.name: list(generated(spec)) for spec in specs}
+    for folder, plan in (("gateway/log/busy/out", busy()), ("edge1/log/counted/out", windows("edge1"))):
+        want = as_rows([computed(plan, rows)])
+        assert net.run_until(lambda f=folder, w=want: len(as_rows(in_log(tmp_path / f)[0])) >= len(w), 20)  # type: ignore[misc]
+        batches, names = in_log(tmp_path / folder)
+        assert as_rows(batches) == want
+        assert len(set(names)) == len(names)
+
+
+def test_trouble_and_silence_are_told(net: LocalNet) -> None:
+    with pytest.raises(RoveError, match="no verb `querys`"):
+        net.ask("querys", None, list[QueryLine])
+    assert {line.node for line in net.ask("topology", None, list[NodeLine])} <= {GATEWAY, EDGE}
+    net.stop(COORDINATOR)
+    with pytest.raises(SetupError, match="did not answer"):
+        net.ask("queries", None, list[QueryLine], timeout_s=0.2)
+    net.start_coordinator()
+    with pytest.raises(SetupError, match="there is a node `gateway` already"):
+        net.add_node(WorkerSettings(node=GATEWAY, kind="gateway"))
+    with pytest.raises(SetupError, match="did you mean `edge1`"):
+        net.start(NodeId("edge2"))
+
+
+def test_an_error_in_a_machine_costs_one_event(net: LocalNet, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell = net.worker(GATEWAY)
+    report = shell.worker.report
+    monkeypatch.setattr(shell.worker, "report", lambda: 1 // 0)
+    net.run_for(1.5)
+    assert shell.worker.refused["bug"] >= 1
+    monkeypatch.setattr(shell.worker, "report", report)
+
+    def told() -> bool:
+        lines = net.ask("topology", None, list[NodeLine])
+        return any(line.node == GATEWAY and line.refused.get("bug") for line in lines)
+
+    assert net.run_until(told, 5)
