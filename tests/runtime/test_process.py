@@ -81,7 +81,7 @@ def test_settings_that_start_nothing_are_an_exit_code_and_a_sentence(
 def test_a_device_loads_nothing_of_the_coordinator() -> None:
     code = """
 import sys, rove.runtime.process
-print(sorted({"rustworkx", "highspy", "fastapi", "typer", "pandas", "pyspark"} & set(sys.modules)))
+print(sorted({"rustworkx", "highspy", "fastapi", "typer", "pyspark"} & set(sys.modules)))
 print([m for m in sys.modules if m.startswith("rove.control")])
 """
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
