@@ -12,10 +12,10 @@ import pytest
 import rove
 from rove.cloud.compile import compile_plan
 from rove.cloud.session import frame_of
+from rove.data.local import run
 from rove.plan.cuts import Cut, legal_cuts
 from rove.plan.operators import walk
 from rove.plan.optimizer import optimize
-from rove.data.local import run
 from tests.portable.queries import QUERIES, inputs, tables
 from tests.portable.rows import assert_same_rows
 

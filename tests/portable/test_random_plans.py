@@ -13,12 +13,12 @@ import pytest
 
 import rove
 from rove.cloud.compile import compile_plan
+from rove.data.local import run
 from rove.plan.cuts import Cut, highest_cut, legal_cuts
 from rove.plan.operators import Operator
 from rove.plan.operators import walk as operators
 from rove.plan.optimizer import optimize
 from rove.plan.sites import site
-from rove.data.local import run
 from tests.portable.queries import inputs, readings, tables
 from tests.portable.random_plans import compiled, source
 from tests.portable.rows import assert_same_rows

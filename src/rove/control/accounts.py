@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rove.control.requests import AccountLine
+from rove.model.clock import MICROS_MAX, MICROS_MIN
 from rove.model.messages import Tally
 
 _SUMMED = ("produced", "delivered", "buffered", "resent", "duplicates", "evicted", "late", "lost")
-_LATEST_US = 253_402_300_799_999_999  # a watermark past this says that the origin has ended
 
 
 def account_lines(tallies: Iterable[Tally], wall: int) -> list[AccountLine]:
@@ -29,7 +29,8 @@ def account_lines(tallies: Iterable[Tally], wall: int) -> list[AccountLine]:
     for (query, origin), line in sorted(sums.items()):
         done = line["delivered"] + line["evicted"] + line["late"] + line["lost"]
         mark = marks.get((query, origin))
-        lag = None if mark is None or mark > _LATEST_US else max(0, wall - mark) // 1000
+        # Before its first row an origin promises nothing, and after its last one everything.
+        lag = max(0, wall - mark) // 1000 if mark is not None and MICROS_MIN < mark <= MICROS_MAX else None
         lines.append(
             AccountLine(
                 query=query, origin=origin, in_flight=max(0, line["produced"] - done), watermark_lag_ms=lag, **line

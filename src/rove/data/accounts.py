@@ -16,7 +16,6 @@ from rove.data.store import Store
 from rove.model.ids import Origin, QueryId
 from rove.model.messages import Tally
 
-
 COUNTED = ("produced", "delivered", "evicted", "late", "lost")
 
 

@@ -7,6 +7,7 @@ A store decides nothing about roads; links and policies do.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Protocol
 
 from rove.model.batch import Header
 from rove.model.events import Payload
@@ -14,13 +15,19 @@ from rove.model.events import Payload
 ENTRY_BYTES = 128  # what a batch without rows is counted as: its header, and the objects around it
 
 
+class Receipt(Protocol):
+    """Whoever sent a batch here, and may forget it once it is in safe hands."""
+
+    def release(self) -> None: ...
+
+
 class Entry:
     """One batch in the store; `number` is its frame on the link that carries it, 0 before it has one."""
 
-    __slots__ = ("bytes", "header", "number", "payload")
+    __slots__ = ("bytes", "header", "number", "payload", "receipt")
 
-    def __init__(self, header: Header, payload: Payload | None) -> None:
-        self.header, self.payload = header, payload
+    def __init__(self, header: Header, payload: Payload | None, receipt: Receipt | None) -> None:
+        self.header, self.payload, self.receipt = header, payload, receipt
         self.bytes = ENTRY_BYTES if payload is None else ENTRY_BYTES + len(payload)
         self.number = 0
 
@@ -36,9 +43,9 @@ class Store:
         self._bytes: dict[str, int] = {}
         self._rows: dict[tuple[str, str], int] = {}
 
-    def put(self, header: Header, payload: Payload | None) -> Entry:
+    def put(self, header: Header, payload: Payload | None, receipt: Receipt | None = None) -> Entry:
         """Keep a batch. O(1)."""
-        entry = Entry(header, payload)
+        entry = Entry(header, payload, receipt)
         self._entries[id(entry)] = entry
         self._account(entry, 1)
         if self.bytes > self.bytes_most:
@@ -46,9 +53,11 @@ class Store:
         return entry
 
     def drop(self, entry: Entry) -> None:
-        """Forget a batch. O(1)."""
+        """Forget a batch: it is in safe hands, or nobody wants it any more. O(1)."""
         del self._entries[id(entry)]
         self._account(entry, -1)
+        if entry.receipt is not None:
+            entry.receipt.release()
 
     @property
     def room(self) -> int:

@@ -1,8 +1,9 @@
 """A node that works: device, edge or gateway, as one machine.
 
 Law: events in, commands out; no socket, file, clock or chance. A batch that came in is acked when what came of it is
-in this node's store, in an operator's memory, or, where there is a disk, on it. Room is promised to peers before they
-use it, so what a node holds stays below its bound, and a source is told to wait before there is no room.
+in safe hands: on a disk, in an operator's memory, or acked by the next node. So a node that only passes batches on may
+die at any time, and whoever sent them sends them again. Room is promised to peers before they use it, so what a node
+holds stays below its bound, and a source is told to wait before there is no room.
 
     Arrived ─► link ─► fragment ─► store ─► link ─► Send          a batch that goes on
                           └──────► sinks ─► OnDisk … DiskDone ─► Ack        a batch that ends here
@@ -257,7 +258,7 @@ class Worker:
         if not 0 <= header.stage < len(running.stages.operators) or running.touches(header.stage):
             batch = running.read(header, payload)
         if batch is None:
-            self._forward(running, header, payload, commands, now)
+            self._forward(running, header, payload, ticket, commands, now)
         elif running.remembers and self.sinks.durable:
             self.sinks.remember(running, header, payload, ticket)
         else:
@@ -302,7 +303,7 @@ class Worker:
         if sink is not None:
             self.sinks.take(running, each.stage, sink, header, rows, ticket)
         if running.leaves(each.stage):
-            self._forward(running, header, rows, commands, now)
+            self._forward(running, header, rows, ticket, commands, now)
 
     def _side_door(
         self,
@@ -317,18 +318,27 @@ class Worker:
         if running.fragment.sinks:
             self.sinks.take_late(running, header, rows, ticket)
         else:
-            self._forward(running, header, rows, commands, now)
+            self._forward(running, header, rows, ticket, commands, now)
 
     def _forward(
-        self, running: Running, header: Header, rows: Payload | None, commands: list[Command], now: int
+        self,
+        running: Running,
+        header: Header,
+        rows: Payload | None,
+        ticket: Ticket | None,
+        commands: list[Command],
+        now: int,
     ) -> None:
+        """On to the next node. Who sent it here keeps it until the next one has it in safe hands."""
         peer = running.fragment.next
         if peer is None:
             raise ProtocolError("unexpected", f"query `{header.query}` goes nowhere from here at stage {header.stage}")
         link = self._links.get(peer)
         if link is None:
             link = self._links[peer] = Link(self.node, self._incarnation, peer, self.store)
-        commands += link.offer(self.store.put(header, rows), now)
+        if ticket is not None:
+            ticket.hold()
+        commands += link.offer(self.store.put(header, rows, ticket), now)
 
     def _catch_up(self, commands: list[Command], now: int) -> None:
         """Compute with what is safe, in order, as far as there is room for what comes of it."""

@@ -12,13 +12,14 @@ from random import Random
 from rove.model.ids import NodeId
 from rove.sim.world import World
 
-GATEWAY = NodeId("gateway")  # relays without backups lose what they hold when they die
+GATEWAY = NodeId("gateway")
 KINDS = ("cut", "cut", "cut", "partition", "crash", "crash", "coordinator", "slow disk", "full disk")
 
 
 def plan_faults(world: World, random: Random, heal_us: int) -> None:
     """A handful of cuts, crashes and slow disks between the start and the time to heal."""
     durable = sorted(n.name for n in world.nodes.values() if n.shelf is not None)
+    relays = sorted(n.name for n in world.nodes.values() if n.settings.kind != "device")
     for _ in range(random.randint(0, 6)):
         begins = random.randint(1_000_000, heal_us)
         ends = min(heal_us, begins + random.choice((100_000, 2_000_000, 8_000_000)))
@@ -29,7 +30,8 @@ def plan_faults(world: World, random: Random, heal_us: int) -> None:
             case "partition":
                 world.at(begins, partial(_cut_some, world, random, 5, ends))
             case "crash":
-                world.at(begins, partial(_crash, world, GATEWAY, random.random() < 0.5, ends))
+                names = (GATEWAY, random.choice(relays))
+                world.at(begins, partial(_crash, world, random.choice(names), random.random() < 0.5, ends))
             case "coordinator":
                 world.at(begins, partial(_crash_coordinator, world, ends))
             case "slow disk":
@@ -46,7 +48,11 @@ def _cut_some(world: World, random: Random, most: int, ends: int) -> None:
 
 
 def _crash(world: World, name: NodeId, power: bool, ends: int) -> None:
-    if world.nodes[name].worker is not None:
+    node = world.nodes[name]
+    if node.worker is None:
+        return
+    if node.shelf is not None or not any(running.remembers for running in node.worker.running().values()):
+        # Operators that remember, on a node without a disk, forget when it dies: that is what backups are for.
         world.kill(name, power)
         world.at(ends, lambda: world.start(name))
 
