@@ -10,13 +10,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from rove.control.requests import Named, Submit, Submitted
-from rove.model.messages import Kind, Sink
-from rove.plan import codec
-from rove.plan.operators import Operator
+from rove.control.requests import Named
+from rove.model.messages import Kind
 from rove.runtime.client import Client
 from rove.runtime.keys import KEY_FILE, coordinator_keys, join, new_token, token_text
-from tests.runtime.queries import staged
 
 
 class Cluster:
@@ -61,9 +58,11 @@ class Cluster:
         self._processes[name].kill()
         self._processes[name].wait()
 
-    def submit(self, name: str, plan: Operator, sink: Sink) -> Submitted:
-        body = Submit(name=name, plan=codec.encode(staged(plan)), sink=sink)
-        return self.client.ask("submit", body, Submitted)
+    def submit(self, file: Path, *flags: str) -> None:
+        """Hand a query file to the coordinator, as a user types it."""
+        command = [sys.executable, "-c", "from rove.cli import main; main()", "submit", str(file), *flags]
+        done = subprocess.run([*command, "--keys", str(self.folder)], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
 
     def stop(self) -> dict[str, int]:
         """Stop everything with SIGTERM; the exit codes."""
