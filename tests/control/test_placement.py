@@ -64,9 +64,10 @@ def test_merging_operators_run_where_the_roads_meet() -> None:
     assert not found.spark
 
 
-def test_one_source_alone_is_merged_on_its_device() -> None:
-    asked = request("count", {"s": ["d3"]})
-    assert set(place("bottom_up", asked, town()).hosts.values()) == {("d3",)}
+def test_one_source_alone_is_merged_above_its_device_where_others_could_come() -> None:
+    asked = request("count", {"s": ["d1"]})
+    found = place("bottom_up", asked, town())
+    assert found.hosts[Stage(numbered(asked.stages, "Aggregate", "final"))] == ("e1",)
 
 
 def test_what_only_workers_can_do_runs_on_the_gateway_when_roads_meet_there() -> None:

@@ -81,15 +81,19 @@ def test_a_restart_finds_every_entry_with_its_rows(shelf: DiskShelf, tmp_path: P
     again.close()
 
 
-def test_rows_that_were_changed_on_the_disk_are_not_read(shelf: DiskShelf, tmp_path: Path) -> None:
+def test_rows_that_were_changed_on_the_disk_are_not_read(shelf: DiskShelf, tmp_path: Path, bell: Bell) -> None:
     partition = shelf.open("memory/q", SCHEMA)
     append(shelf, partition, "memory/q", 0)
     (file,) = [f for f in (tmp_path / "disk/memory/q").iterdir() if f.stat().st_size > 200 and f.suffix != ".index"][:1]
     data = bytearray(file.read_bytes())
     data[-8:] = b"\xee" * 8
+    shelf.close()
     file.write_bytes(data)
+    again = DiskShelf(tmp_path / "disk", bell)
+    again.open("memory/q", SCHEMA)
     with pytest.raises(DiskError):
-        list(shelf.entries("memory/q"))
+        list(again.entries("memory/q"))
+    again.close()
 
 
 def test_a_slow_disk_holds_nobody_up(shelf: DiskShelf, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -518,6 +518,9 @@ class Coordinator:
         return member
 
     def _enlist(self, ask: Ask, event: Arrived) -> None:
+        if (known := self._answers.get(ask.id)) is not None:
+            self._commands.append(Send(event.conn, known))
+            return
         try:
             asked = from_body(ask.body, Enlist)
             invite = self.invitations.accept(asked, event.key, self._wall)
@@ -529,7 +532,8 @@ class Coordinator:
         self._keep("node", record.node, record)
         self._commands.append(Keep("invite", invite.key, None))
         self._commands.append(self._allowed())
-        self._commands.append(Send(event.conn, Answer(ask.id, to_body(Named(name=record.node)))))
+        answer = self._answers[ask.id] = Answer(ask.id, to_body(Named(name=record.node)))
+        self._commands.append(Send(event.conn, answer))
 
     def _keep(self, kind: str, name: str, record: msgspec.Struct) -> None:
         self._commands.append(Keep(kind, name, msgspec.msgpack.encode(record)))

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from rove.data.events import DiskDone, OnDisk
 from rove.data.fragment import Running
 from rove.data.frontier import Frontier
-from rove.data.log.commands import Position
+from rove.data.log.commands import Group, Position
 from rove.data.log.partition import Partition
 from rove.data.pipeline import Count
 from rove.data.tickets import Ticket
@@ -28,6 +28,7 @@ from rove.model.events import Payload
 from rove.model.ids import QueryId, Stage
 from rove.model.messages import Sink
 
+DELETES = 0  # the token of a group of deletes; groups that are waited for count from 1
 EXPECT = "+"  # before the name of an origin that is waited for from here on
 NO_COLUMNS = pa.schema([])
 
@@ -60,6 +61,7 @@ class _Waiting(NamedTuple):
 
 @dataclass(slots=True)
 class _Folder:
+    query: QueryId
     partition: Partition
     waiting: deque[_Waiting] = field(default_factory=deque)
 
@@ -93,7 +95,7 @@ class Sinks:
                 self._count_again(query, self._folder(running, sink_folder(running, stage, sink), stage).partition)
         folder = memory_folder(query)
         if running.remembers and self._shelf is not None and folder not in self._folders:
-            self._folders[folder] = _Folder(self._shelf.open(folder, NO_COLUMNS))
+            self._folders[folder] = _Folder(query, self._shelf.open(folder, NO_COLUMNS))
             return (Replay(query, header, rows) for header, rows in self._shelf.entries(folder))
         return iter(())
 
@@ -139,10 +141,22 @@ class Sinks:
                 del self._dirty[name]
         return commands
 
+    def retire(self, now: int) -> list[OnDisk]:
+        """Deletes of segments that may go. What operators are fed from is kept: they may have to read it again."""
+        commands = []
+        for name, folder in self._folders.items():
+            if name != memory_folder(folder.query) and (deletes := folder.partition.retire(now)):
+                commands.append(OnDisk(name, Group(DELETES, tuple(deletes))))
+        return commands
+
     def done(self, event: DiskDone) -> Iterator[Replay]:
         """A group was carried out, or was not: release what is safe now."""
         folder = self._folders.get(event.folder)
         if folder is None:
+            return
+        if event.token == DELETES:
+            if event.trouble:
+                folder.partition.undeleted(event.trouble)
             return
         if event.trouble:
             folder.partition.failed(event.token, event.trouble)
@@ -161,14 +175,13 @@ class Sinks:
 
     def took(self, query: str, origin: str, seq: int) -> bool:
         """Whether a batch of a source is in a folder of a query, on the disk or on its way to it."""
-        folders = (f for name, f in self._folders.items() if name.split("/")[1:2] == [query])
-        frontiers = [f.partition.ledger.frontier for f in folders]
+        frontiers = [f.partition.ledger.frontier for f in self._folders.values() if f.query == query]
         frontiers += [f for (q, _), f in self._discarded.items() if q == query]
         return any(f.has(name, seq) for f in frontiers for name in f.table() if source_of(name) == origin)
 
     def close(self, running: Running) -> None:
         """A query was stopped: its folders stay, nothing is added to them."""
-        for name in [n for n in self._folders if n.split("/")[1:2] == [running.fragment.query]]:
+        for name in [n for n, folder in self._folders.items() if folder.query == running.fragment.query]:
             folder = self._folders.pop(name)
             self._dirty.pop(name, None)
             for waiting in folder.waiting:
@@ -204,8 +217,9 @@ class Sinks:
         position = partition.append(header, rows)
         new = position is not None
         if not new:
-            key = (query, header.origin)
-            self.duplicates[key] = self.duplicates.get(key, 0) + 1
+            if not header.origin.startswith(EXPECT):
+                key = (query, source_of(header.origin))
+                self.duplicates[key] = self.duplicates.get(key, 0) + 1
             if partition.committed >= partition.end:
                 return
             position = Position(partition.end - 1)  # as safe as what was appended before it, and no safer
@@ -227,7 +241,8 @@ class Sinks:
         if folder is None:
             if self._shelf is None:
                 raise SetupError(f"query `{running.fragment.query}` ends here, on a node without a disk; give it one")
-            folder = self._folders[name] = _Folder(self._shelf.open(name, running.stages.operators[stage].schema))
+            opened = self._shelf.open(name, running.stages.operators[stage].schema)
+            folder = self._folders[name] = _Folder(running.fragment.query, opened)
         return folder
 
     def _discard(self, query: str, stage: Stage, header: Header) -> None:

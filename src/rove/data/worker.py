@@ -512,6 +512,7 @@ class Worker:
         if now >= self._report_due:
             self._report_due = now + self.settings.report_us
             commands.append(Send(COORDINATOR, self.report()))
+            commands += self.sinks.retire(now)
         if self._changed and self.sinks.durable:
             running = tuple(r.fragment for r in self._running.values())
             commands.append(Remember(running, tuple(self._peers.known.values())))

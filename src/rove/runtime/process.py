@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from types import FrameType
 
+from rove.data.log.settings import LogSettings
 from rove.data.worker import WorkerSettings
 from rove.model.errors import RoveError, SetupError
 from rove.model.events import COORDINATOR
@@ -59,7 +60,9 @@ def run_worker(section: WorkerSection, stopped: Stopped | None = None) -> None:
     specs = source_specs(section)
     url = section.coordinator or (keys.url if keys is not None else "")
     if not url:
-        raise SetupError(f"`{section.node}` knows no coordinator; give its url, or join with a token: rove keys join")
+        raise SetupError(
+            f"`{section.node}` knows no coordinator; give its url, or join with a token: rove join --token"
+        )
     if section.kind != "device" and not section.listen:
         raise SetupError(f"`{section.node}` is an {section.kind} and must listen; give it an address: tcp://HOST:PORT")
     wires = Wires(section.listen, keys)
@@ -67,7 +70,7 @@ def run_worker(section: WorkerSection, stopped: Stopped | None = None) -> None:
     try:
         wires.watch(stopped.bell.descriptor)
         wires.dial(COORDINATOR, url, keys.coordinator if keys is not None else "")
-        shelf = DiskShelf(section.folder, stopped.bell) if section.folder else None
+        shelf = DiskShelf(section.folder, stopped.bell, _retention(section)) if section.folder else None
         shell = WorkerShell(worker_settings(section, _heard_at(section, wires), keys), wires, specs, shelf)
         shell.start()
         _ready(section.kind, section.node, wires.address)
@@ -151,6 +154,11 @@ def main(path: str) -> int:
         print(error, file=sys.stderr)
         return 1
     return 0
+
+
+def _retention(section: WorkerSection) -> LogSettings:
+    keep_us = None if section.keep_hours is None else int(section.keep_hours * 3_600_000_000)
+    return LogSettings(keep_us=keep_us, keep_bytes=section.keep_bytes, keep_consumed=True)
 
 
 def _loop(shell: Shell, wires: Wires, stopped: Stopped) -> None:

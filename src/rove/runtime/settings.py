@@ -37,6 +37,8 @@ class WorkerSection(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes: int = 64 * 1024 * 1024
     report_ms: int = 1_000
     folder: str = ""
+    keep_hours: float | None = None  # delete what is older from its log, read or not
+    keep_bytes: int | None = None  # delete the oldest beyond this size of a partition, read or not
     keys: str = ""  # a key file
     sources: tuple[str, ...] = ()
     columns: dict[str, str] = {}  # by stream, of those that sources here produce

@@ -22,9 +22,10 @@ import pyarrow as pa
 from rove.data.events import DiskDone, OnDisk, Remember
 from rove.data.log.commands import Group, Publish
 from rove.data.log.commit import commit
-from rove.data.log.format import data_file
+from rove.data.log.format import Mark, data_file
 from rove.data.log.partition import Partition
 from rove.data.log.reader import Reader
+from rove.data.log.settings import LogSettings
 from rove.model.batch import Header
 from rove.model.errors import DiskError
 from rove.model.events import Payload
@@ -58,8 +59,9 @@ class _Sealed(msgspec.Struct, frozen=True, array_like=True):
 class DiskShelf:
     """The disk of one node, below one folder. `bell` is rung when `done` has something to tell."""
 
-    def __init__(self, path: str | Path, bell: Bell) -> None:
-        self.path, self._bell = Path(path), bell
+    def __init__(self, path: str | Path, bell: Bell, settings: LogSettings | None = None) -> None:
+        self.path, self._bell, self._settings = Path(path), bell, settings
+        self._marks: dict[str, Mark] = {}  # how far each partition went when it was opened
         self._folders: dict[str, LogFolder] = {}
         self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._done: deque[tuple[LogFolder, DiskDone]] = deque()
@@ -87,7 +89,8 @@ class DiskShelf:
             if new:
                 _sync_up(place, self.path)
             disk.lock()
-            partition = Partition.recover(folder, schema, disk.sizes(), disk.read)
+            partition = Partition.recover(folder, schema, disk.sizes(), disk.read, self._settings)
+            self._marks[folder] = partition.mark()
             for _ in range(OPEN_ATTEMPTS):
                 if not partition.pending_bytes and partition.committed == partition.end:
                     break
@@ -102,9 +105,9 @@ class DiskShelf:
         return partition
 
     def entries(self, folder: str) -> Iterator[tuple[Header, Payload | None]]:
-        """Everything committed in a folder, in order."""
+        """Everything that was in a folder when it was opened, in order."""
         disk = LogFolder(self._place(folder))
-        reader = Reader(disk)
+        reader = Reader(disk, upto=self._marks[folder])
         while found := reader.entries():
             for entry in found:
                 rows = disk.read(data_file(entry.segment), entry.offset, entry.length) if entry.length else None

@@ -29,10 +29,10 @@ def dealer(context: zmq.Context[Socket], address: str, keys: Keys | None, key: s
     if keys is None and not on_this_computer(address):
         raise SetupError(
             f"without keys only addresses of this computer can be dialed, and {address} is not one; join with a token: "
-            "rove keys join"
+            "rove join --token"
         )
     if keys is not None and not key:
-        raise SetupError(f"no public key is known for {address}; join with a token: rove keys join")
+        raise SetupError(f"no public key is known for {address}; join with a token: rove join --token")
     socket = context.socket(zmq.DEALER)
     try:
         bounded(socket, address)

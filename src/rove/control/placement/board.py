@@ -58,12 +58,15 @@ class Board:
             yield at
             at = self.roads[at]
 
-    def meeting(self, starts: Iterable[NodeId]) -> NodeId:
-        """The lowest node that all roads share; the root, if nobody starts."""
+    def meeting(self, stage: Stage, starts: Iterable[NodeId]) -> NodeId:
+        """The lowest node that all roads to a merging operator share; the root, if nobody starts. Without a hint that
+        is no device: a source that comes later could not send its rows there."""
         shared: list[NodeId] | None = None
         for start in starts:
             here = list(self.road(start))
             shared = here if shared is None else [node for node in shared if node in set(here)]
+        if self.demands[stage].hint in (None, "edge"):
+            shared = [node for node in shared or () if self.topology.node(node).relays]
         return shared[0] if shared else self.request.root
 
     def below(self, stage: Stage) -> tuple[NodeId, ...]:
@@ -159,7 +162,7 @@ class Board:
 
     def settle(self, stage: Stage) -> None:
         """Put a merging operator where the roads of all it reads meet, or above; in Spark, if that is the gateway."""
-        meeting = self.meeting(self.below(stage))
+        meeting = self.meeting(stage, self.below(stage))
         allowed = self.allowed(stage, meeting)
         node = next((n for n in allowed if self.fits(stage, n)), None)
         if node is None:

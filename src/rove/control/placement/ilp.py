@@ -89,7 +89,7 @@ class _Program:
             return
         below = [(i, lane) for i in self._inputs(stage) for lane in self.lanes[i]]
         if request.merging(stage):
-            merged = (stage, board.meeting(dict.fromkeys(start for _, (_, start) in below)))
+            merged = (stage, board.meeting(stage, dict.fromkeys(start for _, (_, start) in below)))
             self.lanes[stage] = [merged]
             self.rates[(stage, merged)] = kept * sum(self.rates[each] for each in below)
             return
