@@ -1,0 +1,56 @@
+"""Old segments go when the user's limit says so, and what operators are fed from stays."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pyarrow as pa
+
+from rove.data.events import OnDisk
+from rove.data.log.commands import Delete
+from rove.data.log.settings import LogSettings
+from rove.data.worker import Worker, WorkerSettings
+from rove.model.events import Arrived, Tick
+from rove.model.ids import NodeId, QueryId, Stage, Version
+from rove.model.messages import PROTOCOL, Fragment, Hello, Orders, Sink
+from rove.sim.nodes import SimShelf
+from tests.data.test_worker import ORIGIN, PLAN, data, encode_rows, rows
+
+
+class SmallShelf(SimShelf):
+    """Segments of a few batches, of which the last few kilobytes are kept."""
+
+    def open(self, folder: str, schema: pa.Schema):  # type: ignore[no-untyped-def]
+        partition = super().open(folder, schema)
+        partition.settings = LogSettings(segment_bytes=2_000, keep_bytes=6_000)
+        return partition
+
+
+def test_a_log_that_may_keep_so_many_bytes_keeps_no_more() -> None:
+    shelf = SmallShelf(Random(1))
+    worker = Worker(WorkerSettings(node=NodeId("gateway"), kind="gateway", report_us=1_000), 1, shelf)
+    fragment = Fragment(
+        query=QueryId("q"),
+        version=Version(1),
+        plan=PLAN,
+        runs=(),
+        makes={},
+        waits={Stage(0): (ORIGIN,)},
+        next=None,
+        sinks={Stage(0): Sink(kind="log")},
+    )
+    deletes = now = 0
+    worker.handle(Arrived("coordinator", Orders(PROTOCOL, (fragment,), (), ())), now)
+    worker.handle(Arrived(b"c", Hello(PROTOCOL, NodeId("device"), 1)), now)
+    payload = encode_rows(rows(20))
+    for seq in range(200):
+        now += 2_000
+        commands = worker.handle(Arrived(b"c", data(seq + 1, seq, rows=20, born=20), payload), now)
+        commands += worker.handle(Tick(), now)
+        for order in [c for c in commands if isinstance(c, OnDisk)]:
+            deletes += sum(isinstance(c, Delete) for c in order.group.commands)
+            worker.handle(shelf.carry_out(order), now)
+    assert deletes > 20
+    assert sum(shelf.disk("log/q/out").sizes().values()) < 20_000
+    assert sum(t.delivered for t in worker.report().tallies) == 200 * 20
+    assert not worker.sinks.trouble()
