@@ -56,7 +56,7 @@ def test_a_sink_a_hundred_times_too_slow_holds_everyone_back_and_loses_nothing(
     def finished() -> bool:
         for node in nodes:
             most[node.node] = max(most[node.node], node.store.bytes + node.sinks.pending_bytes)
-        waited.update(o for d in DEVICES for o, s in net.worker(d).worker._sources.items() if s.waits)
+        waited.update(o for d in DEVICES for o in net.worker(d).worker.sources.waiting())
         made = sum(t.produced for n in nodes for t in n.report().tallies)
         done = sum(t.delivered for n in nodes for t in n.report().tallies)
         return made == done == len(DEVICES) * BATCHES * ROWS

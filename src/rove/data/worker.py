@@ -17,19 +17,18 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import msgspec
-import pyarrow as pa
 from msgspec.structs import replace
 
 from rove.data.accounts import Accounts
-from rove.data.events import Command, Dial, DiskDone, Event, Go, Produced, Remember, Wait
+from rove.data.events import Command, Dial, DiskDone, Event, Produced, Remember
 from rove.data.fragment import Running, encode_rows
 from rove.data.link import BEAT_US, Link
 from rove.data.pipeline import Emitted
 from rove.data.sinks import EXPECT, Replay, Shelf, Sinks
+from rove.data.sources import Sources
 from rove.data.store import ENTRY_BYTES, Store
 from rove.data.tickets import Ticket
-from rove.model.batch import Batch, Header, empty
-from rove.model.clock import END, MICROS_MIN
+from rove.model.batch import Batch, Header
 from rove.model.errors import DataError, ProtocolError, RoveError
 from rove.model.events import COORDINATOR, Allow, Arrived, Conn, Drop, Garbled, Payload, Send, Tick
 from rove.model.ids import NodeId, Origin, QueryId, Stage
@@ -44,11 +43,9 @@ from rove.model.messages import (
     Peer,
     Refused,
     Report,
-    SourceHere,
     Welcome,
     digest_of,
 )
-from rove.model.schema import conformed, parse_schema
 
 Parked: TypeAlias = deque[tuple[Header, Payload | None, Ticket]]
 
@@ -64,19 +61,6 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes: int = 64 * 1024 * 1024  # batches it may hold
     report_us: int = 1_000_000
     keys: bool = False  # whether a peer has to prove its name
-
-
-@dataclass(slots=True)
-class _Source:
-    """A producer on this node: its next number, and whether it has been told to wait."""
-
-    stream: str
-    schema: pa.Schema
-    columns: str
-    next: int = 0
-    watermark: int = MICROS_MIN
-    waits: bool = False
-    ended: bool = False
 
 
 @dataclass(slots=True)
@@ -110,46 +94,49 @@ class Worker:
         self._parked_bytes = 0
         self._replays: deque[tuple[Iterator[Replay], bool]] = deque()  # safe, to be computed; whether in memory
         self._replay_bytes = 0
-        self._sources: dict[Origin, _Source] = {}
+        self.sources = Sources()
         self._peers = _Peers()
         self._beat_due = self._report_due = 0
         self._changed = False
+        self._commands: list[Command] = []
+        self._now = 0
         self.refused: dict[str, int] = {}  # messages not taken, by reason
 
     # Before it runs
 
     def add_source(self, stream: str, origin: Origin, columns: str) -> None:
         """Declare a producer of a stream on this node."""
-        self._sources[origin] = _Source(stream, parse_schema(columns), columns)
+        self.sources.add(stream, origin, columns)
 
     def remembered(self, fragments: tuple[Fragment, ...], peers: tuple[Peer, ...]) -> list[Command]:
         """Go on with what this node ran before it was stopped or died."""
-        commands = self._meet(peers)
+        self._commands, self._now = [], 0
+        self._meet(peers)
         for fragment in fragments:
-            self._deploy(fragment, commands, 0)
-        return commands
+            self._deploy(fragment)
+        return self._commands
 
     # The one door
 
     def handle(self, event: Event, now: int) -> list[Command]:
         """Take an event; what to do about it."""
-        commands: list[Command] = []
+        self._commands, self._now = [], now
         match event:
             case Arrived():
-                self._arrived(event, commands, now)
+                self._arrived(event)
             case Produced():
-                self._produced(event, commands, now)
+                self._produced(event)
             case Tick():
-                self._tick(commands, now)
+                self._tick()
             case DiskDone():
                 safe = list(self.sinks.done(event))
                 if safe:
                     self._replay_bytes += sum(len(r.payload) for r in safe if r.payload is not None)
                     self._replays.append((iter(safe), True))
-                self._catch_up(commands, now)
+                self._catch_up()
             case Garbled(conn=conn, why=why, text=text):
-                commands.append(self._refuse(conn, why, text))
-        return commands
+                self._refuse(conn, why, text)
+        return self._commands
 
     def due(self) -> int:
         """When a Tick is next needed, if nothing else happens."""
@@ -157,44 +144,44 @@ class Worker:
 
     # Messages
 
-    def _arrived(self, event: Arrived, commands: list[Command], now: int) -> None:
+    def _arrived(self, event: Arrived) -> None:
         message, conn = event.message, event.conn
         peer = self._conns.get(conn)
         if isinstance(message, Data) and peer is not None:
-            self._data(self._links[peer], message, event.payload, conn, commands, now)
+            self._data(self._links[peer], message, event.payload, conn)
             return
         match message:
             case Hello():
-                self._hello(message, event, commands, now)
+                self._hello(message, event)
             case Orders() if conn == COORDINATOR:
-                self._orders(message, commands, now)
+                self._orders(message)
             case Refused() if peer is not None:
                 self._count("told no")
                 if message.why == "unexpected":
                     self._links[peer].refused()
-                    self._beat_due = now
+                    self._beat_due = self._now
             case Refused():
                 self._count("told no")
             case Welcome(protocol=protocol) if protocol != PROTOCOL:
                 self._count("protocol")
             case _ if peer is not None:
                 link = self._links[peer]
-                commands += link.heard(message, conn, now)
+                self._commands += link.heard(message, conn, self._now)
                 self._dirty[peer] = link
             case _:
-                commands.append(self._refuse(conn, "unexpected", "say hello first"))
+                self._refuse(conn, "unexpected", "say hello first")
 
-    def _hello(self, hello: Hello, event: Arrived, commands: list[Command], now: int) -> None:
+    def _hello(self, hello: Hello, event: Arrived) -> None:
         if hello.protocol != PROTOCOL:
             text = f"{self.node} speaks protocol {PROTOCOL}, not {hello.protocol}; bring both to one version of rove"
-            commands.append(self._refuse(event.conn, "protocol", text))
+            self._refuse(event.conn, "protocol", text)
             return
         known = self._peers.known.get(hello.node)
         if self.settings.keys and (known is None or known.key != event.key):
-            commands.append(self._refuse(event.conn, "identity", f"`{hello.node}` is not known here by this key"))
+            self._refuse(event.conn, "identity", f"`{hello.node}` is not known here by this key")
             return
         if not hello.node or hello.node == self.node:
-            commands.append(self._refuse(event.conn, "identity", f"`{hello.node}` cannot be the name of a peer"))
+            self._refuse(event.conn, "identity", f"`{hello.node}` cannot be the name of a peer")
             return
         link = self._links.get(hello.node)
         if link is None:
@@ -202,27 +189,23 @@ class Worker:
         for old in [c for c, n in self._conns.items() if n == hello.node and c != event.conn]:
             del self._conns[old]
         self._conns[event.conn] = hello.node
-        commands += link.heard(hello, event.conn, now)
+        self._commands += link.heard(hello, event.conn, self._now)
         self._dirty[hello.node] = link
 
-    def _data(
-        self, link: Link, data: Data, payload: Payload | None, conn: Conn, commands: list[Command], now: int
-    ) -> None:
+    def _data(self, link: Link, data: Data, payload: Payload | None, conn: Conn) -> None:
         size = ENTRY_BYTES + (0 if payload is None else len(payload))
         if size > ROWS_BYTES_MAX + ENTRY_BYTES:
-            commands.append(self._refuse(conn, "oversize", f"rows of {size} bytes; at most {ROWS_BYTES_MAX} are read"))
+            self._refuse(conn, "oversize", f"rows of {size} bytes; at most {ROWS_BYTES_MAX} are read")
             return
-        fresh, sends = link.receive(data.number, size, now)
-        commands += sends
+        fresh, sends = link.receive(data.number, size, self._now)
+        self._commands += sends
         self._dirty[link.peer] = link
         if not fresh:
             self._count("frame again")
             return
-        self._take(data.header, payload, Ticket(link, data.number, size), conn, commands, now)
+        self._take(data.header, payload, Ticket(link, data.number, size), conn)
 
-    def _take(
-        self, header: Header, payload: Payload | None, ticket: Ticket, conn: Conn, commands: list[Command], now: int
-    ) -> None:
+    def _take(self, header: Header, payload: Payload | None, ticket: Ticket, conn: Conn) -> None:
         query = QueryId(header.query)
         running = self._running.get(query)
         if running is None:
@@ -234,45 +217,30 @@ class Worker:
             self._parked_bytes += ticket.bytes
             return
         try:
-            self._advance(running, header, payload, ticket, commands, now)
+            self._advance(running, header, payload, ticket)
         except (ProtocolError, DataError) as error:
             why = error.why if isinstance(error, ProtocolError) else type(error).__name__
-            commands.append(self._refuse(conn, why, str(error)))
+            self._refuse(conn, why, str(error))
             self.accounts.lost(query, header.origin, header.born)
         ticket.release()
 
-    def _advance(
-        self,
-        running: Running,
-        header: Header,
-        payload: Payload | None,
-        ticket: Ticket | None,
-        commands: list[Command],
-        now: int,
-    ) -> None:
+    def _advance(self, running: Running, header: Header, payload: Payload | None, ticket: Ticket | None) -> None:
         """One batch through what this node does to it. Rows that pass by are not decoded."""
         if header.late:
-            self._side_door(running, header, payload, ticket, commands, now)
+            self._side_door(running, header, payload, ticket)
             return
         batch = None
         if not 0 <= header.stage < len(running.stages.operators) or running.touches(header.stage):
             batch = running.read(header, payload)
         if batch is None:
-            self._forward(running, header, payload, ticket, commands, now)
+            self._forward(running, header, payload, ticket)
         elif running.remembers and self.sinks.durable:
             self.sinks.remember(running, header, payload, ticket)
         else:
-            self._run(running, Stage(header.stage), batch, payload, ticket, commands, now)
+            self._run(running, Stage(header.stage), batch, payload, ticket)
 
     def _run(
-        self,
-        running: Running,
-        stage: Stage,
-        batch: Batch,
-        payload: Payload | None,
-        ticket: Ticket | None,
-        commands: list[Command],
-        now: int,
+        self, running: Running, stage: Stage, batch: Batch, payload: Payload | None, ticket: Ticket | None
     ) -> None:
         for each in running.process(stage, batch):
             if each.fault is not None:
@@ -284,51 +252,28 @@ class Worker:
             if rows is not None and len(rows) > ROWS_BYTES_MAX:  # no link would carry it; its name goes on
                 self._count("oversize")
                 header, rows = replace(header, rows=0, born=0, lost=header.lost + header.born), None
-            self._out(running, each, header, rows, ticket, commands, now)
+            self._out(running, each, header, rows, ticket)
 
     def _out(
-        self,
-        running: Running,
-        each: Emitted,
-        header: Header,
-        rows: Payload | None,
-        ticket: Ticket | None,
-        commands: list[Command],
-        now: int,
+        self, running: Running, each: Emitted, header: Header, rows: Payload | None, ticket: Ticket | None
     ) -> None:
         if each.late:
-            self._side_door(running, header, rows, ticket, commands, now)
+            self._side_door(running, header, rows, ticket)
             return
         sink = running.fragment.sinks.get(each.stage)
         if sink is not None:
             self.sinks.take(running, each.stage, sink, header, rows, ticket)
         if running.leaves(each.stage):
-            self._forward(running, header, rows, ticket, commands, now)
+            self._forward(running, header, rows, ticket)
 
-    def _side_door(
-        self,
-        running: Running,
-        header: Header,
-        rows: Payload | None,
-        ticket: Ticket | None,
-        commands: list[Command],
-        now: int,
-    ) -> None:
+    def _side_door(self, running: Running, header: Header, rows: Payload | None, ticket: Ticket | None) -> None:
         """Late rows end where their query ends."""
         if running.fragment.sinks:
             self.sinks.take_late(running, header, rows, ticket)
         else:
-            self._forward(running, header, rows, ticket, commands, now)
+            self._forward(running, header, rows, ticket)
 
-    def _forward(
-        self,
-        running: Running,
-        header: Header,
-        rows: Payload | None,
-        ticket: Ticket | None,
-        commands: list[Command],
-        now: int,
-    ) -> None:
+    def _forward(self, running: Running, header: Header, rows: Payload | None, ticket: Ticket | None) -> None:
         """On to the next node. Who sent it here keeps it until the next one has it in safe hands."""
         peer = running.fragment.next
         if peer is None:
@@ -338,9 +283,9 @@ class Worker:
             link = self._links[peer] = Link(self.node, self._incarnation, peer, self.store)
         if ticket is not None:
             ticket.hold()
-        commands += link.offer(self.store.put(header, rows, ticket), now)
+        self._commands += link.offer(self.store.put(header, rows, ticket), self._now)
 
-    def _catch_up(self, commands: list[Command], now: int) -> None:
+    def _catch_up(self) -> None:
         """Compute with what is safe, in order, as far as there is room for what comes of it."""
         while self._replays and self.store.room > self.sinks.pending_bytes:
             safe, in_memory = self._replays[0]
@@ -350,11 +295,9 @@ class Worker:
                 continue
             if in_memory and replay.payload is not None:
                 self._replay_bytes -= len(replay.payload)
-            self._replay(replay.query, replay.header, replay.payload, commands, now)
+            self._replay(replay.query, replay.header, replay.payload)
 
-    def _replay(
-        self, query: QueryId, header: Header, payload: Payload | None, commands: list[Command], now: int
-    ) -> None:
+    def _replay(self, query: QueryId, header: Header, payload: Payload | None) -> None:
         """What is on the disk goes into the operators that remember: a batch, or the word to wait for an origin."""
         running = self._running.get(query)
         if running is None:
@@ -366,43 +309,24 @@ class Worker:
         header = replace(header, origin=origin)
         try:
             batch = running.read(header, payload)
-            self._run(running, Stage(header.stage), batch, payload, None, commands, now)
+            self._run(running, Stage(header.stage), batch, payload, None)
         except (ProtocolError, DataError) as error:
             self._count(type(error).__name__)
             self.accounts.lost(query, header.origin, header.born)
 
     # Sources
 
-    def _produced(self, event: Produced, commands: list[Command], now: int) -> None:
-        source = self._sources.get(event.origin)
-        if source is None or source.ended:
-            self._count("UnknownOrigin")
+    def _produced(self, event: Produced) -> None:
+        try:
+            stream, batch = self.sources.named(event)
+        except DataError as error:
+            self._count(type(error).__name__)
             return
-        data = event.data
-        if data is not None:
-            try:
-                data = conformed(data, source.schema, f"stream `{source.stream}`")
-            except DataError as error:
-                self._count(type(error).__name__)
-                return
-        source.ended = event.ended
-        source.watermark = END if event.ended else source.watermark
-        rows = 0 if data is None else data.num_rows
-        header = Header(
-            origin=event.origin,
-            seq=source.next,
-            through=source.next,
-            watermark=source.watermark,
-            rows=rows,
-            born=rows,
-            produced_at=event.wall,
-        )
-        source.next += 1
         for running in self._running.values():
             if event.origin in running.fragment.feeds:
-                self._feed(running, source.stream, Batch(header, data if rows else None), commands, now)
+                self._feed(running, stream, batch)
 
-    def _feed(self, running: Running, stream: str, batch: Batch, commands: list[Command], now: int) -> None:
+    def _feed(self, running: Running, stream: str, batch: Batch) -> None:
         stage = running.sources.get(stream)
         if stage is None:
             return
@@ -412,26 +336,26 @@ class Worker:
             header = replace(header, query=query, stage=stage)
             self.sinks.remember(running, header, encode_rows(batch.data), None)
             return
-        self._run(running, stage, batch, None, None, commands, now)
+        self._run(running, stage, batch, None, None)
 
     # The coordinator's orders
 
-    def _orders(self, orders: Orders, commands: list[Command], now: int) -> None:
+    def _orders(self, orders: Orders) -> None:
         if orders.protocol != PROTOCOL:
             self._count("protocol")
             return
         if orders.peers and digest_of(orders.peers) != self._peers.digest:
-            commands += self._meet(orders.peers)
+            self._meet(orders.peers)
             self._changed = True
         for query in orders.stop:
             self._stop(query)
         for fragment in orders.deploy:
-            self._deploy(fragment, commands, now)
+            self._deploy(fragment)
         if orders.deploy or orders.stop:
-            self._report_due = now
+            self._report_due = self._now
             self._changed = True
 
-    def _deploy(self, fragment: Fragment, commands: list[Command], now: int) -> None:
+    def _deploy(self, fragment: Fragment) -> None:
         known = self._running.get(fragment.query)
         if known is not None and known.fragment.version >= fragment.version:
             return
@@ -448,17 +372,11 @@ class Worker:
             self.sinks.expect(running)
         else:
             running.expect(fragment.waits)
-        self._begin(running, before, commands, now)
+        for stream, missed in self.sources.missed([o for o in fragment.feeds if o not in before]):
+            self._feed(running, stream, missed)
         for header, payload, ticket in self._parked.pop(fragment.query, ()):
             self._parked_bytes -= ticket.bytes
-            self._take(header, payload, ticket, b"", commands, now)
-
-    def _begin(self, running: Running, before: tuple[Origin, ...], commands: list[Command], now: int) -> None:
-        """A query that comes late to a source begins with a header for what it has missed."""
-        for origin, source in self._sources.items():
-            if source.next and origin in running.fragment.feeds and origin not in before:
-                missed = empty(origin, 0, source.next - 1, source.watermark)
-                self._feed(running, source.stream, missed, commands, now)
+            self._take(header, payload, ticket, b"")
 
     def _stop(self, query: QueryId) -> None:
         running = self._running.pop(query, None)
@@ -476,48 +394,47 @@ class Worker:
             self._lose(header, "stopped")
             ticket.release()
 
-    def _meet(self, peers: tuple[Peer, ...]) -> list[Command]:
+    def _meet(self, peers: tuple[Peer, ...]) -> None:
         """Learn who may talk to this node, and dial the parents among them."""
         before = self._peers.known
         self._peers.set(peers)
-        commands: list[Command] = [Allow(peers)]
+        self._commands.append(Allow(peers))
         for name, peer in self._peers.known.items():
             if name in self.settings.parents and peer.address and before.get(name) != peer:
-                commands.append(Dial(peer))
+                self._commands.append(Dial(peer))
                 link = self._links.get(name)
                 if link is None:
                     link = self._links[name] = Link(self.node, self._incarnation, name, self.store)
                 link.dial(name)
                 self._conns[name] = name
         for gone in [n for n in before if n not in self._peers.known and n in self._links]:
-            commands += [Drop(conn) for conn, name in self._conns.items() if name == gone]
+            self._commands += [Drop(conn) for conn, name in self._conns.items() if name == gone]
             self._conns = {conn: name for conn, name in self._conns.items() if name != gone}
             self._links[gone].refused()
         self._beat_due = 0
-        return commands
 
     # Time
 
-    def _tick(self, commands: list[Command], now: int) -> None:
-        self._catch_up(commands, now)
-        commands += self.sinks.flush(now)
+    def _tick(self) -> None:
+        self._catch_up()
+        self._commands += self.sinks.flush(self._now)
         self._grant()
         for link in self._dirty.values():
-            commands += link.flush(now)
+            self._commands += link.flush(self._now)
         self._dirty = {name: link for name, link in self._dirty.items() if link.open_frames()}
-        if now >= self._beat_due:
-            self._beat_due = now + BEAT_US // 2
+        if self._now >= self._beat_due:
+            self._beat_due = self._now + BEAT_US // 2
             for link in self._links.values():
-                commands += link.tick(now)
-        if now >= self._report_due:
-            self._report_due = now + self.settings.report_us
-            commands.append(Send(COORDINATOR, self.report()))
-            commands += self.sinks.retire(now)
+                self._commands += link.tick(self._now)
+        if self._now >= self._report_due:
+            self._report_due = self._now + self.settings.report_us
+            self._commands.append(Send(COORDINATOR, self.report()))
+            self._commands += self.sinks.retire(self._now)
         if self._changed and self.sinks.durable:
             running = tuple(r.fragment for r in self._running.values())
-            commands.append(Remember(running, tuple(self._peers.known.values())))
+            self._commands.append(Remember(running, tuple(self._peers.known.values())))
         self._changed = False
-        self._hold_sources(commands)
+        self._commands += self.sources.held(self.room, self.settings.memory_bytes)
 
     def _grant(self) -> None:
         """Promise the room there is to those who send, in equal parts. O(links that said something, or got little)."""
@@ -534,17 +451,6 @@ class Worker:
         """Bytes this node may still take on."""
         return self.store.room - self.sinks.pending_bytes - self._parked_bytes - self._replay_bytes
 
-    def _hold_sources(self, commands: list[Command]) -> None:
-        """A source waits when less than a quarter of the room is left, and goes on when half of it is."""
-        room, limit = self.room, self.settings.memory_bytes
-        for origin, source in self._sources.items():
-            if not source.waits and room < limit // 4:
-                source.waits = True
-                commands.append(Wait(origin))
-            elif source.waits and room > limit // 2:
-                source.waits = False
-                commands.append(Go(origin))
-
     # What it tells
 
     def report(self) -> Report:
@@ -558,9 +464,7 @@ class Worker:
             parents=self.settings.parents,
             slots=self.settings.slots,
             memory_bytes=self.settings.memory_bytes,
-            sources=tuple(
-                SourceHere(stream=s.stream, origin=o, columns=s.columns) for o, s in sorted(self._sources.items())
-            ),
+            sources=self.sources.listed(),
             running={q: r.fragment.version for q, r in self._running.items()},
             unknown=tuple(self._parked),
             tallies=self.accounts.tallies(self._running, self.sinks, self.store, self._links.values()),
@@ -580,9 +484,9 @@ class Worker:
     def links(self) -> dict[NodeId, Link]:
         return self._links
 
-    def _refuse(self, conn: Conn, why: str, text: str) -> Send:
+    def _refuse(self, conn: Conn, why: str, text: str) -> None:
         self._count(why)
-        return Send(conn, Refused(why, text))
+        self._commands.append(Send(conn, Refused(why, text)))
 
     def _lose(self, header: Header, why: str) -> None:
         """A batch that nobody will take: its rows are accounted for as lost."""

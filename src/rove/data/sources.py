@@ -1,0 +1,91 @@
+"""The producers of one node: they number their batches, and are told to wait before there is no room.
+
+Law: an origin numbers its batches 0, 1, 2 … without gaps, whoever reads them. What does not fit its stream gets no
+number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from rove.data.events import Go, Produced, Wait
+from rove.model.batch import Batch, Header, empty
+from rove.model.clock import END, MICROS_MIN
+from rove.model.errors import UnknownOrigin
+from rove.model.ids import Origin
+from rove.model.messages import SourceHere
+from rove.model.schema import conformed, parse_schema
+
+
+@dataclass(slots=True)
+class _Source:
+    """A producer: its next number, and whether it has been told to wait."""
+
+    stream: str
+    schema: pa.Schema
+    columns: str
+    next: int = 0
+    watermark: int = MICROS_MIN
+    waits: bool = False
+    ended: bool = False
+
+
+class Sources:
+    """Producers by origin."""
+
+    def __init__(self) -> None:
+        self._all: dict[Origin, _Source] = {}
+
+    def add(self, stream: str, origin: Origin, columns: str) -> None:
+        """Declare a producer of a stream."""
+        self._all[origin] = _Source(stream, parse_schema(columns), columns)
+
+    def named(self, event: Produced) -> tuple[str, Batch]:
+        """What was produced as a batch with a name, and the stream it belongs to."""
+        source = self._all.get(event.origin)
+        if source is None or source.ended:
+            raise UnknownOrigin(f"`{event.origin}` is no source of this node, or has ended; declare it first")
+        data = event.data
+        if data is not None:
+            data = conformed(data, source.schema, f"stream `{source.stream}`")
+        source.ended = event.ended
+        source.watermark = END if event.ended else source.watermark
+        rows = 0 if data is None else data.num_rows
+        header = Header(
+            origin=event.origin,
+            seq=source.next,
+            through=source.next,
+            watermark=source.watermark,
+            rows=rows,
+            born=rows,
+            produced_at=event.wall,
+        )
+        source.next += 1
+        return source.stream, Batch(header, data if rows else None)
+
+    def missed(self, origins: Collection[Origin]) -> Iterator[tuple[str, Batch]]:
+        """Headers for what these have produced so far, with which a query that comes late begins."""
+        for origin, source in self._all.items():
+            if source.next and origin in origins:
+                yield source.stream, empty(origin, 0, source.next - 1, source.watermark)
+
+    def held(self, room: int, limit: int) -> list[Wait | Go]:
+        """A source waits when less than a quarter of the room is left, and goes on when half of it is."""
+        said: list[Wait | Go] = []
+        for origin, source in self._all.items():
+            if not source.waits and room < limit // 4:
+                source.waits = True
+                said.append(Wait(origin))
+            elif source.waits and room > limit // 2:
+                source.waits = False
+                said.append(Go(origin))
+        return said
+
+    def waiting(self) -> list[Origin]:
+        return [origin for origin, source in self._all.items() if source.waits]
+
+    def listed(self) -> tuple[SourceHere, ...]:
+        return tuple(SourceHere(stream=s.stream, origin=o, columns=s.columns) for o, s in sorted(self._all.items()))
