@@ -20,7 +20,8 @@ from msgspec.structs import replace
 from rove.control.accounts import account_lines
 from rove.control.deployment.split import split
 from rove.control.invitations import Invitations, InviteRecord
-from rove.control.membership import Member, Membership, NodeRecord
+from rove.control.listings import node_lines, query_lines
+from rove.control.membership import Member, Membership, NodeRecord, records_of
 from rove.control.placement import STRATEGIES, Load, Placement, Request, SourceAt
 from rove.control.queries import Query, QueryRecord
 from rove.control.requests import (
@@ -403,51 +404,10 @@ class Coordinator:
     # Listings
 
     def _queries(self, body: bytes, now: int) -> list[QueryLine]:
-        lines = []
-        for query in self.queries.values():
-            record = query.record
-            missing = tuple(
-                node
-                for node, fragment in record.fragments.items()
-                if (m := self.membership.members.get(node)) is None or m.running.get(query.id, -1) < fragment.version
-            )
-            state = "stopped" if record.stopped else "deploying" if missing else "running"
-            sink = record.sink
-            where = f"{sink.kind}" + (f" {sink.path}" if sink.path else "") + (f" on {sink.node}" if sink.node else "")
-            lines.append(
-                QueryLine(
-                    query=query.id,
-                    state=state if record.fragments or record.stopped else "waiting",
-                    version=record.version,
-                    strategy=record.strategy,
-                    sink=where,
-                    nodes=len(record.fragments),
-                    missing=missing,
-                    trouble=query.trouble,
-                )
-            )
-        return lines
+        return query_lines(self.queries.values(), self.membership)
 
     def _topology(self, body: bytes, now: int) -> list[NodeLine]:
-        lines = []
-        for member in self.membership.members.values():
-            record, topology = member.record, self.membership.topology
-            linked = topology.neighbours(record.node) if topology.has(record.node) else ()
-            lines.append(
-                NodeLine(
-                    node=record.node,
-                    kind=record.kind,
-                    state=member.state(now),
-                    address=record.address,
-                    links=linked,
-                    streams=tuple(sorted({s.stream for s in record.sources})),
-                    queries=len(member.running),
-                    slots=record.slots,
-                    slots_used=self.load.slots.get(record.node, 0),
-                    refused=member.refused,
-                )
-            )
-        return lines
+        return node_lines(self.membership, self.load, now)
 
     def _status(self, body: bytes, now: int) -> list[AccountLine]:
         name = from_body(body, Named).name
@@ -474,19 +434,8 @@ class Coordinator:
             if asked.through_ms is not None and at_ms <= asked.through_ms:
                 topology.change(batch)
                 applied += 1
-        by_node: dict[NodeId, list[tuple[NodeId, int, int]]] = {}
-        for link in topology.links():
-            by_node.setdefault(link.a, []).append((link.b, link.latency_us, link.bytes_per_s))
-        for node in topology.nodes():
-            record = NodeRecord(
-                node=node.id,
-                kind=node.kind,
-                slots=node.slots,
-                memory_bytes=node.memory_bytes,
-                links=tuple(by_node.get(node.id, ())),
-            )
-            self.membership.plan(record)
-            self._keep("node", node.id, self.membership.members[node.id].record)
+        for record in records_of(topology):
+            self._keep("node", record.node, self.membership.plan(record))
         size = f"{len(topology.nodes()):,} nodes, {len(topology.links()):,} links"
         return Named(name=f"{size}, {applied} of {len(found.batches)} batches of changes")
 

@@ -146,8 +146,8 @@ class Membership:
             self.topology.remove_node(node)
         return record
 
-    def plan(self, record: NodeRecord) -> None:
-        """A node that is expected, from a file."""
+    def plan(self, record: NodeRecord) -> NodeRecord:
+        """A node that is expected, from a file; its record with what was known of it before."""
         member = self.members.get(record.node)
         if member is None:
             self.members[record.node] = Member(record)
@@ -156,6 +156,7 @@ class Membership:
                 member.record, links=tuple({k[0]: k for k in (*member.record.links, *record.links)}.values())
             )
         self._settle(record)
+        return record
 
     def peers_of(self, node: NodeId) -> tuple[Peer, ...]:
         """Whom a node may talk to: those it has a link with."""
@@ -202,3 +203,20 @@ def _node(record: NodeRecord) -> Node:
 
 def _links(record: NodeRecord) -> list[Link]:
     return [Link(record.node, parent, latency, rate) for parent, latency, rate in record.links]
+
+
+def records_of(topology: Topology) -> list[NodeRecord]:
+    """The nodes of a topology as they would be kept. O(nodes + links)."""
+    links: dict[NodeId, list[tuple[NodeId, int, int]]] = {}
+    for link in topology.links():
+        links.setdefault(link.a, []).append((link.b, link.latency_us, link.bytes_per_s))
+    return [
+        NodeRecord(
+            node=node.id,
+            kind=node.kind,
+            slots=node.slots,
+            memory_bytes=node.memory_bytes,
+            links=tuple(links.get(node.id, ())),
+        )
+        for node in topology.nodes()
+    ]

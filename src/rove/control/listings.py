@@ -1,0 +1,70 @@
+"""Queries and nodes as lines that people read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rove.control.membership import Membership
+from rove.control.placement import Load
+from rove.control.queries import Query
+from rove.control.requests import NodeLine, QueryLine
+from rove.model.ids import NodeId
+from rove.model.messages import Sink
+
+
+def query_lines(queries: Iterable[Query], membership: Membership) -> list[QueryLine]:
+    """One line a query: its state, where it ends, and who does not run its part yet."""
+    return [_query_line(query, membership) for query in queries]
+
+
+def node_lines(membership: Membership, load: Load, now: int) -> list[NodeLine]:
+    """One line a node: its state, its links and streams, and what it runs."""
+    topology = membership.topology
+    return [
+        NodeLine(
+            node=member.record.node,
+            kind=member.record.kind,
+            state=member.state(now),
+            address=member.record.address,
+            links=topology.neighbours(member.record.node) if topology.has(member.record.node) else (),
+            streams=tuple(sorted({s.stream for s in member.record.sources})),
+            queries=len(member.running),
+            slots=member.record.slots,
+            slots_used=load.slots.get(member.record.node, 0),
+            refused=member.refused,
+        )
+        for member in membership.members.values()
+    ]
+
+
+def _query_line(query: Query, membership: Membership) -> QueryLine:
+    record, missing = query.record, _missing(query, membership)
+    if record.stopped:
+        state = "stopped"
+    elif not record.fragments:
+        state = "waiting"
+    else:
+        state = "deploying" if missing else "running"
+    return QueryLine(
+        query=query.id,
+        state=state,
+        version=record.version,
+        strategy=record.strategy,
+        sink=_where(record.sink),
+        nodes=len(record.fragments),
+        missing=missing,
+        trouble=query.trouble,
+    )
+
+
+def _missing(query: Query, membership: Membership) -> tuple[NodeId, ...]:
+    members = membership.members
+    return tuple(
+        node
+        for node, fragment in query.record.fragments.items()
+        if node not in members or members[node].running.get(query.id, -1) < fragment.version
+    )
+
+
+def _where(sink: Sink) -> str:
+    return " ".join([sink.kind, *([sink.path] if sink.path else []), *([f"on {sink.node}"] if sink.node else [])])
