@@ -7,6 +7,8 @@ from random import Random
 import pyarrow as pa
 import pytest
 
+import rove
+from rove import functions as F
 from rove.control.coordinator import Coordinator
 from rove.data.events import Command, Dial, Go, Produced, Wait
 from rove.data.fragment import encode_rows
@@ -35,7 +37,7 @@ from rove.model.messages import (
 )
 from rove.model.schema import parse_schema
 from rove.plan import codec
-from rove.plan.operators import Source
+from rove.plan.operators import Operator, Source
 from rove.plan.stages import Stages
 
 COLUMNS = "key string, value bigint"
@@ -243,3 +245,51 @@ def test_random_and_mutated_messages_are_answered_or_counted_and_break_nothing(s
     assert worker.refused["malformed"] > 0
     assert coordinator.refused["malformed"] > 0
     assert worker.store.bytes + worker.sinks.pending_bytes < 10_000_000
+
+
+def test_a_source_that_is_started_anew_holds_nobody_up() -> None:
+    """Two devices feed a window; one restarts under a new name, and the old name is waited for no longer."""
+    plan = Stages.of({"out": windowed()})
+    window = Stage(len(plan.operators) - 1)
+
+    def part(version: int, *origins: str) -> Fragment:
+        return Fragment(
+            query=QueryId("w"),
+            version=Version(version),
+            plan=codec.encode(plan),
+            runs=tuple(Stage(n) for n in range(1, len(plan.operators))),
+            makes={window: Origin("w/1")},
+            waits={Stage(0): tuple(Origin(o) for o in origins)},
+            next=None,
+            sinks={window: Sink(kind="discard")},
+        )
+
+    worker = edge()
+    worker.handle(orders(part(1, "a", "b~1")), 0)
+    worker.handle(Arrived(b"c", Hello(PROTOCOL, NodeId("device"), 1)), 0)
+    worker.handle(Tick(), 1)
+    for number, (origin, seq, second) in enumerate([("a", 0, 1), ("a", 1, 60), ("b~1", 0, 1)], start=1):
+        header = Header(origin=origin, seq=seq, through=seq, rows=1, born=1, query="w")
+        worker.handle(Arrived(b"c", Data(number, header), encode_rows(timed(second))), number + 1)
+    assert not made(worker)
+    worker.handle(orders(part(2, "a", "b~2")), 10)
+    assert not made(worker)
+    header = Header(origin="b~2", seq=0, through=0, rows=1, born=1, query="w")
+    worker.handle(Arrived(b"c", Data(4, header), encode_rows(timed(61))), 11)
+    assert made(worker) == 1
+
+
+def windowed() -> Operator:
+    session = rove.Session.local().stream("t", schema="ts timestamp")
+    counted = session.withWatermark("ts", "0 seconds").groupBy(F.window("ts", "10 seconds")).count()
+    return counted.plan
+
+
+def timed(second: int) -> pa.RecordBatch:
+    moment = pa.array([second * 1_000_000], parse_schema("ts timestamp").field(0).type)
+    return pa.RecordBatch.from_arrays([moment], names=["ts"])
+
+
+def made(worker: Worker) -> int:
+    """Windows that came out with rows."""
+    return sum(t.produced for t in worker.report().tallies if t.origin == "w/1")

@@ -5,7 +5,7 @@ Law: produced = delivered + evicted + late + lost + in flight. What is in flight
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from rove.control.requests import AccountLine
 from rove.model.clock import MICROS_MAX, MICROS_MIN
@@ -14,8 +14,8 @@ from rove.model.messages import Tally
 _SUMMED = ("produced", "delivered", "buffered", "resent", "duplicates", "evicted", "late", "lost")
 
 
-def account_lines(tallies: Iterable[Tally], wall: int) -> list[AccountLine]:
-    """One line for each query and origin. O(tallies)."""
+def account_lines(tallies: Iterable[Tally], wall: int, gone: Collection[str] = ()) -> list[AccountLine]:
+    """One line for each query and origin. What is in flight of an origin that is gone for good is lost. O(tallies)."""
     sums: dict[tuple[str, str], dict[str, int]] = {}
     marks: dict[tuple[str, str], int] = {}
     for tally in tallies:
@@ -31,9 +31,9 @@ def account_lines(tallies: Iterable[Tally], wall: int) -> list[AccountLine]:
         mark = marks.get((query, origin))
         # Before its first row an origin promises nothing, and after its last one everything.
         lag = max(0, wall - mark) // 1000 if mark is not None and MICROS_MIN < mark <= MICROS_MAX else None
-        lines.append(
-            AccountLine(
-                query=query, origin=origin, in_flight=max(0, line["produced"] - done), watermark_lag_ms=lag, **line
-            )
-        )
+        left = max(0, line["produced"] - done)
+        if origin in gone:
+            line["lost"] += left
+            left = 0
+        lines.append(AccountLine(query=query, origin=origin, in_flight=left, watermark_lag_ms=lag, **line))
     return lines

@@ -415,7 +415,7 @@ class Coordinator:
             self._query(name)
         members = self.membership.members.values()
         tallies = (t for m in members for t in (*m.tallies, *m.past) if not name or t.query == name)
-        return account_lines(tallies, self._wall)
+        return account_lines(tallies, self._wall, self.membership.gone)
 
     def _streams(self, body: bytes, now: int) -> dict[str, str]:
         return self.streams

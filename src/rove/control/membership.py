@@ -14,7 +14,7 @@ from rove.control.topology.changes import AddLink, AddNode, Change, RemoveLink, 
 from rove.control.topology.nodes import Link, Node
 from rove.control.topology.topology import Topology
 from rove.model.events import Conn
-from rove.model.ids import NodeId, QueryId, Version
+from rove.model.ids import NodeId, Origin, QueryId, Version
 from rove.model.messages import Kind, Peer, Report, SourceHere, Tally
 
 TELL_AGAIN_US = 900_000
@@ -74,6 +74,7 @@ class Membership:
     def __init__(self) -> None:
         self.members: dict[NodeId, Member] = {}
         self.topology = Topology()
+        self.gone: dict[Origin, None] = {}  # origins of sources that were started anew, and speak no more
         self._claims: dict[NodeId, dict[NodeId, Link]] = {}  # links said to lead to a node, by who said so
 
     def restore(self, records: list[NodeRecord]) -> None:
@@ -109,6 +110,9 @@ class Membership:
             member = self.members[report.node] = Member(record)
         if member.incarnation != report.incarnation:
             member.told = {}
+        if before is not None:
+            now_here = {source.origin for source in report.sources}
+            self.gone.update(dict.fromkeys(s.origin for s in before.sources if s.origin not in now_here))
         if member.incarnation not in (0, report.incarnation) and not report.durable:
             member.past += [replace(t, buffered=0) for t in member.tallies]
         member.conn, member.heard_us, member.incarnation = conn, now, report.incarnation

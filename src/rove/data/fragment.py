@@ -51,9 +51,14 @@ class Running:
         """Whether an operator runs here that knows what it has taken before."""
         return any(ordered(self.stages.operators[n]) for n in self.fragment.runs)
 
-    def expect(self, waits: Mapping[Stage, Iterable[str]]) -> None:
-        """Wait for these origins, from now on."""
+    def expect(self, waits: Mapping[Stage, Iterable[str]]) -> dict[Stage, list[str]]:
+        """Wait for these origins, from now on; those that were waited for and are not among them."""
+        gone = {
+            stage: [origin for origin in origins if origin not in waits.get(stage, ())]
+            for stage, origins in self.pipeline.waited().items()
+        }
         self.pipeline.expect(waits)
+        return gone
 
     def touches(self, stage: int) -> bool:
         """Whether anything is done here to a batch that has come so far."""

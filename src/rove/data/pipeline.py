@@ -169,6 +169,23 @@ class Pipeline:
             if step.waits is not None:
                 step.waits.expect(origins)
 
+    def waited(self) -> dict[Stage, tuple[str, ...]]:
+        """The origins that come in from elsewhere, by stage."""
+        return dict(self._waits)
+
+    def leave(self, stage: Stage, origins: Collection[str]) -> list[Emitted]:
+        """Wait for these no longer: they will not speak again. What they held up comes out."""
+        self._waits[stage] = tuple(o for o in self._waits.get(stage, ()) if o not in origins)
+        emitted: list[Emitted] = []
+        for step in self._with_memory():
+            wanted = set(self._origins_into(step.operator))
+            for name in [] if step.intake is None else [n for n in step.intake.table() if n not in wanted]:
+                for batch in step.intake.leave(name) if step.intake is not None else ():
+                    self.count(batch.header.origin).lost += batch.header.born
+                if step.waits is not None and step.logic is not None and step.waits.leave(name):
+                    self._pass_on(step, step.logic.watermark(step.waits.low), emitted)
+        return emitted
+
     def finish(self) -> list[Emitted]:
         """No rows follow from anyone: close every window."""
         emitted: list[Emitted] = []

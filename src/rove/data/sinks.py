@@ -29,6 +29,7 @@ from rove.model.ids import QueryId, Stage
 from rove.model.messages import Sink
 
 DELETES = 0  # the token of a group of deletes; groups that are waited for count from 1
+DISMISS = "-"  # before the name of one that is waited for no longer
 EXPECT = "+"  # before the name of an origin that is waited for from here on
 NO_COLUMNS = pa.schema([])
 
@@ -122,12 +123,16 @@ class Sinks:
         self._append(running, folder, Stage(header.stage), kept, rows, ticket, counts=False, replays=True)
 
     def expect(self, running: Running) -> None:
-        """Keep whom the operators here wait for, at its place among the batches: a second run has to wait for the same
-        origins at the same moments."""
-        for stage, origins in running.fragment.waits.items():
-            for origin in origins:
-                header = Header(origin=f"{EXPECT}{stage} {origin}", seq=0, through=0, stage=stage)
-                folder = memory_folder(running.fragment.query)
+        """Keep whom the operators here wait for, and for whom no longer, at its place among the batches: a second run
+        has to wait for the same origins at the same moments."""
+        folder = memory_folder(running.fragment.query)
+        known = self._folder(running, folder, Stage(0)).partition.ledger.frontier.table()
+        wanted = {f"{stage} {origin}" for stage, origins in running.fragment.waits.items() for origin in origins}
+        gone = [name[1:] for name in known if name.startswith(EXPECT) and name[1:] not in wanted]
+        for mark, names in ((EXPECT, sorted(wanted)), (DISMISS, sorted(gone))):
+            for name in names:
+                stage = Stage(int(name.partition(" ")[0]))
+                header = Header(origin=f"{mark}{name}", seq=0, through=0, stage=stage)
                 self._append(running, folder, stage, header, None, None, counts=False, replays=True)
 
     def flush(self, now: int) -> list[OnDisk]:
@@ -217,7 +222,7 @@ class Sinks:
         position = partition.append(header, rows)
         new = position is not None
         if not new:
-            if not header.origin.startswith(EXPECT):
+            if not header.origin.startswith((EXPECT, DISMISS)):
                 key = (query, source_of(header.origin))
                 self.duplicates[key] = self.duplicates.get(key, 0) + 1
             if partition.committed >= partition.end:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import msgspec
@@ -24,7 +23,7 @@ from rove.data.events import Command, Dial, DiskDone, Event, Produced, Remember
 from rove.data.fragment import Running, encode_rows
 from rove.data.link import BEAT_US, Link
 from rove.data.pipeline import Emitted
-from rove.data.sinks import EXPECT, Replay, Shelf, Sinks
+from rove.data.sinks import DISMISS, EXPECT, Replay, Shelf, Sinks
 from rove.data.sources import Sources
 from rove.data.store import ENTRY_BYTES, Store
 from rove.data.tickets import Ticket
@@ -63,18 +62,6 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     keys: bool = False  # whether a peer has to prove its name
 
 
-@dataclass(slots=True)
-class _Peers:
-    """Who may talk to this node, and a short word for the whole list."""
-
-    known: dict[NodeId, Peer] = field(default_factory=dict)
-    digest: str = ""
-
-    def set(self, peers: tuple[Peer, ...]) -> None:
-        self.known = {p.node: p for p in peers}
-        self.digest = digest_of(peers)
-
-
 class Worker:
     """Links, fragments, sources and sinks of one node. `incarnation` differs from every earlier start of the node."""
 
@@ -95,7 +82,8 @@ class Worker:
         self._replays: deque[tuple[Iterator[Replay], bool]] = deque()  # safe, to be computed; whether in memory
         self._replay_bytes = 0
         self.sources = Sources()
-        self._peers = _Peers()
+        self._peers: dict[NodeId, Peer] = {}  # who may talk to this node
+        self._knows = ""  # a digest of them
         self._beat_due = self._report_due = 0
         self._changed = False
         self._commands: list[Command] = []
@@ -176,7 +164,7 @@ class Worker:
             text = f"{self.node} speaks protocol {PROTOCOL}, not {hello.protocol}; bring both to one version of rove"
             self._refuse(event.conn, "protocol", text)
             return
-        known = self._peers.known.get(hello.node)
+        known = self._peers.get(hello.node)
         if self.settings.keys and (known is None or known.key != event.key):
             self._refuse(event.conn, "identity", f"`{hello.node}` is not known here by this key")
             return
@@ -242,11 +230,22 @@ class Worker:
     def _run(
         self, running: Running, stage: Stage, batch: Batch, payload: Payload | None, ticket: Ticket | None
     ) -> None:
-        for each in running.process(stage, batch):
+        self._emit(running, running.process(stage, batch), batch, payload, ticket)
+
+    def _emit(
+        self,
+        running: Running,
+        emitted: list[Emitted],
+        batch: Batch | None,
+        payload: Payload | None,
+        ticket: Ticket | None,
+    ) -> None:
+        """What came out, to where it goes. Rows that nothing was done to are not encoded again."""
+        for each in emitted:
             if each.fault is not None:
                 self._count(type(each.fault).__name__)
                 continue
-            same = each.batch.data is batch.data
+            same = batch is not None and each.batch.data is batch.data
             header = replace(each.batch.header, query=running.fragment.query, stage=each.stage)
             rows = payload if same and payload is not None else encode_rows(each.batch.data)
             if rows is not None and len(rows) > ROWS_BYTES_MAX:  # no link would carry it; its name goes on
@@ -304,7 +303,10 @@ class Worker:
             return
         origin = header.origin.partition(" ")[2]
         if header.origin.startswith(EXPECT):
-            running.expect({Stage(header.stage): [origin]})
+            running.pipeline.expect({Stage(header.stage): [origin]})
+            return
+        if header.origin.startswith(DISMISS):
+            self._leave(running, Stage(header.stage), [origin])
             return
         header = replace(header, origin=origin)
         try:
@@ -313,6 +315,10 @@ class Worker:
         except (ProtocolError, DataError) as error:
             self._count(type(error).__name__)
             self.accounts.lost(query, header.origin, header.born)
+
+    def _leave(self, running: Running, stage: Stage, origins: list[str]) -> None:
+        """Origins that will not speak again hold nobody up any longer."""
+        self._emit(running, running.pipeline.leave(stage, origins), None, None, None)
 
     # Sources
 
@@ -344,7 +350,7 @@ class Worker:
         if orders.protocol != PROTOCOL:
             self._count("protocol")
             return
-        if orders.peers and digest_of(orders.peers) != self._peers.digest:
+        if orders.peers and digest_of(orders.peers) != self._knows:
             self._meet(orders.peers)
             self._changed = True
         for query in orders.stop:
@@ -371,7 +377,8 @@ class Worker:
         if running.remembers and self.sinks.durable:
             self.sinks.expect(running)
         else:
-            running.expect(fragment.waits)
+            for stage, origins in running.expect(fragment.waits).items():
+                self._leave(running, stage, origins)
         for stream, missed in self.sources.missed([o for o in fragment.feeds if o not in before]):
             self._feed(running, stream, missed)
         for header, payload, ticket in self._parked.pop(fragment.query, ()):
@@ -396,10 +403,10 @@ class Worker:
 
     def _meet(self, peers: tuple[Peer, ...]) -> None:
         """Learn who may talk to this node, and dial the parents among them."""
-        before = self._peers.known
-        self._peers.set(peers)
+        before = self._peers
+        self._peers, self._knows = {p.node: p for p in peers}, digest_of(peers)
         self._commands.append(Allow(peers))
-        for name, peer in self._peers.known.items():
+        for name, peer in self._peers.items():
             if name in self.settings.parents and peer.address and before.get(name) != peer:
                 self._commands.append(Dial(peer))
                 link = self._links.get(name)
@@ -407,7 +414,7 @@ class Worker:
                     link = self._links[name] = Link(self.node, self._incarnation, name, self.store)
                 link.dial(name)
                 self._conns[name] = name
-        for gone in [n for n in before if n not in self._peers.known and n in self._links]:
+        for gone in [n for n in before if n not in self._peers and n in self._links]:
             self._commands += [Drop(conn) for conn, name in self._conns.items() if name == gone]
             self._conns = {conn: name for conn, name in self._conns.items() if name != gone}
             self._links[gone].refused()
@@ -432,7 +439,7 @@ class Worker:
             self._commands += self.sinks.retire(self._now)
         if self._changed and self.sinks.durable:
             running = tuple(r.fragment for r in self._running.values())
-            self._commands.append(Remember(running, tuple(self._peers.known.values())))
+            self._commands.append(Remember(running, tuple(self._peers.values())))
         self._changed = False
         self._commands += self.sources.held(self.room, self.settings.memory_bytes)
 
@@ -470,7 +477,7 @@ class Worker:
             tallies=self.accounts.tallies(self._running, self.sinks, self.store, self._links.values()),
             refused=dict(self.refused),
             durable=self.sinks.durable,
-            knows=self._peers.digest,
+            knows=self._knows,
         )
 
     @property

@@ -1,0 +1,132 @@
+"""The link's protocol as people read it: what each side says. `--rewrite-docs` writes the transcripts anew."""
+
+from __future__ import annotations
+
+from collections import deque
+from pathlib import Path
+
+import pytest
+
+from rove.data.link import BEAT_US, SILENT_US, Link
+from rove.data.store import ENTRY_BYTES, Store
+from rove.model.batch import Header
+from rove.model.events import Send
+from rove.model.ids import NodeId
+from rove.model.messages import Data, Message, Refused
+
+FOLDER = Path(__file__).resolve().parents[1] / "transcripts"
+ROOM = 1_000
+
+
+class Story:
+    """A device and an edge, the wire between them, and what was said."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.now, self.seq = 0, 0
+        self.links: dict[str, Link] = {}
+        self.wire: deque[tuple[str, Send]] = deque()
+        self.start("device", 1)
+        self.start("edge", 1)
+
+    def start(self, name: str, incarnation: int) -> None:
+        peer = "edge" if name == "device" else "device"
+        self.links[name] = Link(NodeId(name), incarnation, NodeId(peer), Store(10**6))
+        if name == "device":
+            self.links[name].dial("edge")
+        self.note(f"{name} starts, incarnation {incarnation}")
+
+    def note(self, text: str) -> None:
+        self.lines.append(f"{self.now / 1e6:6.1f} s  {text}")
+
+    def say(self, who: str, sends: list[Send]) -> None:
+        for send in sends:
+            self.note(f"{who} says {shown(send.message)}")
+            self.wire.append((who, send))
+
+    def offer(self, batches: int) -> None:
+        for _ in range(batches):
+            header = Header(origin="o", seq=self.seq, through=self.seq, rows=1, born=1, query="q")
+            self.seq += 1
+            self.note(f"device has batch {header.seq} to send")
+            link = self.links["device"]
+            self.say("device", link.offer(link._store.put(header, bytes(72)), self.now))
+
+    def arrive(self, takes: bool = True) -> None:
+        """Everything on the wire arrives, and what is said in answer as well."""
+        while self.wire:
+            sender, send = self.wire.popleft()
+            name = "edge" if sender == "device" else "device"
+            link, conn = self.links[name], "edge" if name == "device" else b"device"
+            match send.message:
+                case Data(number=number, header=header):
+                    fresh, sends = link.receive(number, ENTRY_BYTES + 72, self.now)
+                    if fresh and takes:
+                        link.took(number, link.sessions)
+                        self.note(f"{name} takes batch {header.seq}")
+                    self.say(name, sends)
+                case Refused():
+                    link.refused()
+                case message:
+                    self.say(name, link.heard(message, conn, self.now))
+            link.grant(ROOM)
+            if not self.wire:
+                self.say(name, link.flush(self.now))
+
+    def cut(self) -> None:
+        self.wire.clear()
+        self.note("the wire is cut; what was on it is lost")
+
+    def wait(self, micros: int) -> None:
+        self.now += micros
+        for name in ("device", "edge"):
+            self.say(name, self.links[name].tick(self.now))
+
+
+def shown(message: Message) -> str:
+    if isinstance(message, Data):
+        return f"Data(number={message.number}, batch {message.header.seq})"
+    return str(message)
+
+
+def handshake(story: Story) -> None:
+    story.wait(0)
+    story.arrive()
+    story.offer(2)
+    story.arrive()
+
+
+def a_cut_and_a_resume(story: Story) -> None:
+    handshake(story)
+    story.offer(2)
+    story.cut()
+    story.wait(SILENT_US + BEAT_US)
+    story.arrive()
+
+
+def a_peer_that_has_forgotten(story: Story) -> None:
+    handshake(story)
+    story.offer(1)
+    story.cut()
+    story.start("edge", 2)
+    story.wait(SILENT_US + BEAT_US)
+    story.arrive()
+
+
+def credit(story: Story) -> None:
+    story.wait(0)
+    story.arrive()
+    story.offer(7)
+    story.arrive(takes=False)
+    story.offer(1)
+
+
+@pytest.mark.parametrize("scene", [handshake, a_cut_and_a_resume, a_peer_that_has_forgotten, credit])
+def test_a_link_says_what_its_transcript_says(scene: object, request: pytest.FixtureRequest) -> None:
+    story = Story()
+    scene(story)  # type: ignore[operator]
+    path = FOLDER / f"link_{scene.__name__}.txt"  # type: ignore[attr-defined]
+    text = "\n".join(story.lines) + "\n"
+    if request.config.getoption("--rewrite-docs"):
+        path.write_text(text)
+    assert path.read_text() == text
