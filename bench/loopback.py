@@ -15,7 +15,7 @@ import pyarrow as pa
 import zmq
 
 from rove.data.events import Produced
-from rove.data.worker import WorkerSettings
+from rove.data.settings import WorkerSettings
 from rove.model.events import COORDINATOR, Arrived
 from rove.model.ids import NodeId, Origin, QueryId, Stage, Version
 from rove.model.messages import PROTOCOL, Fragment, Orders, Peer, Sink

@@ -9,7 +9,8 @@ import pyarrow as pa
 from rove.data.events import OnDisk
 from rove.data.log.commands import Delete
 from rove.data.log.settings import LogSettings
-from rove.data.worker import Worker, WorkerSettings
+from rove.data.settings import WorkerSettings
+from rove.data.worker import Worker
 from rove.model.events import Arrived, Tick
 from rove.model.ids import NodeId, QueryId, Stage, Version
 from rove.model.messages import PROTOCOL, Fragment, Hello, Orders, Sink

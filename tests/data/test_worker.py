@@ -12,7 +12,8 @@ from rove import functions as F
 from rove.control.coordinator import Coordinator
 from rove.data.events import Command, Dial, Go, Produced, Wait
 from rove.data.fragment import encode_rows
-from rove.data.worker import Worker, WorkerSettings
+from rove.data.settings import WorkerSettings
+from rove.data.worker import Worker
 from rove.model.batch import Header
 from rove.model.errors import ProtocolError
 from rove.model.events import Arrived, Garbled, Send, Tick

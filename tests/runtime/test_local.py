@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rove.control.requests import NodeLine, QueryLine
-from rove.data.worker import WorkerSettings
+from rove.data.settings import WorkerSettings
 from rove.model.errors import RoveError, SetupError
 from rove.model.events import COORDINATOR
 from rove.model.ids import NodeId

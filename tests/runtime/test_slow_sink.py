@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rove.data.worker import WorkerSettings
+from rove.data.settings import WorkerSettings
 from rove.model.ids import NodeId
 from rove.model.messages import Sink
 from rove.model.schema import parse_schema

@@ -15,7 +15,6 @@ from collections import deque
 from collections.abc import Iterator
 from typing import TypeAlias
 
-import msgspec
 from msgspec.structs import replace
 
 from rove.data.accounts import Accounts
@@ -23,6 +22,7 @@ from rove.data.events import Command, Dial, DiskDone, Event, Produced, Remember
 from rove.data.fragment import Running, encode_rows
 from rove.data.link import BEAT_US, Link
 from rove.data.pipeline import Emitted
+from rove.data.settings import WorkerSettings
 from rove.data.sinks import DISMISS, EXPECT, Replay, Shelf, Sinks
 from rove.data.sources import Sources
 from rove.data.store import ENTRY_BYTES, Store
@@ -37,7 +37,6 @@ from rove.model.messages import (
     Data,
     Fragment,
     Hello,
-    Kind,
     Orders,
     Peer,
     Refused,
@@ -47,19 +46,6 @@ from rove.model.messages import (
 )
 
 Parked: TypeAlias = deque[tuple[Header, Payload | None, Ticket]]
-
-
-class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Who a node is and what bounds it has."""
-
-    node: NodeId
-    kind: Kind
-    address: str = ""
-    parents: tuple[NodeId, ...] = ()
-    slots: int = 8
-    memory_bytes: int = 64 * 1024 * 1024  # batches it may hold
-    report_us: int = 1_000_000
-    keys: bool = False  # whether a peer has to prove its name
 
 
 class Worker:

@@ -17,7 +17,7 @@ import msgspec
 
 from rove.control.coordinator import Coordinator
 from rove.control.requests import Named, Submit, Submitted, from_body, to_body
-from rove.data.worker import WorkerSettings
+from rove.data.settings import WorkerSettings
 from rove.model.errors import RoveError, SetupError, nearest
 from rove.model.events import COORDINATOR, Arrived, Conn, Garbled, Payload
 from rove.model.ids import NodeId

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import FrameType
 
 from rove.data.log.settings import LogSettings
-from rove.data.worker import WorkerSettings
+from rove.data.settings import WorkerSettings
 from rove.model.errors import RoveError, SetupError
 from rove.model.events import COORDINATOR
 from rove.model.ids import NodeId

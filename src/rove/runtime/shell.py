@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rove.data.events import Command, Dial, Event, Go, OnDisk, Remember, Wait
-from rove.data.worker import Worker, WorkerSettings
+from rove.data.settings import WorkerSettings
+from rove.data.worker import Worker
 from rove.model.errors import DiskError, RoveError
 from rove.model.events import Allow, Arrived, Conn, Drop, Garbled, Payload, Send, Tick
 from rove.model.messages import Message, Peer

@@ -19,7 +19,8 @@ from rove.data.log.format import Mark, data_file
 from rove.data.log.partition import Partition
 from rove.data.log.reader import Reader
 from rove.data.log.settings import LogSettings
-from rove.data.worker import Worker, WorkerSettings
+from rove.data.settings import WorkerSettings
+from rove.data.worker import Worker
 from rove.model.batch import Header
 from rove.model.events import Payload
 from rove.model.ids import NodeId, Origin

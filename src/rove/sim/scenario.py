@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from random import Random
 
-from rove.data.worker import WorkerSettings
+from rove.data.settings import WorkerSettings
 from rove.model.ids import NodeId, Origin, QueryId
 from rove.model.messages import Sink
 from rove.sim.checkers import (

@@ -16,7 +16,8 @@ from typing import Protocol
 from rove.control.coordinator import Keep
 from rove.control.requests import Submit, to_body
 from rove.data.events import Command, Dial, DiskDone, Event, Go, OnDisk, Produced, Remember, Wait
-from rove.data.worker import Worker, WorkerSettings
+from rove.data.settings import WorkerSettings
+from rove.data.worker import Worker
 from rove.model.events import COORDINATOR, Arrived, Send, Tick
 from rove.model.ids import NodeId, Origin, QueryId
 from rove.model.messages import Answer, Ask, Message, Sink, encode

@@ -1,0 +1,21 @@
+"""Who a node is, and what bounds it has."""
+
+from __future__ import annotations
+
+import msgspec
+
+from rove.model.ids import NodeId
+from rove.model.messages import Kind
+
+
+class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Who a node is and what bounds it has."""
+
+    node: NodeId
+    kind: Kind
+    address: str = ""
+    parents: tuple[NodeId, ...] = ()
+    slots: int = 8
+    memory_bytes: int = 64 * 1024 * 1024  # batches it may hold
+    report_us: int = 1_000_000
+    keys: bool = False  # whether a peer has to prove its name
