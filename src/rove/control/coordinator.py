@@ -39,9 +39,9 @@ from rove.control.requests import (
 )
 from rove.control.topology.files import Imported, read
 from rove.model.errors import PlanError, RoveError, TopologyError, nearest
-from rove.model.events import Allow, Arrived, Conn, Drop, Garbled, Send, Tick
+from rove.model.events import COORDINATOR, Allow, Arrived, Conn, Drop, Garbled, Send, Tick
 from rove.model.ids import NodeId, QueryId, Stage
-from rove.model.messages import PROTOCOL, Answer, Ask, Goodbye, Orders, Peer, Refused, Report, digest_of
+from rove.model.messages import PROTOCOL, Answer, Ask, Goodbye, Orders, Peer, Refused, Report, Sink, digest_of
 from rove.model.schema import schema_text
 from rove.plan.operators import Operator, Source
 from rove.plan.stages import Stages
@@ -152,16 +152,19 @@ class Coordinator:
             return
         if changed is not None:
             self._keep("node", changed.node, changed)
-            streams = {s.stream for s in changed.sources}
-            for query in self.queries.values():
-                if not query.record.stopped and (streams & set(query.streams) or query.placement is None):
-                    self._stale[query.id] = None
+            self._touch({s.stream for s in changed.sources}, relay=changed.kind != "device")
             self._commands.append(self._allowed())
         self._settle(now)
         self._order(self.membership.members[report.node], trouble)
         for id in [q for q, version in report.running.items() if before.get(q) != version]:
             for node in self._waiting_for(id):  # those below may begin now
                 self._order(self.membership.members.get(node))
+
+    def _touch(self, streams: set[str], relay: bool = False) -> None:
+        """Queries that read one of these streams, or wait for a road, are placed anew at the next moment."""
+        for query in self.queries.values():
+            if not query.record.stopped and (relay or query.placement is None or streams & set(query.streams)):
+                self._stale[query.id] = None
 
     def _check_sources(self, report: Report) -> str:
         """A source that contradicts its stream is said so; the others are taken."""
@@ -196,8 +199,8 @@ class Coordinator:
                 deploy.append(fragment)
         stop += [q for q in (*member.running, *member.unknown) if q not in self.queries]
         peers = self.membership.peers_of(name)
-        news = () if digest_of(peers) == member.knows else peers
-        if deploy or stop or news or trouble:
+        news = None if digest_of(peers) == member.knows else peers
+        if deploy or stop or news is not None or trouble:
             self._commands.append(Send(member.conn, Orders(PROTOCOL, tuple(deploy), tuple(stop), news, trouble)))
 
     def _waiting_for(self, id: QueryId) -> list[NodeId]:
@@ -222,11 +225,15 @@ class Coordinator:
         return True
 
     def _forget_node(self, node: NodeId) -> None:
+        member = self.membership.members.get(node)
+        self._touch({s.stream for s in member.record.sources} if member is not None else set())
         self.membership.remove(node)
         self._commands.append(Keep("node", node, None))
         self._commands.append(self._allowed())
 
     def _is(self, node: NodeId, key: str) -> bool:
+        if node in (COORDINATOR, OPERATOR):
+            return False
         if not self._keys:
             return bool(node)
         member = self.membership.members.get(node)
@@ -287,6 +294,11 @@ class Coordinator:
                 for source in member.record.sources
                 if (source.stream, source.columns) == (stream, wanted) and self._reachable(member, end)
             )
+        # A source that is away, or has no road for now, keeps its place; one that is gone for good does not.
+        for stage, placed in query.record.sources.items():
+            here = {source.origin for source in sources.get(stage, ())}
+            kept = [SourceAt(o, n) for o, n in placed if o not in here and o not in self.membership.gone]
+            sources[stage] = (*sources.get(stage, ()), *kept)
         if not any(sources.values()):
             query.trouble = "waits for sources of " + ", ".join(f"`{s}`" for s in query.streams)
             return None
@@ -348,6 +360,7 @@ class Coordinator:
             if known.record.plan != asked.plan:
                 raise PlanError(f"there is another query `{asked.name}` already; choose another name")
             return Submitted(query=asked.name, version=known.record.version, text=self._text(known))
+        self._check_sink(asked.sink)
         record = QueryRecord(query=QueryId(asked.name), plan=asked.plan, sink=asked.sink, strategy=asked.strategy)
         query = Query.of(record)
         self._declare(query, keep=not asked.explain)
@@ -363,6 +376,12 @@ class Coordinator:
         for node in query.record.fragments:
             self._order(self.membership.members.get(node))
         return Submitted(query=asked.name, version=query.record.version, text=self._text(query))
+
+    def _check_sink(self, sink: Sink) -> None:
+        """A sink that writes needs a node with a disk."""
+        member = self.membership.members.get(sink.node) if sink.node is not None else None
+        if member is not None and member.conn is not None and sink.kind != "discard" and not member.record.durable:
+            raise PlanError(f"`{sink.node}` has no disk to end on; start it with --data DIR, or choose another node")
 
     def _declare(self, query: Query, keep: bool) -> None:
         """The streams a query reads have the columns it says, or it is refused."""
@@ -393,6 +412,9 @@ class Coordinator:
             self._keep("query", query.id, query.record)
             for node in nodes:
                 self._order(self.membership.members.get(node))
+            for other in self.queries.values():
+                if other.trouble and not other.record.stopped:  # there is more room now
+                    self._stale[other.id] = None
         return Named(name=query.id)
 
     def _query(self, name: str) -> Query:
@@ -448,6 +470,7 @@ class Coordinator:
     def _revoke(self, body: bytes, now: int) -> Named:
         node = NodeId(from_body(body, Named).name)
         self._member(node)
+        self._touch({s.stream for s in self.membership.members[node].record.sources})
         self._keep("node", node, self.membership.revoke(node))
         self._commands.append(self._allowed())
         for member in self.membership.members.values():

@@ -53,7 +53,7 @@ def _query_line(query: Query, membership: Membership) -> QueryLine:
         sink=_where(record.sink),
         nodes=len(record.fragments),
         missing=missing,
-        trouble=query.trouble,
+        trouble="; ".join([*([query.trouble] if query.trouble else []), *_troubles(query, membership)]),
     )
 
 
@@ -62,8 +62,13 @@ def _missing(query: Query, membership: Membership) -> tuple[NodeId, ...]:
     return tuple(
         node
         for node, fragment in query.record.fragments.items()
-        if node not in members or members[node].running.get(query.id, -1) < fragment.version
+        if node in members and members[node].running.get(query.id, -1) < fragment.version
     )
+
+
+def _troubles(query: Query, membership: Membership) -> list[str]:
+    members = (membership.members.get(node) for node in query.record.fragments)
+    return [f"{m.record.node}: {m.troubles[query.id]}" for m in members if m is not None and query.id in m.troubles]
 
 
 def _where(sink: Sink) -> str:

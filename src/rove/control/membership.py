@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from rove.control.topology.changes import AddLink, AddNode, Change, RemoveLink, RemoveNode
 from rove.control.topology.nodes import Link, Node
 from rove.control.topology.topology import Topology
+from rove.model.errors import TopologyError
 from rove.model.events import Conn
 from rove.model.ids import NodeId, Origin, QueryId, Version
 from rove.model.messages import Kind, Peer, Report, SourceHere, Tally
@@ -50,6 +51,7 @@ class Member:
     tallies: tuple[Tally, ...] = ()
     past: list[Tally] = field(default_factory=list)  # of earlier incarnations that took their counts with them
     refused: dict[str, int] = field(default_factory=dict)
+    troubles: dict[QueryId, str] = field(default_factory=dict)
     told: dict[QueryId, tuple[Version, int]] = field(default_factory=dict)  # what it was last told to run, and when
 
     def tell(self, query: QueryId, version: Version, now: int) -> bool:
@@ -91,6 +93,8 @@ class Membership:
         """Take a report; the node's record if it changed."""
         member = self.members.get(report.node)
         before = member.record if member is not None else None
+        if before is not None and before.key and before.kind != report.kind:
+            raise TopologyError(f"`{report.node}` was invited as a {before.kind} and says it is a {report.kind}")
         links = before.links if before is not None else ()
         known = {parent: (parent, latency, rate) for parent, latency, rate in links}
         if report.parents:
@@ -117,7 +121,7 @@ class Membership:
             member.past += [replace(t, buffered=0) for t in member.tallies]
         member.conn, member.heard_us, member.incarnation = conn, now, report.incarnation
         member.running, member.unknown, member.knows = report.running, report.unknown, report.knows
-        member.tallies, member.refused = report.tallies, report.refused
+        member.tallies, member.refused, member.troubles = report.tallies, report.refused, report.troubles
         if record == before and self.topology.has(record.node):
             return None
         self._settle(record)
@@ -135,8 +139,9 @@ class Membership:
         return record
 
     def remove(self, node: NodeId) -> None:
-        """A node is gone for good, with its links."""
+        """A node is gone for good, with its links and its sources."""
         gone = self.members.pop(node, None)
+        self.gone.update(dict.fromkeys(s.origin for s in (gone.record.sources if gone is not None else ())))
         for link in [] if gone is None else _links(gone.record):
             self._claims.get(link.b, {}).pop(node, None)
         if self.topology.has(node):
@@ -144,7 +149,8 @@ class Membership:
 
     def revoke(self, node: NodeId) -> NodeRecord:
         """Nobody is this node any more, until it is invited again."""
-        record = replace(self.members[node].record, key="", revoked=True)
+        record = replace(self.members[node].record, key="", revoked=True, sources=())
+        self.gone.update(dict.fromkeys(s.origin for s in self.members[node].record.sources))
         self.members[node] = Member(record)
         if self.topology.has(node):
             self.topology.remove_node(node)
@@ -170,7 +176,8 @@ class Membership:
         return tuple(Peer(node=r.node, address=r.address, key=r.key) for r in found if not r.revoked)
 
     def gateways(self) -> list[NodeId]:
-        return sorted(m.record.node for m in self.members.values() if m.record.kind == "gateway")
+        found = (m.record for m in self.members.values())
+        return sorted(r.node for r in found if r.kind == "gateway" and not r.revoked)
 
     def _settle(self, record: NodeRecord) -> None:
         """Bring the topology to what a node says, and what others say of their links to it. O(links of the node)."""

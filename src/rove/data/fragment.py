@@ -68,10 +68,13 @@ class Running:
         """Whether what comes out at this stage goes on to another node."""
         return self._left[stage]
 
-    def read(self, header: Header, payload: Payload | None) -> Batch:
-        """A batch as it came over a link. Rows that do not fit the stage's columns are refused."""
+    def check(self, header: Header) -> None:
+        """Refuse a batch at a stage that the query has not."""
         if not 0 <= header.stage < len(self.stages.operators):
             raise ProtocolError("malformed", f"query `{header.query}` has no stage {header.stage}")
+
+    def read(self, header: Header, payload: Payload | None) -> Batch:
+        """A batch as it came over a link. Rows that do not fit the stage's columns are refused."""
         if payload is None:
             return Batch(header)
         schema = self.stages.operators[header.stage].schema

@@ -43,11 +43,6 @@ class Intake:
         for origin in origins:
             self._next.setdefault(origin, 0)
 
-    def leave(self, origin: str) -> list[Batch]:
-        """Wait for this one no longer; what was held of it."""
-        self._next.pop(origin, None)
-        return list(self._held.pop(origin, {}).values())
-
     def held(self) -> Iterable[Batch]:
         """What came too early and waits."""
         return (batch for early in self._held.values() for batch in early.values())

@@ -85,7 +85,7 @@ class Link:
             self._open.popleft()
             while self._open and self._open[0] in self._safe:
                 self._safe.discard(self._open.popleft())
-        elif number in self._open:
+        elif self._open and number > self._open[0]:
             self._safe.add(number)
 
     def grant(self, room: int) -> int:

@@ -174,15 +174,16 @@ class Pipeline:
         return dict(self._waits)
 
     def leave(self, stage: Stage, origins: Collection[str]) -> list[Emitted]:
-        """Wait for these no longer: they will not speak again. What they held up comes out."""
+        """Wait for these no longer. What they held up comes out; should they speak after all, they are heard, and what
+        comes too late is late."""
         self._waits[stage] = tuple(o for o in self._waits.get(stage, ()) if o not in origins)
         emitted: list[Emitted] = []
         for step in self._with_memory():
+            if step.waits is None or step.logic is None:
+                continue
             wanted = set(self._origins_into(step.operator))
-            for name in [] if step.intake is None else [n for n in step.intake.table() if n not in wanted]:
-                for batch in step.intake.leave(name) if step.intake is not None else ():
-                    self.count(batch.header.origin).lost += batch.header.born
-                if step.waits is not None and step.logic is not None and step.waits.leave(name):
+            for name in [n for n in step.waits.table() if n not in wanted]:
+                if step.waits.leave(name):
                     self._pass_on(step, step.logic.watermark(step.waits.low), emitted)
         return emitted
 

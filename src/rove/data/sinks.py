@@ -126,13 +126,16 @@ class Sinks:
         """Keep whom the operators here wait for, and for whom no longer, at its place among the batches: a second run
         has to wait for the same origins at the same moments."""
         folder = memory_folder(running.fragment.query)
-        known = self._folder(running, folder, Stage(0)).partition.ledger.frontier.table()
+        said = self._folder(running, folder, Stage(0)).partition.ledger.frontier
         wanted = {f"{stage} {origin}" for stage, origins in running.fragment.waits.items() for origin in origins}
-        gone = [name[1:] for name in known if name.startswith(EXPECT) and name[1:] not in wanted]
-        for mark, names in ((EXPECT, sorted(wanted)), (DISMISS, sorted(gone))):
-            for name in names:
+        known = {name[1:] for name in said.table() if name.startswith(EXPECT)}
+        for name in sorted(wanted | known):
+            # Both words take turns, and each counts how often it was said.
+            times, waits = said.next(f"{EXPECT}{name}"), said.next(f"{EXPECT}{name}") > said.next(f"{DISMISS}{name}")
+            if waits != (name in wanted):
+                mark, times = (EXPECT, times) if name in wanted else (DISMISS, times - 1)
                 stage = Stage(int(name.partition(" ")[0]))
-                header = Header(origin=f"{mark}{name}", seq=0, through=0, stage=stage)
+                header = Header(origin=f"{mark}{name}", seq=times, through=times, stage=stage)
                 self._append(running, folder, stage, header, None, None, counts=False, replays=True)
 
     def flush(self, now: int) -> list[OnDisk]:
@@ -184,14 +187,20 @@ class Sinks:
         frontiers += [f for (q, _), f in self._discarded.items() if q == query]
         return any(f.has(name, seq) for f in frontiers for name in f.table() if source_of(name) == origin)
 
-    def close(self, running: Running) -> None:
-        """A query was stopped: its folders stay, nothing is added to them."""
+    def close(self, running: Running) -> list[Header]:
+        """A query was stopped: its folders stay, nothing is added to them. What was on its way to them."""
+        dropped: list[Header] = []
         for name in [n for n, folder in self._folders.items() if folder.query == running.fragment.query]:
             folder = self._folders.pop(name)
             self._dirty.pop(name, None)
             for waiting in folder.waiting:
                 if waiting.ticket is not None:
                     waiting.ticket.release()
+                if waiting.header is not None:
+                    dropped.append(waiting.header)
+                elif waiting.replay is not None and not waiting.replay.header.origin.startswith((EXPECT, DISMISS)):
+                    dropped.append(waiting.replay.header)
+        return dropped
 
     def trouble(self) -> dict[str, str]:
         """What is wrong with which folder."""

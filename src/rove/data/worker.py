@@ -23,7 +23,7 @@ from rove.data.fragment import Running, encode_rows
 from rove.data.link import BEAT_US, Link
 from rove.data.pipeline import Emitted
 from rove.data.settings import WorkerSettings
-from rove.data.sinks import DISMISS, EXPECT, Replay, Shelf, Sinks
+from rove.data.sinks import DISMISS, EXPECT, Replay, Shelf, Sinks, source_of
 from rove.data.sources import Sources
 from rove.data.store import ENTRY_BYTES, Store
 from rove.data.tickets import Ticket
@@ -42,9 +42,11 @@ from rove.model.messages import (
     Refused,
     Report,
     Welcome,
+    check_header,
     digest_of,
 )
 
+PROMISE_BYTES_MIN = 16 * 1024  # room that every peer is promised while there is any
 Parked: TypeAlias = deque[tuple[Header, Payload | None, Ticket]]
 
 
@@ -61,12 +63,15 @@ class Worker:
         self._conns: dict[Conn, NodeId] = {}
         self._dirty: dict[NodeId, Link] = {}  # links that may have news for their peers
         self._hungry: dict[NodeId, Link] = {}  # links that were promised little room
+        self._promises: dict[NodeId, int] = {}  # bytes that each peer may still send
+        self._promised = 0
         self._running: dict[QueryId, Running] = {}
         self._stopped: dict[QueryId, None] = {}
         self._parked: dict[QueryId, Parked] = {}
         self._parked_bytes = 0
         self._replays: deque[tuple[Iterator[Replay], bool]] = deque()  # safe, to be computed; whether in memory
         self._replay_bytes = 0
+        self._troubles: dict[QueryId, str] = {}  # why a query cannot run here
         self.sources = Sources()
         self._peers: dict[NodeId, Peer] = {}  # who may talk to this node
         self._knows = ""  # a digest of them
@@ -171,6 +176,11 @@ class Worker:
         if size > ROWS_BYTES_MAX + ENTRY_BYTES:
             self._refuse(conn, "oversize", f"rows of {size} bytes; at most {ROWS_BYTES_MAX} are read")
             return
+        try:
+            check_header(data.header)
+        except ProtocolError as error:
+            self._refuse(conn, error.why, str(error))
+            return
         fresh, sends = link.receive(data.number, size, self._now)
         self._commands += sends
         self._dirty[link.peer] = link
@@ -192,20 +202,22 @@ class Worker:
             return
         try:
             self._advance(running, header, payload, ticket)
-        except (ProtocolError, DataError) as error:
+        except RoveError as error:
             why = error.why if isinstance(error, ProtocolError) else type(error).__name__
             self._refuse(conn, why, str(error))
             self.accounts.lost(query, header.origin, header.born)
-        ticket.release()
+        finally:  # a frame that nobody can take must not hold up those behind it
+            ticket.release()
 
     def _advance(self, running: Running, header: Header, payload: Payload | None, ticket: Ticket | None) -> None:
         """One batch through what this node does to it. Rows that pass by are not decoded."""
+        running.check(header)
         if header.late:
+            if running.fragment.sinks:
+                running.read(header, payload)
             self._side_door(running, header, payload, ticket)
             return
-        batch = None
-        if not 0 <= header.stage < len(running.stages.operators) or running.touches(header.stage):
-            batch = running.read(header, payload)
+        batch = running.read(header, payload) if running.touches(header.stage) else None
         if batch is None:
             self._forward(running, header, payload, ticket)
         elif running.remembers and self.sinks.durable:
@@ -298,7 +310,7 @@ class Worker:
         try:
             batch = running.read(header, payload)
             self._run(running, Stage(header.stage), batch, payload, None)
-        except (ProtocolError, DataError) as error:
+        except RoveError as error:
             self._count(type(error).__name__)
             self.accounts.lost(query, header.origin, header.born)
 
@@ -316,7 +328,10 @@ class Worker:
             return
         for running in self._running.values():
             if event.origin in running.fragment.feeds:
-                self._feed(running, stream, batch)
+                try:
+                    self._feed(running, stream, batch)
+                except RoveError as error:  # one query's trouble is not another's
+                    self._lose(replace(batch.header, query=running.fragment.query), type(error).__name__)
 
     def _feed(self, running: Running, stream: str, batch: Batch) -> None:
         stage = running.sources.get(stream)
@@ -336,7 +351,7 @@ class Worker:
         if orders.protocol != PROTOCOL:
             self._count("protocol")
             return
-        if orders.peers and digest_of(orders.peers) != self._knows:
+        if orders.peers is not None and digest_of(orders.peers) != self._knows:
             self._meet(orders.peers)
             self._changed = True
         for query in orders.stop:
@@ -354,12 +369,15 @@ class Worker:
         before = () if known is None else known.fragment.feeds
         try:
             running = Running(fragment) if known is None else known.update(fragment)
+            replays = self.sinks.open(running)
         except RoveError as error:
             self._count(type(error).__name__)
+            self._troubles[fragment.query] = str(error)
             return
         self._running[fragment.query] = running
         self._stopped.pop(fragment.query, None)
-        self._replays.append((self.sinks.open(running), False))
+        self._troubles.pop(fragment.query, None)
+        self._replays.append((replays, False))
         if running.remembers and self.sinks.durable:
             self.sinks.expect(running)
         else:
@@ -373,9 +391,11 @@ class Worker:
 
     def _stop(self, query: QueryId) -> None:
         running = self._running.pop(query, None)
+        self._troubles.pop(query, None)
         self._stopped[query] = None
         if running is not None:
-            self.sinks.close(running)
+            for header in self.sinks.close(running):
+                self._lose(replace(header, origin=source_of(header.origin), query=query), "stopped")
             self.accounts.stopped(query, running.counts())
             for batch in running.pipeline.held():
                 self._lose(replace(batch.header, query=query), "stopped")
@@ -430,14 +450,25 @@ class Worker:
         self._commands += self.sources.held(self.room, self.settings.memory_bytes)
 
     def _grant(self) -> None:
-        """Promise the room there is to those who send, in equal parts. O(links that said something, or got little)."""
-        share = max(0, self.room) // max(1, len(self._conns))
-        if share:
+        """Promise the room that is not promised yet, in equal parts, to each at most an eighth of all there is and at
+        least a little: a promise is never taken back. O(links that said something, or were promised little)."""
+        room, links = self.room, max(1, len(self._conns))
+        if room > 0:
             self._dirty |= self._hungry
             self._hungry.clear()
         for name, link in self._dirty.items():
-            if link.grant(share) < self.settings.memory_bytes // (4 * max(1, len(self._conns))):
+            self._promise(link)
+            share = max(min((room - self._promised) // links, self.settings.memory_bytes // 8), PROMISE_BYTES_MIN)
+            if room > 0 and link.outstanding < share:
+                link.grant(share)
+                self._promise(link)
+            if link.outstanding < PROMISE_BYTES_MIN:
                 self._hungry[name] = link
+
+    def _promise(self, link: Link) -> None:
+        """Keep count of what peers may still send."""
+        self._promised += link.outstanding - self._promises.get(link.peer, 0)
+        self._promises[link.peer] = link.outstanding
 
     @property
     def room(self) -> int:
@@ -464,6 +495,7 @@ class Worker:
             refused=dict(self.refused),
             durable=self.sinks.durable,
             knows=self._knows,
+            troubles=self._troubles,
         )
 
     @property

@@ -19,6 +19,7 @@ from rove.model.ids import NodeId, Origin, QueryId, Stage, Version
 
 PROTOCOL = 1
 MESSAGE_BYTES_MAX = 16 * 1024 * 1024  # of a message without its rows
+SEQ_MAX = 2**62  # numbers, rows and times stay below
 ROWS_BYTES_MAX = 64 * 1024 * 1024  # of the rows that follow a Data
 
 Kind = Literal["device", "edge", "gateway"]
@@ -169,6 +170,7 @@ class Report(_Message, frozen=True, tag=20):
     refused: dict[str, int]
     durable: bool = False
     knows: str = ""  # a digest of the peers it was told of
+    troubles: dict[QueryId, str] = {}  # queries that cannot run on it, and why
 
 
 class Orders(_Message, frozen=True, tag=21):
@@ -177,7 +179,7 @@ class Orders(_Message, frozen=True, tag=21):
     protocol: int
     deploy: tuple[Fragment, ...]
     stop: tuple[QueryId, ...]
-    peers: tuple[Peer, ...]
+    peers: tuple[Peer, ...] | None = None  # None: those it knows are right
     trouble: str = ""
 
 
@@ -216,6 +218,18 @@ Message = Hello | Welcome | Refused | Data | Ack | Beat | Resend | Report | Orde
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(Message)
+
+
+def check_header(header: Header) -> None:
+    """Refuse numbers that no origin gives: they would do harm wherever they are counted with."""
+    counts = (header.rows, header.born, header.evicted, header.lost)
+    if not 0 <= header.seq <= header.through < SEQ_MAX or min(counts) < 0 or max(counts) >= SEQ_MAX:
+        raise ProtocolError("malformed", f"`{header.origin}` {header.seq} to {header.through} is no range of batches")
+    if header.rows and header.seq != header.through:
+        raise ProtocolError("malformed", f"`{header.origin}` {header.seq} has rows and stands for several batches")
+    times = (header.watermark, header.event_min or 0, header.event_max or 0, header.produced_at)
+    if any(not -SEQ_MAX <= time <= SEQ_MAX for time in times):
+        raise ProtocolError("malformed", f"`{header.origin}` {header.seq} carries a time that is none")
 
 
 def encode(message: Message) -> bytes:

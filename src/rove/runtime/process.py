@@ -32,6 +32,7 @@ from rove.runtime.zeromq import Wires
 log = logging.getLogger("rove")
 
 WAIT_MS_MAX = 500
+UNBOUNDED = 2**62  # what waits for the disk is bounded by the credit that let it in
 
 
 class Stopped:
@@ -158,7 +159,7 @@ def main(path: str) -> int:
 
 def _retention(section: WorkerSection) -> LogSettings:
     keep_us = None if section.keep_hours is None else int(section.keep_hours * 3_600_000_000)
-    return LogSettings(keep_us=keep_us, keep_bytes=section.keep_bytes, keep_consumed=True)
+    return LogSettings(keep_us=keep_us, keep_bytes=section.keep_bytes, keep_consumed=True, pending_bytes=UNBOUNDED)
 
 
 def _loop(shell: Shell, wires: Wires, stopped: Stopped) -> None:

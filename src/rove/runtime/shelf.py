@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -219,7 +220,8 @@ class DiskShelf:
     def _next_start(self) -> int:
         """A number that no earlier start of this node had, on the disk before anybody hears it."""
         body = self._kept(STARTS_FILE)
-        number = 1 + (int.from_bytes(body, "big") if body is not None else 0)
+        last = int.from_bytes(body, "big") if body is not None else 0
+        number = max(last + 1, time.time_ns())  # a folder that was emptied must not bring old numbers back
         self._keep(STARTS_FILE, number.to_bytes(8, "big"))
         if self.trouble:
             raise DiskError(f"{self.trouble}; mend the disk or choose another folder")

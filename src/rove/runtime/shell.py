@@ -109,21 +109,28 @@ class WorkerShell:
             if isinstance(command, Send):
                 wires.send(command.conn, command.message, command.payload)
                 continue
-            match command:
-                case Dial(peer=peer):
-                    log.info("dials %s at %s", peer.node, peer.address)
-                    wires.dial(peer.node, peer.address, peer.key)
-                case Drop(conn=conn):
-                    wires.hang_up(conn)
-                case Allow(peers=peers):
-                    wires.allow(peers)
-                case Wait(origin=origin) | Go(origin=origin):
-                    log.info("source %s %s", origin, "waits" if isinstance(command, Wait) else "goes on")
-                    self.producers.hold(origin, isinstance(command, Wait), now_us())
-                case OnDisk() if self.shelf is not None:
-                    self.shelf.carry_out(command)
-                case Remember() if self.shelf is not None:
-                    self.shelf.remember(command)
+            try:
+                self._do(command)
+            except RoveError as error:  # what cannot be done does not keep the others from being done
+                _tell(self.worker.refused, command, error)
+
+    def _do(self, command: Command) -> None:
+        wires = self._wires
+        match command:
+            case Dial(peer=peer):
+                log.info("dials %s at %s", peer.node, peer.address)
+                wires.dial(peer.node, peer.address, peer.key)
+            case Drop(conn=conn):
+                wires.hang_up(conn)
+            case Allow(peers=peers):
+                wires.allow(peers)
+            case Wait(origin=origin) | Go(origin=origin):
+                log.info("source %s %s", origin, "waits" if isinstance(command, Wait) else "goes on")
+                self.producers.hold(origin, isinstance(command, Wait), now_us())
+            case OnDisk() if self.shelf is not None:
+                self.shelf.carry_out(command)
+            case Remember() if self.shelf is not None:
+                self.shelf.remember(command)
 
     def _watch(self) -> None:
         """Log what has changed since the last look."""

@@ -27,6 +27,8 @@ from rove.model.ids import NodeId, Origin
 from rove.sim.disk import SimDisk
 from rove.sim.queries import COLUMNS
 
+UNBOUNDED = 2**62  # what waits for the disk is bounded by the credit that let it in
+
 
 class SimShelf:
     """A node's disks by folder."""
@@ -39,7 +41,9 @@ class SimShelf:
 
     def open(self, folder: str, schema: pa.Schema) -> Partition:
         disk = self.disk(folder)
-        partition = Partition.recover(folder, schema, disk.sizes(), disk.read, LogSettings(segment_bytes=8_192))
+        partition = Partition.recover(
+            folder, schema, disk.sizes(), disk.read, LogSettings(segment_bytes=8_192, pending_bytes=UNBOUNDED)
+        )
         self._marks[folder] = partition.mark()
         commit(partition, disk, 0)
         return partition
