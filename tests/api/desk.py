@@ -60,7 +60,7 @@ class Desk:
             unknown=(),
             tallies=tallies,
             refused={},
-            durable=kind == "gateway",
+            durable=kind != "device",
         )
         self.machine.handle(Arrived(node, report), self.now, START_US + self.now)
 
