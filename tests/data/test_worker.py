@@ -294,3 +294,55 @@ def timed(second: int) -> pa.RecordBatch:
 def made(worker: Worker) -> int:
     """Windows that came out with rows."""
     return sum(t.produced for t in worker.report().tallies if t.origin == "w/1")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"seq": 5, "through": 4},
+        {"seq": -1},
+        {"through": 2**64 - 1, "rows": 0},
+        {"born": -3},
+        {"watermark": 2**63},
+        {"seq": 0, "through": 3},
+    ],
+)
+def test_numbers_that_no_origin_gives_are_refused_before_they_are_counted_with(changes: dict[str, int]) -> None:
+    worker = edge()
+    conn = linked(worker)
+    header = {"seq": 0, "through": 0, **changes}
+    refusals = said(worker.handle(Arrived(conn, data(1, header.pop("seq"), **header), encode_rows(rows())), 2))
+    assert [type(m) for m in refusals] == [Refused]
+    worker.handle(Arrived(conn, data(1, 0), encode_rows(rows())), 3)
+    assert [m.through for m in said(worker.handle(Tick(), 4)) if isinstance(m, Ack)] == [1]
+
+
+def test_a_query_that_cannot_run_here_says_why_and_holds_up_no_other() -> None:
+    worker = edge()
+    broken = Fragment(
+        query=QueryId("bad"),
+        version=Version(1),
+        plan=PLAN,
+        runs=(),
+        makes={},
+        waits={},
+        next=None,
+        sinks={Stage(0): Sink(kind="file", path="somewhere")},
+    )
+    worker.handle(orders(broken, fragment()), 0)
+    report = worker.report()
+    assert report.running == {"q": 1}
+    assert "without a disk" in report.troubles[QueryId("bad")]
+    worker.handle(Arrived(b"c", Hello(PROTOCOL, NodeId("device"), 1)), 1)
+    worker.handle(Arrived(b"c", data(1, 0), encode_rows(rows())), 2)
+    assert [m.through for m in said(worker.handle(Tick(), 3)) if isinstance(m, Ack)] == [1]
+
+
+def test_peers_that_join_one_by_one_are_not_promised_the_same_room_twice() -> None:
+    worker = Worker(WorkerSettings(node=NodeId("edge"), kind="edge", memory_bytes=8_000_000), 1)
+    for n in range(100):
+        worker.handle(Arrived(f"c{n}".encode(), Hello(PROTOCOL, NodeId(f"d{n}"), 1)), n)
+        worker.handle(Tick(), n)
+    promised = sum(link.outstanding for link in worker.links().values())
+    assert promised <= 8_000_000 + 100 * 16 * 1024
+    assert all(link.outstanding >= 16 * 1024 for link in worker.links().values())

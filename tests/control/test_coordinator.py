@@ -1,0 +1,189 @@
+"""The coordinator by itself: reports and asks in, orders and answers out."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+
+import rove
+from rove.control.coordinator import Command, Coordinator, Keep
+from rove.control.requests import Named, NodeLine, QueryLine, Submit, from_body, to_body
+from rove.model.events import Allow, Arrived, Send, Tick
+from rove.model.ids import NodeId, Origin, QueryId, Stage, Version
+from rove.model.messages import PROTOCOL, Answer, Ask, Goodbye, Kind, Orders, Refused, Report, Sink, SourceHere
+from rove.plan import codec
+from rove.plan.optimizer import optimize
+from rove.plan.stages import Stages
+
+COLUMNS = "key string, value int"
+
+
+class Desk:
+    """A coordinator, and nodes that do what they are told."""
+
+    def __init__(self, keys: bool = False) -> None:
+        self.machine = Coordinator(keys, "O" * 40)
+        self.running: dict[str, dict[QueryId, Version]] = {}
+        self.knows: dict[str, str] = {}
+        self.waits: dict[str, dict[Stage, tuple[Origin, ...]]] = {}
+        self._ids = count()
+        self.now = 0
+
+    def report(
+        self, node: str, kind: Kind, *parents: str, origins: tuple[str, ...] = (), key: str = ""
+    ) -> list[Command]:
+        self.now += 1_000_000
+        sources = tuple(SourceHere(stream="s", origin=Origin(o), columns=COLUMNS) for o in origins)
+        report = Report(
+            protocol=PROTOCOL,
+            node=NodeId(node),
+            incarnation=1,
+            kind=kind,
+            address="here",
+            parents=tuple(NodeId(p) for p in parents),
+            slots=8,
+            memory_bytes=10**8,
+            sources=sources,
+            running=self.running.get(node, {}),
+            unknown=(),
+            tallies=(),
+            refused={},
+            durable=kind == "gateway",
+            knows=self.knows.get(node, ""),
+        )
+        return self.obey(self.machine.handle(Arrived(node.encode(), report, None, key), self.now))
+
+    def obey(self, commands: list[Command]) -> list[Command]:
+        for command in commands:
+            if isinstance(command, Send) and isinstance(command.message, Orders) and isinstance(command.conn, bytes):
+                node, orders = command.conn.decode(), command.message
+                for fragment in orders.deploy:
+                    self.running.setdefault(node, {})[fragment.query] = fragment.version
+                    self.waits[node] = fragment.waits
+                if orders.peers is not None:
+                    self.knows[node] = ",".join(p.node for p in orders.peers) or "nobody"
+        return commands
+
+    def ask(self, verb: str, body: object) -> Answer:
+        ask = Ask(str(next(self._ids)), verb, to_body(body))
+        commands = self.obey(self.machine.handle(Arrived("user", ask, None, "O" * 40), self.now))
+        (answer,) = [c.message for c in commands if isinstance(c, Send) and isinstance(c.message, Answer)]
+        return answer
+
+    def submit(self, sink: Sink | None = None) -> Answer:
+        stream = rove.Session.local().stream("s", schema=COLUMNS).where("value > 1")
+        plan = codec.encode(Stages.of({"out": optimize(stream.plan)}))
+        return self.ask("submit", Submit(name="q", plan=plan, sink=sink or Sink(kind="log")))
+
+    def sources(self) -> set[str]:
+        record = self.machine.queries[QueryId("q")].record
+        return {origin for pairs in record.sources.values() for origin, _ in pairs}
+
+
+def test_a_device_whose_edge_comes_later_is_fed_when_it_has() -> None:
+    desk = Desk()
+    desk.report("gateway", "gateway")
+    desk.report("d1", "device", "gateway", origins=("s/d1",))
+    assert not desk.submit().trouble
+    desk.report("d2", "device", "edge", origins=("s/d2",))
+    assert desk.sources() == {"s/d1"}
+    desk.report("edge", "edge", "gateway")
+    desk.report("d2", "device", "edge", origins=("s/d2",))
+    assert desk.sources() == {"s/d1", "s/d2"}
+
+
+def test_a_node_that_leaves_is_waited_for_no_longer_and_one_that_is_silent_is() -> None:
+    desk = Desk()
+    desk.report("gateway", "gateway")
+    for name in ("d1", "d2"):
+        desk.report(name, "device", "gateway", origins=(f"s/{name}",))
+    assert not desk.submit().trouble
+    desk.now += 10**9
+    desk.machine.handle(Tick(), desk.now)
+    assert desk.sources() == {"s/d1", "s/d2"}
+    desk.obey(desk.machine.handle(Arrived(b"d2", Goodbye(NodeId("d2"))), desk.now))
+    desk.obey(desk.machine.handle(Tick(), desk.now))
+    assert desk.sources() == {"s/d1"}
+    desk.report("gateway", "gateway")
+    assert desk.waits["gateway"] == {Stage(0): (Origin("s/d1"),)}
+
+
+def test_a_source_started_anew_takes_the_place_of_the_old_one() -> None:
+    desk = Desk()
+    desk.report("gateway", "gateway")
+    desk.report("d1", "device", "gateway", origins=("s/d1~1",))
+    assert not desk.submit().trouble
+    desk.report("d1", "device", "gateway", origins=("s/d1~2",))
+    assert desk.sources() == {"s/d1~2"}
+
+
+def test_a_sink_on_a_node_without_a_disk_is_refused() -> None:
+    desk = Desk()
+    desk.report("gateway", "gateway")
+    desk.report("edge", "edge", "gateway")
+    answer = desk.submit(Sink(kind="file", node=NodeId("edge"), path="x"))
+    assert "`edge` has no disk" in answer.trouble
+    assert not desk.machine.queries
+
+
+def test_whoever_was_invited_as_a_device_cannot_become_a_gateway() -> None:
+    desk = Desk(keys=True)
+    desk.machine.membership.enlist(NodeId("aaa"), "device", "A" * 40)
+    (refusal,) = [c.message for c in desk.report("aaa", "gateway", key="A" * 40) if isinstance(c, Send)]
+    assert isinstance(refusal, Refused)
+    assert "invited as a device" in refusal.text
+    assert desk.machine.membership.gateways() == []
+
+
+def test_revoking_the_only_neighbour_of_a_node_is_told_to_it() -> None:
+    desk = Desk(keys=True)
+    for name, kind in (("gateway", "gateway"), ("edge", "edge")):
+        desk.machine.membership.enlist(NodeId(name), kind, name[0] * 40)  # type: ignore[arg-type]
+    desk.report("gateway", "gateway", key="g" * 40)
+    desk.report("edge", "edge", "gateway", key="e" * 40)
+    desk.report("gateway", "gateway", key="g" * 40)
+    desk.knows["gateway"] = "edge"
+    desk.ask("revoke", Named(name="edge"))
+    desk.report("gateway", "gateway", key="g" * 40)
+    assert desk.knows["gateway"] == "nobody"
+    (refusal,) = [c.message for c in desk.report("edge", "edge", "gateway", key="e" * 40) if isinstance(c, Send)]
+    assert isinstance(refusal, Refused)
+
+
+def test_a_coordinator_that_restarts_finds_its_world_again() -> None:
+    desk = Desk()
+    kept: dict[tuple[str, str], bytes] = {}
+
+    def keep(commands: list[Command]) -> None:
+        for c in commands:
+            if isinstance(c, Keep) and c.record is not None:
+                kept[(c.kind, c.name)] = c.record
+
+    keep(desk.report("gateway", "gateway"))
+    keep(desk.report("d1", "device", "gateway", origins=("s/d1",)))
+    ask = Ask("1", "submit", to_body(_submission()))
+    keep(desk.obey(desk.machine.handle(Arrived("user", ask), desk.now)))
+    before = desk.machine.queries[QueryId("q")].record
+    desk.machine = Coordinator()
+    (allowed,) = desk.machine.restore((kind, name, data) for (kind, name), data in kept.items())
+    assert isinstance(allowed, Allow)
+    assert desk.machine.queries[QueryId("q")].record == before
+    lines = from_body(desk.ask("topology", Named()).body, list[NodeLine])
+    assert {(line.node, line.state) for line in lines} == {("gateway", "expected"), ("d1", "expected")}
+    for _ in range(2):  # the gateway tells that it runs its part, then the device is told its own
+        desk.report("gateway", "gateway")
+        desk.report("d1", "device", "gateway", origins=("s/d1",))
+    (line,) = from_body(desk.ask("queries", Named()).body, list[QueryLine])
+    assert (line.state, line.version) == ("running", before.version)
+
+
+def _submission() -> Submit:
+    stream = rove.Session.local().stream("s", schema=COLUMNS).where("value > 1")
+    return Submit(name="q", plan=codec.encode(Stages.of({"out": optimize(stream.plan)})), sink=Sink(kind="log"))
+
+
+@pytest.mark.parametrize("name", ["coordinator", "operator", ""])
+def test_names_that_mean_something_else_are_no_names_of_nodes(name: str) -> None:
+    (refusal,) = [c.message for c in Desk().report(name, "edge") if isinstance(c, Send)]
+    assert isinstance(refusal, Refused)
