@@ -32,6 +32,15 @@ def test_a_header_that_overlaps_what_is_known_is_let_in_for_its_rest() -> None:
     assert intake.table() == {"o": 9}
 
 
+def test_where_the_past_is_forgotten_the_first_to_come_is_the_beginning() -> None:
+    intake = Intake(["o"], forgets=True)
+    assert let_in(intake, [named("o", 5, None), named("o", 6, None), named("o", 4, None), named("o", 8, None)]) == [
+        5,
+        6,
+    ]
+    assert intake.duplicates == 1
+
+
 def test_a_batch_of_somebody_nobody_waits_for_is_refused() -> None:
     intake = Intake(["o"])
     with pytest.raises(UnknownOrigin, match="nobody waits for origin `p`"):

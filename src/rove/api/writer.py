@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 STRATEGY = "bottom_up"
 OPTIONS = ("strategy",)
 FORMATS = ("files", "log")
-# What PySpark's writer or the design has, with what to do until it is here.
+# What PySpark's writer has, or ours will have, with what to do until it is here.
 NOT_YET = {
     "foreach": "read the files that .format('files').start(path) writes",
     "foreachBatch": "read the files that .format('files').start(path) writes",

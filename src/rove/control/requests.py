@@ -50,7 +50,7 @@ class QueryLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeLine(msgspec.Struct, frozen=True, kw_only=True):
-    """One node in a listing. `state` is expected, up, away or left."""
+    """One node in a listing. `state` is expected, up, away or revoked."""
 
     node: str
     kind: str

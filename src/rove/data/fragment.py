@@ -26,12 +26,12 @@ class Running:
     _touched: list[bool]
     _left: list[bool]
 
-    def __init__(self, fragment: Fragment) -> None:
-        self.fragment = fragment
+    def __init__(self, fragment: Fragment, forgets: bool = False) -> None:
+        self.fragment, self._forgets = fragment, forgets
         self.stages: Stages = decode(fragment.plan)
         self._check()
         # Whom to wait for is told apart (`expect`): where it is kept on a disk, it has its place among the batches.
-        self.pipeline = Pipeline(self.stages, {}, fragment.makes, fragment.runs)
+        self.pipeline = Pipeline(self.stages, {}, fragment.makes, fragment.runs, forgets)
         self.ends = ends(self.stages)
         self.sources = _sources(self.stages)
         self._settle()
@@ -42,7 +42,7 @@ class Running:
             self.fragment = fragment
             self._settle()
             return self
-        new = Running(fragment)
+        new = Running(fragment, self._forgets)
         new.pipeline.adopt(self.pipeline)
         return new
 

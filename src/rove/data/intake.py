@@ -14,10 +14,15 @@ from rove.model.errors import UnknownOrigin
 
 
 class Intake:
-    """The next number expected of each origin. A batch in turn costs O(1); a held one O(log held)."""
+    """The next number expected of each origin. A batch in turn costs O(1); one that comes early a sort of those held.
 
-    def __init__(self, origins: Iterable[str]) -> None:
+    On a node without a disk (`forgets`) an origin may be in the middle of its numbers when this begins: then what comes
+    first is the beginning, since a road keeps the order of what is sent on it.
+    """
+
+    def __init__(self, origins: Iterable[str], forgets: bool = False) -> None:
         self._next = dict.fromkeys(origins, 0)
+        self._forgets = forgets
         self._held: dict[str, dict[int, Batch]] = {}
         self.duplicates = 0
 
@@ -27,6 +32,8 @@ class Intake:
         expected = self._next.get(origin)
         if expected is None:
             raise UnknownOrigin(f"nobody waits for origin `{origin}` here; its query has to be deployed with it")
+        if expected == 0 and self._forgets:
+            expected = header.seq
         if header.seq == expected and origin not in self._held:
             self._next[origin] = header.through + 1
             return [batch]

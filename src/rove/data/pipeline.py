@@ -124,7 +124,7 @@ class Pipeline:
     """The operators `runs` of a plan (all of them, if it is not given).
 
     `waits` are the origins that come in, by the stage of the source or stateful operator that makes them; `makes` the
-    origins that the stateful operators here are.
+    origins that the stateful operators here are. With `forgets` they may begin in the middle, after a restart.
     """
 
     def __init__(
@@ -133,8 +133,9 @@ class Pipeline:
         waits: Mapping[Stage, Iterable[str]],
         makes: Mapping[Stage, Origin],
         runs: Collection[Stage] | None = None,
+        forgets: bool = False,
     ) -> None:
-        self._stages, self._makes = stages, dict(makes)
+        self._stages, self._makes, self._forgets = stages, dict(makes), forgets
         self._waits = {stage: tuple(origins) for stage, origins in waits.items()}
         self._runs = sorted(range(len(stages.operators)) if runs is None else runs)
         self.faults = 0  # batches whose rows could not be computed
@@ -349,7 +350,7 @@ class Pipeline:
             self._doors[below].readers.append((step, side))
         if ordered(operator):
             origins = self._origins_into(operator)
-            step.intake = Intake(origins)
+            step.intake = Intake(origins, self._forgets)
             step.waits = Watermarks(origins) if stateful(operator) else None
 
     def _with_memory(self) -> list[_Step]:

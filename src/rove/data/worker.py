@@ -368,7 +368,7 @@ class Worker:
             return
         before = () if known is None else known.fragment.feeds
         try:
-            running = Running(fragment) if known is None else known.update(fragment)
+            running = Running(fragment, not self.sinks.durable) if known is None else known.update(fragment)
             replays = self.sinks.open(running)
         except RoveError as error:
             self._count(type(error).__name__)
