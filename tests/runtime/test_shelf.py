@@ -134,7 +134,7 @@ def test_what_a_node_remembers_is_found_by_the_next_start(shelf: DiskShelf, tmp_
     shelf.close()
     again = DiskShelf(tmp_path / "disk", bell)
     assert again.remembered() == KEPT
-    assert again.incarnation == shelf.incarnation + 1
+    assert again.incarnation > shelf.incarnation
     again.close()
 
 

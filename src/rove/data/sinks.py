@@ -52,6 +52,14 @@ class Replay(NamedTuple):
     payload: Payload | None
 
 
+class Replays(NamedTuple):
+    """Batches of one query to be computed, in order: from memory, or read again from the disk."""
+
+    query: QueryId
+    batches: Iterator[Replay]
+    in_memory: bool
+
+
 class _Waiting(NamedTuple):
     position: Position
     query: str

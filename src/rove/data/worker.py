@@ -12,18 +12,18 @@ holds stays below its bound, and a source is told to wait before there is no roo
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
 from typing import TypeAlias
 
 from msgspec.structs import replace
 
 from rove.data.accounts import Accounts
+from rove.data.credit import Credit
 from rove.data.events import Command, Dial, DiskDone, Event, Produced, Remember
 from rove.data.fragment import Running, encode_rows
 from rove.data.link import BEAT_US, Link
 from rove.data.pipeline import Emitted
 from rove.data.settings import WorkerSettings
-from rove.data.sinks import DISMISS, EXPECT, Replay, Shelf, Sinks, source_of
+from rove.data.sinks import DISMISS, EXPECT, Replays, Shelf, Sinks, source_of
 from rove.data.sources import Sources
 from rove.data.store import ENTRY_BYTES, Store
 from rove.data.tickets import Ticket
@@ -46,7 +46,6 @@ from rove.model.messages import (
     digest_of,
 )
 
-PROMISE_BYTES_MIN = 16 * 1024  # room that every peer is promised while there is any
 Parked: TypeAlias = deque[tuple[Header, Payload | None, Ticket]]
 
 
@@ -62,14 +61,12 @@ class Worker:
         self._links: dict[NodeId, Link] = {}
         self._conns: dict[Conn, NodeId] = {}
         self._dirty: dict[NodeId, Link] = {}  # links that may have news for their peers
-        self._hungry: dict[NodeId, Link] = {}  # links that were promised little room
-        self._promises: dict[NodeId, int] = {}  # bytes that each peer may still send
-        self._promised = 0
+        self._credit = Credit(settings.memory_bytes)
         self._running: dict[QueryId, Running] = {}
         self._stopped: dict[QueryId, None] = {}
         self._parked: dict[QueryId, Parked] = {}
         self._parked_bytes = 0
-        self._replays: deque[tuple[Iterator[Replay], bool]] = deque()  # safe, to be computed; whether in memory
+        self._replays: deque[Replays] = deque()  # what is safe and to be computed
         self._replay_bytes = 0
         self._troubles: dict[QueryId, str] = {}  # why a query cannot run here
         self.sources = Sources()
@@ -111,7 +108,7 @@ class Worker:
                 safe = list(self.sinks.done(event))
                 if safe:
                     self._replay_bytes += sum(len(r.payload) for r in safe if r.payload is not None)
-                    self._replays.append((iter(safe), True))
+                    self._replays.append(Replays(safe[0].query, iter(safe), in_memory=True))
                 self._catch_up()
             case Garbled(conn=conn, why=why, text=text):
                 self._refuse(conn, why, text)
@@ -285,14 +282,28 @@ class Worker:
     def _catch_up(self) -> None:
         """Compute with what is safe, in order, as far as there is room for what comes of it."""
         while self._replays and self.store.room > self.sinks.pending_bytes:
-            safe, in_memory = self._replays[0]
-            replay = next(safe, None)
+            first = self._replays[0]
+            try:
+                replay = next(first.batches, None)
+            except RoveError as error:
+                self._give_up(first.query, error)
+                continue
             if replay is None:
                 self._replays.popleft()
                 continue
-            if in_memory and replay.payload is not None:
+            if first.in_memory and replay.payload is not None:
                 self._replay_bytes -= len(replay.payload)
             self._replay(replay.query, replay.header, replay.payload)
+
+    def _give_up(self, query: QueryId, error: RoveError) -> None:
+        """A query whose memory cannot be read does not run on without it; it is tried again when it is deployed."""
+        self._count(type(error).__name__)
+        self._troubles[query] = str(error)
+        self._replays = deque(r for r in self._replays if r.query != query)
+        running = self._running.pop(query, None)
+        if running is not None:
+            for header in self.sinks.close(running):
+                self._lose(replace(header, origin=source_of(header.origin), query=query), type(error).__name__)
 
     def _replay(self, query: QueryId, header: Header, payload: Payload | None) -> None:
         """What is on the disk goes into the operators that remember: a batch, or the word to wait for an origin."""
@@ -377,7 +388,7 @@ class Worker:
         self._running[fragment.query] = running
         self._stopped.pop(fragment.query, None)
         self._troubles.pop(fragment.query, None)
-        self._replays.append((replays, False))
+        self._replays.append(Replays(fragment.query, replays, in_memory=False))
         if running.remembers and self.sinks.durable:
             self.sinks.expect(running)
         else:
@@ -431,7 +442,7 @@ class Worker:
     def _tick(self) -> None:
         self._catch_up()
         self._commands += self.sinks.flush(self._now)
-        self._grant()
+        self._dirty = self._credit.share(self._dirty, self.room, len(self._conns))
         for link in self._dirty.values():
             self._commands += link.flush(self._now)
         self._dirty = {name: link for name, link in self._dirty.items() if link.open_frames()}
@@ -439,36 +450,15 @@ class Worker:
             self._beat_due = self._now + BEAT_US // 2
             for link in self._links.values():
                 self._commands += link.tick(self._now)
+        if self._changed and self.sinks.durable:  # kept before those below hear that they may begin
+            running = tuple(r.fragment for r in self._running.values())
+            self._commands.append(Remember(running, tuple(self._peers.values())))
+        self._changed = False
         if self._now >= self._report_due:
             self._report_due = self._now + self.settings.report_us
             self._commands.append(Send(COORDINATOR, self.report()))
             self._commands += self.sinks.retire(self._now)
-        if self._changed and self.sinks.durable:
-            running = tuple(r.fragment for r in self._running.values())
-            self._commands.append(Remember(running, tuple(self._peers.values())))
-        self._changed = False
         self._commands += self.sources.held(self.room, self.settings.memory_bytes)
-
-    def _grant(self) -> None:
-        """Promise the room that is not promised yet, in equal parts, to each at most an eighth of all there is and at
-        least a little: a promise is never taken back. O(links that said something, or were promised little)."""
-        room, links = self.room, max(1, len(self._conns))
-        if room > 0:
-            self._dirty |= self._hungry
-            self._hungry.clear()
-        for name, link in self._dirty.items():
-            self._promise(link)
-            share = max(min((room - self._promised) // links, self.settings.memory_bytes // 8), PROMISE_BYTES_MIN)
-            if room > 0 and link.outstanding < share:
-                link.grant(share)
-                self._promise(link)
-            if link.outstanding < PROMISE_BYTES_MIN:
-                self._hungry[name] = link
-
-    def _promise(self, link: Link) -> None:
-        """Keep count of what peers may still send."""
-        self._promised += link.outstanding - self._promises.get(link.peer, 0)
-        self._promises[link.peer] = link.outstanding
 
     @property
     def room(self) -> int:

@@ -129,9 +129,9 @@ class DiskShelf:
         self._jobs.put(lambda: self._finish(disk, _carried_out(disk, order.folder, order.group)))
 
     def remember(self, kept: Remember) -> None:
-        """Keep what a node runs and whom it knows, for its next start."""
-        body = msgspec.msgpack.encode(_Remembered(kept.fragments, kept.peers))
-        self._jobs.put(lambda: self._keep(REMEMBERED_FILE, body))
+        """Keep what a node runs and whom it knows, for its next start; it is kept when this returns, unless there is
+        `trouble`. Deployments are rare, so nobody waits long."""
+        self._keep(REMEMBERED_FILE, msgspec.msgpack.encode(_Remembered(kept.fragments, kept.peers)))
 
     def remembered(self) -> Remember | None:
         """What was kept by the last start; None if there is nothing to be found."""

@@ -62,6 +62,7 @@ class WorkerShell:
         for origin, producer in self.producers.all.items():
             self.worker.add_source(producer.spec.stream, origin, producer.spec.columns)
         self._seen: dict[str, object] = {}
+        self._unkept: Remember | None = None  # what the disk would not take
         self._watch_due = 0
 
     def start(self) -> None:
@@ -131,12 +132,15 @@ class WorkerShell:
                 self.shelf.carry_out(command)
             case Remember() if self.shelf is not None:
                 self.shelf.remember(command)
+                self._unkept = command if self.shelf.trouble else None
 
     def _watch(self) -> None:
         """Log what has changed since the last look."""
         if now_us() < self._watch_due:
             return
         self._watch_due = now_us() + WATCH_US
+        if self._unkept is not None:
+            self._do(self._unkept)
         worker, found = self.worker, dict[str, object]()
         found |= {f"link to {name}": "up" if link.up else "down" for name, link in worker.links().items()}
         found |= {f"query {query}": f"runs v{r.fragment.version}" for query, r in worker.running().items()}
