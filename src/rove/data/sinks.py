@@ -104,7 +104,7 @@ class Sinks:
                 self._count_again(query, self._folder(running, sink_folder(running, stage, sink), stage).partition)
         folder = memory_folder(query)
         if running.remembers and self._shelf is not None and folder not in self._folders:
-            self._folders[folder] = _Folder(query, self._shelf.open(folder, NO_COLUMNS))
+            self._folders[folder] = self._dirty[folder] = _Folder(query, self._shelf.open(folder, NO_COLUMNS))
             return (Replay(query, header, rows) for header, rows in self._shelf.entries(folder))
         return iter(())
 
@@ -153,8 +153,8 @@ class Sinks:
             group = folder.partition.flush(now)
             if group is not None:
                 commands.append(OnDisk(name, group))
-            elif not folder.partition.pending_bytes and not folder.waiting:
-                del self._dirty[name]
+            elif not folder.partition.pending_bytes and not folder.waiting and folder.partition.trouble is None:
+                del self._dirty[name]  # with trouble, readers may still have to be told what is there
         return commands
 
     def retire(self, now: int) -> list[OnDisk]:
@@ -264,7 +264,7 @@ class Sinks:
             if self._shelf is None:
                 raise SetupError(f"query `{running.fragment.query}` ends here, on a node without a disk; give it one")
             opened = self._shelf.open(name, running.stages.operators[stage].schema)
-            folder = self._folders[name] = _Folder(running.fragment.query, opened)
+            folder = self._folders[name] = self._dirty[name] = _Folder(running.fragment.query, opened)
         return folder
 
     def _discard(self, query: str, stage: Stage, header: Header) -> None:
