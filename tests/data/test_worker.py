@@ -157,8 +157,7 @@ def test_a_source_is_told_to_wait_before_there_is_no_room_and_to_go_on_after() -
     device.handle(orders(fragment(next=NodeId("edge"), feeds=(ORIGIN,))), 0)
     asked: list[Command] = []
     for n in range(100):
-        device.handle(Produced(ORIGIN, rows(10), 0), n)
-        asked = device.handle(Tick(), n)
+        asked = device.handle(Produced(ORIGIN, rows(10), 0), n)
         if any(isinstance(c, Wait) for c in asked):
             break
     assert Wait(ORIGIN) in asked

@@ -22,7 +22,7 @@ from rove.control.deployment.split import split
 from rove.control.invitations import Invitations, InviteRecord
 from rove.control.listings import node_lines, query_lines
 from rove.control.membership import Member, Membership, NodeRecord, records_of
-from rove.control.placement import STRATEGIES, Load, Placement, Request, SourceAt
+from rove.control.placement import STRATEGIES, Load, Placement, Request
 from rove.control.queries import Query, QueryRecord
 from rove.control.requests import (
     AccountLine,
@@ -37,10 +37,11 @@ from rove.control.requests import (
     from_body,
     to_body,
 )
+from rove.control.sources import sources_of
 from rove.control.topology.files import Imported, read
 from rove.model.errors import PlanError, RoveError, TopologyError, nearest
 from rove.model.events import COORDINATOR, Allow, Arrived, Conn, Drop, Garbled, Send, Tick
-from rove.model.ids import NodeId, QueryId, Stage
+from rove.model.ids import NodeId, QueryId
 from rove.model.messages import PROTOCOL, Answer, Ask, Goodbye, Orders, Peer, Refused, Report, Sink, digest_of
 from rove.model.schema import schema_text
 from rove.plan.operators import Operator, Source
@@ -285,29 +286,12 @@ class Coordinator:
         gateway = gateways[0] if gateways else sink.node
         if gateway is None:
             return None
-        sources: dict[Stage, tuple[SourceAt, ...]] = {}
-        for stream, stage in query.streams.items():
-            wanted, end = schema_text(query.stages.operators[stage].schema), sink.node or gateway
-            sources[stage] = tuple(
-                SourceAt(source.origin, member.record.node)
-                for member in self.membership.members.values()
-                for source in member.record.sources
-                if (source.stream, source.columns) == (stream, wanted) and self._reachable(member, end)
-            )
-        # A source that is away, or has no road for now, keeps its place; one that is gone for good does not.
-        for stage, placed in query.record.sources.items():
-            here = {source.origin for source in sources.get(stage, ())}
-            kept = [SourceAt(o, n) for o, n in placed if o not in here and o not in self.membership.gone]
-            sources[stage] = (*sources.get(stage, ()), *kept)
+        sources = sources_of(query, self.membership, sink.node or gateway)
         if not any(sources.values()):
             query.trouble = "waits for sources of " + ", ".join(f"`{s}`" for s in query.streams)
             return None
         query.trouble = ""
         return query.request(sources, gateway)
-
-    def _reachable(self, member: Member, sink: NodeId) -> bool:
-        topology = self.membership.topology
-        return topology.has(member.record.node) and topology.reaches(member.record.node, sink)
 
     def parts(self, query: QueryId) -> tuple[Stages, Operator | None]:
         """What workers run of a query, and what is left for Spark."""

@@ -1,7 +1,8 @@
 """Room that is promised to peers before they use it.
 
 Law: a promise is never taken back, so the same room is not promised twice, but for a little that every peer gets, so
-that none starves behind others that are silent.
+that none starves behind others that are silent. A quarter of the room is kept for that little, and for the one frame
+with which each peer may go over its promise: peers × (`PROMISE_BYTES_MIN` + a frame) have to fit into it.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ class Credit:
 
     def __init__(self, limit_bytes: int) -> None:
         self._most = limit_bytes // PEERS_MIN
+        self._spare = limit_bytes // 4
         self._promises: dict[NodeId, int] = {}
         self._promised = 0
         self._hungry: dict[NodeId, Link] = {}
 
     def share(self, links: dict[NodeId, Link], room: int, peers: int) -> dict[NodeId, Link]:
         """Promise the room there is, in equal parts, to these and to those who got little; everyone looked at."""
+        room -= self._spare
         if room > 0:
             links = links | self._hungry
             self._hungry = {}

@@ -12,7 +12,6 @@ holds stays below its bound, and a source is told to wait before there is no roo
 from __future__ import annotations
 
 from collections import deque
-from typing import TypeAlias
 
 from msgspec.structs import replace
 
@@ -21,6 +20,7 @@ from rove.data.credit import Credit
 from rove.data.events import Command, Dial, DiskDone, Event, Produced, Remember
 from rove.data.fragment import Running, encode_rows
 from rove.data.link import BEAT_US, Link
+from rove.data.parking import Parked, Parking
 from rove.data.pipeline import Emitted
 from rove.data.settings import WorkerSettings
 from rove.data.sinks import DISMISS, EXPECT, Replays, Shelf, Sinks, source_of
@@ -46,8 +46,6 @@ from rove.model.messages import (
     digest_of,
 )
 
-Parked: TypeAlias = deque[tuple[Header, Payload | None, Ticket]]
-
 
 class Worker:
     """Links, fragments, sources and sinks of one node. `incarnation` differs from every earlier start of the node."""
@@ -64,8 +62,7 @@ class Worker:
         self._credit = Credit(settings.memory_bytes)
         self._running: dict[QueryId, Running] = {}
         self._stopped: dict[QueryId, None] = {}
-        self._parked: dict[QueryId, Parked] = {}
-        self._parked_bytes = 0
+        self._parking = Parking()
         self._replays: deque[Replays] = deque()  # what is safe and to be computed
         self._replay_bytes = 0
         self._troubles: dict[QueryId, str] = {}  # why a query cannot run here
@@ -194,8 +191,7 @@ class Worker:
                 self._lose(header, "stopped")
                 ticket.release()
                 return
-            self._parked.setdefault(query, deque()).append((header, payload, ticket))
-            self._parked_bytes += ticket.bytes
+            self._parking.put(query, Parked(header, payload, ticket))
             return
         try:
             self._advance(running, header, payload, ticket)
@@ -343,6 +339,7 @@ class Worker:
                     self._feed(running, stream, batch)
                 except RoveError as error:  # one query's trouble is not another's
                     self._lose(replace(batch.header, query=running.fragment.query), type(error).__name__)
+        self._commands += self.sources.held(self.room, self.settings.memory_bytes)
 
     def _feed(self, running: Running, stream: str, batch: Batch) -> None:
         stage = running.sources.get(stream)
@@ -396,8 +393,7 @@ class Worker:
                 self._leave(running, stage, origins)
         for stream, missed in self.sources.missed([o for o in fragment.feeds if o not in before]):
             self._feed(running, stream, missed)
-        for header, payload, ticket in self._parked.pop(fragment.query, ()):
-            self._parked_bytes -= ticket.bytes
+        for header, payload, ticket in self._parking.take(fragment.query):
             self._take(header, payload, ticket, b"")
 
     def _stop(self, query: QueryId) -> None:
@@ -413,8 +409,7 @@ class Worker:
         for link in self._links.values():
             for header in link.forget(query):
                 self._lose(header, "stopped")
-        for header, _, ticket in self._parked.pop(query, ()):
-            self._parked_bytes -= ticket.bytes
+        for header, _, ticket in self._parking.take(query):
             self._lose(header, "stopped")
             ticket.release()
 
@@ -463,7 +458,7 @@ class Worker:
     @property
     def room(self) -> int:
         """Bytes this node may still take on."""
-        return self.store.room - self.sinks.pending_bytes - self._parked_bytes - self._replay_bytes
+        return self.store.room - self.sinks.pending_bytes - self._parking.bytes - self._replay_bytes
 
     # What it tells
 
@@ -480,7 +475,7 @@ class Worker:
             memory_bytes=self.settings.memory_bytes,
             sources=self.sources.listed(),
             running={q: r.fragment.version for q, r in self._running.items()},
-            unknown=tuple(self._parked),
+            unknown=self._parking.queries(),
             tallies=self.accounts.tallies(self._running, self.sinks, self.store, self._links.values()),
             refused=dict(self.refused),
             durable=self.sinks.durable,
