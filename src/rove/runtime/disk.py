@@ -34,6 +34,7 @@ from rove.data.log.partition import Partition
 from rove.data.log.reader import Reader
 from rove.data.log.settings import LogSettings
 from rove.model.batch import Header
+from rove.model.clock import MICROS_MIN
 from rove.model.errors import DiskError
 
 OPEN_FILES_MAX = 8
@@ -158,9 +159,11 @@ class LogWriter:
     def __init__(self, partition: Partition, folder: LogFolder) -> None:
         self.partition, self.folder = partition, folder
 
-    def append(self, header: Header, payload: bytes | memoryview | pa.Buffer | None = None) -> Position | None:
+    def append(
+        self, header: Header, payload: bytes | memoryview | pa.Buffer | None = None, low: int = MICROS_MIN
+    ) -> Position | None:
         """Take a batch; it is safe after a `commit` that returns its position."""
-        return self.partition.append(header, payload)
+        return self.partition.append(header, payload, low)
 
     def commit(self, now_us: int | None = None) -> range:
         """Make safe what was appended; the positions that are safe now."""

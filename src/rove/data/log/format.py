@@ -20,6 +20,7 @@ import msgspec
 from rove.data.log.commands import Bytes, Position
 from rove.data.log.ledger import LedgerTable
 from rove.model.batch import Header
+from rove.model.clock import MICROS_MIN
 
 END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"  # Arrow IPC's own
 MARK_FILE, CONSUMERS_FILE = "commit", "consumers"
@@ -43,6 +44,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     crc: int  # of the rows as stored
     at_us: int  # when it was written
     header: Header
+    low: int = MICROS_MIN  # the lowest promise among all origins that are waited for, this entry's own counted
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True, array_like=True):

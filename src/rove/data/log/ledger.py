@@ -9,6 +9,7 @@ import msgspec
 
 from rove.data.frontier import Frontier, Table
 from rove.model.batch import Header
+from rove.model.clock import MICROS_MIN
 
 
 class Count(msgspec.Struct, frozen=True, array_like=True):
@@ -27,31 +28,37 @@ class LedgerTable(msgspec.Struct, frozen=True, array_like=True):
     frontier: Table
     late: Table
     counts: dict[str, list[int]]
+    marks: dict[str, int] = {}
+    low: int = MICROS_MIN
 
 
 class Ledger:
     """Frontiers and counts. Late rows have a frontier of their own, since most seqs have none of them."""
 
-    __slots__ = ("_counts", "frontier", "late")
+    __slots__ = ("_counts", "frontier", "late", "low", "marks")
 
     def __init__(self, table: LedgerTable | None = None) -> None:
         self.frontier, self.late = Frontier(), Frontier()
         self._counts: dict[str, list[int]] = {}
+        self.marks: dict[str, int] = {}  # the last promise of each origin
+        self.low = MICROS_MIN  # the lowest of those that were waited for, when the last entry was written
         if table is not None:
             self.frontier.load(table.frontier)
             self.late.load(table.late)
-            self._counts = table.counts
+            self._counts, self.marks, self.low = table.counts, table.marks, table.low
 
     def take(self, header: Header) -> list[tuple[int, int]]:
         """The seqs of a header that are new."""
         frontier = self.late if header.late else self.frontier
         return frontier.take(header.origin, header.seq, header.through)
 
-    def count(self, header: Header) -> None:
-        """Count the rows of an entry."""
+    def count(self, header: Header, low: int) -> None:
+        """Count the rows of an entry, and keep what it promises."""
+        self.low = max(self.low, low)
         counts = self._counts.get(header.origin)
         if counts is None:
             counts = self._counts[header.origin] = [0, 0, 0, 0, 0]
+        self.marks[header.origin] = max(self.marks.get(header.origin, header.watermark), header.watermark)
         counts[1 if header.late else 0] += header.rows
         counts[2] += header.born
         counts[3] += header.evicted
@@ -62,8 +69,8 @@ class Ledger:
         return {origin: Count(*counts) for origin, counts in self._counts.items()}
 
     def table(self) -> LedgerTable:
-        """Everything, to be stored at once: the counts are not copied."""
-        return LedgerTable(self.frontier.table(), self.late.table(), self._counts)
+        """Everything, to be stored at once: the counts and marks are not copied."""
+        return LedgerTable(self.frontier.table(), self.late.table(), self._counts, self.marks, self.low)
 
 
 def untaken(table: LedgerTable, ledger: Ledger) -> list[tuple[str, int, int]]:

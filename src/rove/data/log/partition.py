@@ -24,6 +24,7 @@ from rove.data.log.retention import Sealed, expired, missed
 from rove.data.log.segment import Segment
 from rove.data.log.settings import LogSettings
 from rove.model.batch import Header
+from rove.model.clock import MICROS_MIN
 from rove.model.errors import DataError, DiskError
 
 HEADER_BYTES = 256  # what a header that waits is taken to weigh
@@ -100,8 +101,13 @@ class Partition:
         segment = self._closing[-1] if self._closing else self._open
         return Mark(segment.number, segment.index_end, segment.data_end, self.end)
 
-    def append(self, header: Header, payload: bytes | memoryview | pa.Buffer | None = None) -> Position | None:
-        """Take a batch, its rows encoded by `RecordBatch.serialize`; where it is, or None if it was taken before."""
+    def append(
+        self, header: Header, payload: bytes | memoryview | pa.Buffer | None = None, low: int = MICROS_MIN
+    ) -> Position | None:
+        """Take a batch, its rows encoded by `RecordBatch.serialize`; where it is, or None if it was taken before.
+
+        `low` is for readers: the lowest promise among all who are waited for here.
+        """
         rows = None if payload is None else memoryview(payload).cast("B")
         size = 0 if rows is None else rows.nbytes
         if (header.rows > 0) != (size > 0) or (rows is not None and not _fits(header, rows)):
@@ -124,8 +130,8 @@ class Partition:
             self.duplicates += 1
             return None
         if parts[0] != (header.seq, header.through):
-            return self._append_parts(header, parts)
-        return self._add(header, rows, size)
+            return self._append_parts(header, parts, low)
+        return self._add(header, rows, size, low)
 
     def flush(self, now_us: int) -> Group | None:
         """Disk work for all that waits, unless a group is in flight or its next attempt is not due."""
@@ -197,20 +203,20 @@ class Partition:
             commands += [Delete(index_file(segment.number)), SyncFolder(), Delete(data_file(segment.number))]
         return commands
 
-    def _add(self, header: Header, rows: memoryview | None, size: int) -> Position:
-        self.ledger.count(header)
-        self._open.add(header, rows)
+    def _add(self, header: Header, rows: memoryview | None, size: int, low: int) -> Position:
+        self.ledger.count(header, low)
+        self._open.add(header, rows, low)
         self.pending_bytes += size + HEADER_BYTES
         position = self.end
         self.end = Position(position + 1)
         return position
 
-    def _append_parts(self, header: Header, parts: list[tuple[int, int]]) -> Position:
+    def _append_parts(self, header: Header, parts: list[tuple[int, int]], low: int) -> Position:
         """The new parts of merged empties. Whose rows their counts are cannot be told, so they stay with the first."""
         self.trimmed += 1
         position = self.end
         for seq, through in parts:
-            position = self._add(replace(header, seq=seq, through=through), None, 0)
+            position = self._add(replace(header, seq=seq, through=through), None, 0, low)
             header = replace(header, born=0, evicted=0, lost=0)
         return position
 

@@ -121,7 +121,7 @@ def _check_sealed(found: Recovered, number: int, following: int, files: Mapping[
             entry = f.entry_of(stretch.body, number) if stretch.body else None
             if entry is not None:
                 found.ledger.take(entry.header)
-                found.ledger.count(entry.header)
+                found.ledger.count(entry.header, entry.low)
                 if _beyond(entry, rows_bytes):
                     found.damage.append(_damaged(entry, "the rows are not there"))
         where = file if bad or head is None or following == number + 1 else f.index_file(number + 1)
@@ -192,7 +192,7 @@ def _walk_last(
                 break
             found.damage.append(_damaged(entry, "the rows are not what was written"))
         found.ledger.take(entry.header)
-        found.ledger.count(entry.header)
+        found.ledger.count(entry.header, entry.low)
         segment.resume(entry, stretch.end)
     segment.damaged |= len(found.damage) > before
 

@@ -60,7 +60,7 @@ class Segment:
         self.number, self.first = number, first
         self.oldest_us = self.newest_us = 0  # when entries were handed out
         self._head: tuple[bytes, bytes] | None = None  # the schema message and the index's start, if not handed out
-        self._waiting: list[tuple[Header, memoryview | None]] = []
+        self._waiting: list[tuple[Header, memoryview | None, int]] = []
         self.bytes = 0  # of rows, those that wait included
         self.count = 0  # of entries, those that wait included
         self.position, self.data_end, self.index_end = first, 0, 0  # handed out
@@ -71,8 +71,8 @@ class Segment:
         self._head = schema, preamble(head.segment, head.position) + frame(head)
         self.bytes = len(schema)
 
-    def add(self, header: Header, rows: memoryview | None) -> None:
-        self._waiting.append((header, rows))
+    def add(self, header: Header, rows: memoryview | None, low: int) -> None:
+        self._waiting.append((header, rows, low))
         self.count += 1
         if rows is not None:
             self.bytes += rows.nbytes
@@ -97,8 +97,8 @@ class Segment:
         if self._head is not None:
             data, index = [self._head[0]], [self._head[1]]
             self.data_end, self._head = len(self._head[0]), None
-        for header, rows in self._waiting:
-            index.append(frame(self._entry(header, rows, group, now_us)))
+        for header, rows, low in self._waiting:
+            index.append(frame(self._entry(header, rows, low, group, now_us)))
             self.position = Position(self.position + 1)
             if rows is not None:
                 data.append(rows)
@@ -122,7 +122,7 @@ class Segment:
         size = self.data_end + self.index_end
         return Sealed(number=self.number, first=self.first, end=self.position, bytes=size, newest_us=self.newest_us)
 
-    def _entry(self, header: Header, rows: memoryview | None, group: Position, now_us: int) -> Entry:
+    def _entry(self, header: Header, rows: memoryview | None, low: int, group: Position, now_us: int) -> Entry:
         return Entry(
             position=self.position,
             group=group,
@@ -132,4 +132,5 @@ class Segment:
             crc=0 if rows is None else crc32(rows),
             at_us=now_us,
             header=header,
+            low=low,
         )
