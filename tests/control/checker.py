@@ -5,7 +5,7 @@ from __future__ import annotations
 from rove.control.placement import Load, Placement, Request
 from rove.control.topology.topology import Topology
 from rove.model.ids import NodeId, Stage
-from rove.plan.operators import Aggregate, CountWindow, Join, Scan, Source, Union
+from rove.plan.operators import Aggregate, CountWindow, Join, Scan, Source, Union, Watermark
 from rove.plan.sites import site
 
 
@@ -84,12 +84,18 @@ def check_room(request: Request, placement: Placement, topology: Topology, load:
         assert host == request.gateway or count + load.slots.get(host, 0) <= topology.node(host).slots
 
 
+def timed(request: Request, stage: Stage) -> bool:
+    """Whether rows meet a watermark at this stage or above it."""
+    stages = request.stages
+    return isinstance(stages.operators[stage], Watermark) or any(timed(request, r) for r in stages.readers[stage])
+
+
 def check_hints(request: Request, placement: Placement, topology: Topology) -> None:
     for stage, hint in request.hints.items():
         hosts = placement.hosts.get(stage, ())
         feeding = request.feeding()[stage]
         if hint == "cloud":
-            assert stage in placement.spark
+            assert stage in placement.spark or (set(hosts) <= {request.gateway} and timed(request, stage))
         elif hint == "device":
             assert set(hosts) == set(feeding)
         elif hint == "edge":

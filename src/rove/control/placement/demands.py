@@ -11,7 +11,7 @@ from rove.control.placement.request import Request
 from rove.model.errors import PlanError
 from rove.model.ids import Stage
 from rove.plan.explain import describe
-from rove.plan.operators import Operator, Received, Source
+from rove.plan.operators import Operator, Received, Source, Watermark
 from rove.plan.sites import Site, site
 
 TIERS = ("device", "edge", "cloud")
@@ -36,14 +36,18 @@ def demands(request: Request) -> tuple[Demand, ...]:
     sites = tuple(site(op) for op in operators)
     for n, op in enumerate(operators):
         _check(request, Stage(n), op, sites[n])
-    workers = _worker_reasons(request, sites)
+    timed = _timed(request, sites)
+    workers = _worker_reasons(request, sites, timed)
     found: list[Demand] = []
     for n, op in enumerate(operators):
-        spark = _spark_reason(request, Stage(n), sites[n], found)
+        hint = request.hints.get(Stage(n))
+        if timed[n] and hint == "cloud":
+            hint = request.gateway
+        spark = _spark_reason(request, Stage(n), sites[n], found, hint)
         worker = workers[n]
         if spark and worker:
             raise PlanError(f"`{short(op)}` runs in Spark, {spark}, and has to run on a worker, {worker}")
-        found.append(Demand(bool(spark), bool(worker), spark or worker, request.hints.get(Stage(n))))
+        found.append(Demand(bool(spark), bool(worker), spark or worker, hint))
     return tuple(found)
 
 
@@ -78,7 +82,21 @@ def _check(request: Request, stage: Stage, op: Operator, at: Site) -> None:
         raise PlanError(f"`{short(op)}` is wanted at `{hint}`, but runs in Spark only: {at.why}")
 
 
-def _worker_reasons(request: Request, sites: tuple[Site, ...]) -> list[str]:
+def _timed(request: Request, sites: tuple[Site, ...]) -> list[bool]:
+    """Which stages are a watermark over rows that Spark has not touched, or stand below one. They stay out of Spark:
+    who is late is decided while each origin still has its own clock. Of the cloud they get the gateway."""
+    stages = request.stages
+    edge: list[bool] = []
+    for n, inputs in enumerate(stages.inputs):
+        edge.append(sites[n].edge and all(edge[i] for i in inputs))
+    found = [False] * len(sites)
+    for n in reversed(range(len(sites))):
+        watermark = isinstance(stages.operators[n], Watermark) and edge[n]
+        found[n] = request.sink is None and (watermark or any(found[r] for r in stages.readers[n]))
+    return found
+
+
+def _worker_reasons(request: Request, sites: tuple[Site, ...], timed: list[bool]) -> list[str]:
     """Why a stage cannot be in Spark, empty if it can: nothing in Spark feeds a worker."""
     found = [""] * len(sites)
     for n in reversed(range(len(sites))):
@@ -91,6 +109,8 @@ def _worker_reasons(request: Request, sites: tuple[Site, ...]) -> list[str]:
             found[n] = f"because it is wanted at `{hint}`"
         elif not sites[n].spark:
             found[n] = f"because {sites[n].why}"
+        elif timed[n] and isinstance(op, Watermark):
+            found[n] = "because who is late is decided before origins mix"
         else:
             above = next((r for r in request.stages.readers[n] if found[r]), None)
             if above is not None:
@@ -98,9 +118,9 @@ def _worker_reasons(request: Request, sites: tuple[Site, ...]) -> list[str]:
     return found
 
 
-def _spark_reason(request: Request, stage: Stage, at: Site, below: list[Demand]) -> str:
+def _spark_reason(request: Request, stage: Stage, at: Site, below: list[Demand], hint: str | None) -> str:
     """Why a stage must be in Spark, empty if it need not."""
-    if request.hints.get(stage) == "cloud":
+    if hint == "cloud":
         return "because it is wanted in the cloud"
     if not at.edge:
         return f"because {at.why}"

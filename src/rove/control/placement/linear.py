@@ -54,6 +54,11 @@ class Model:
             solver.addRow(low, high, len(merged), list(merged), list(merged.values()))
         solver.run()
         status = solver.getModelStatus()
+        if status == highspy.HighsModelStatus.kInfeasible:  # HiGHS 1.15's presolve says so of programs that are not
+            solver.setOptionValue("presolve", "off")
+            solver.clearSolver()
+            solver.run()
+            status = solver.getModelStatus()
         bounded = status == highspy.HighsModelStatus.kSolutionLimit
         if status == highspy.HighsModelStatus.kOptimal or (bounded and solver.getInfo().primal_solution_status == 2):
             return [float(v) for v in solver.getSolution().col_value]
