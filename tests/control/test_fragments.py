@@ -50,7 +50,9 @@ def test_in_the_cloud_the_lower_part_ends_in_the_gateways_log() -> None:
     placement, found = told(asked, town())
     partial = numbered(asked.stages, "Aggregate", "partial")
     gateway = found[NodeId("gw")]
-    assert gateway.sinks == {partial: Sink(kind="log")}
+    window_us = 5_000_000
+    merged = Sink(kind="log", time="__pane", grain_us=window_us - 1, span_us=window_us)
+    assert gateway.sinks == {partial: merged}
     assert gateway.waits == {partial: (f"q/{partial}/d1", f"q/{partial}/d3")}
     assert found[NodeId("e1")].waits == {}  # it relays, and waits for nobody
     assert [name for name, _ in split(asked, placement).lower.outputs] == ["edge0"]

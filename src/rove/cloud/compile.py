@@ -45,7 +45,10 @@ def compile_plan(plan: Operator, frames: Mapping[str, Any]) -> Any:
             case Received(stream=stream, columns=columns):
                 # Spark knows its own window columns by a mark, which rows from the edge have lost on the way.
                 windows = [f.name for f in columns if f.type == WINDOW]
-                marked = {n: F.col(quoted(n)).alias(n, metadata={"spark.timeWindow": True}) for n in windows}
+                mark: dict[str, Any] = {"spark.timeWindow": True}
+                if frames[stream].isStreaming:  # a window of event time closes with it
+                    mark["spark.watermarkDelayMs"] = operator.traits.delay_us // 1_000
+                marked = {n: F.col(quoted(n)).alias(n, metadata=mark) for n in windows}
                 return frames[stream].withColumns(marked) if marked else frames[stream]
             case Filter(input=below, condition=condition):
                 return build(below).where(F.expr(sql(condition)))

@@ -26,11 +26,13 @@ from rove.control.placement import STRATEGIES, Load, Placement, Request
 from rove.control.queries import Query, QueryRecord
 from rove.control.requests import (
     AccountLine,
+    CloudQuery,
     Enlist,
     Import,
     Invite,
     Named,
     NodeLine,
+    Progress,
     QueryLine,
     Submit,
     Submitted,
@@ -38,6 +40,7 @@ from rove.control.requests import (
     to_body,
 )
 from rove.control.sources import sources_of
+from rove.control.spark_side import SparkSide
 from rove.control.topology.files import Imported, read
 from rove.model.errors import PlanError, RoveError, TopologyError, nearest
 from rove.model.events import COORDINATOR, Allow, Arrived, Conn, Drop, Garbled, Send, Tick
@@ -74,6 +77,7 @@ class Coordinator:
         self.streams: dict[str, str] = {}
         self.queries: dict[QueryId, Query] = {}
         self.load = Load()
+        self.spark = SparkSide()
         self.refused: dict[str, int] = {}
         self._stale: dict[QueryId, None] = {}  # queries whose sources changed since the last tick
         self._answers: dict[str, Answer] = {}  # to asks that changed something, so that a repeated one changes nothing
@@ -89,6 +93,8 @@ class Coordinator:
             "invite": self._invite,
             "revoke": self._revoke,
             "remove": self._remove,
+            "cloud": self._cloud,
+            "progress": self._progress,
         }
         self._commands: list[Command] = []
         self._now = self._wall = 0
@@ -345,7 +351,9 @@ class Coordinator:
                 raise PlanError(f"there is another query `{asked.name}` already; choose another name")
             return Submitted(query=asked.name, version=known.record.version, text=self._text(known))
         self._check_sink(asked.sink)
-        record = QueryRecord(query=QueryId(asked.name), plan=asked.plan, sink=asked.sink, strategy=asked.strategy)
+        record = QueryRecord(
+            query=QueryId(asked.name), plan=asked.plan, sink=asked.sink, strategy=asked.strategy, cloud=asked.cloud
+        )
         query = Query.of(record)
         self._declare(query, keep=not asked.explain)
         if asked.explain:
@@ -410,7 +418,7 @@ class Coordinator:
     # Listings
 
     def _queries(self, body: bytes, now: int) -> list[QueryLine]:
-        return query_lines(self.queries.values(), self.membership)
+        return query_lines(self.queries.values(), self.membership, self.spark.progress)
 
     def _topology(self, body: bytes, now: int) -> list[NodeLine]:
         return node_lines(self.membership, self.load, now)
@@ -428,6 +436,18 @@ class Coordinator:
 
     def _explain(self, body: bytes, now: int) -> Named:
         return Named(name=self._text(self._query(from_body(body, Named).name)))
+
+    def _cloud(self, body: bytes, now: int) -> list[CloudQuery]:
+        """What Spark should run."""
+        placed = [q for q in self.queries.values() if q.placement is not None and not q.record.stopped]
+        return [self.spark.part_of(q, *self.parts(q.id)) for q in placed if q.record.cloud is not None]
+
+    def _progress(self, body: bytes, now: int) -> Named:
+        """How Spark gets on."""
+        said = from_body(body, Progress)
+        self._query(said.query)
+        self.spark.progress[QueryId(said.query)] = said
+        return Named(name=said.query)
 
     # The topology, by hand
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from rove.control.membership import Membership
 from rove.control.placement import Load
 from rove.control.queries import Query
-from rove.control.requests import NodeLine, QueryLine
-from rove.model.ids import NodeId
+from rove.control.requests import NodeLine, Progress, QueryLine
+from rove.model.ids import NodeId, QueryId
 from rove.model.messages import Sink
 
 
-def query_lines(queries: Iterable[Query], membership: Membership) -> list[QueryLine]:
-    """One line a query: its state, where it ends, and who does not run its part yet."""
-    return [_query_line(query, membership) for query in queries]
+def query_lines(
+    queries: Iterable[Query], membership: Membership, progress: Mapping[QueryId, Progress]
+) -> list[QueryLine]:
+    """One line a query: its state, where it ends, who does not run its part yet, and how Spark gets on with it."""
+    return [_query_line(query, membership, progress.get(query.id)) for query in queries]
 
 
 def node_lines(membership: Membership, load: Load, now: int) -> list[NodeLine]:
@@ -37,7 +39,7 @@ def node_lines(membership: Membership, load: Load, now: int) -> list[NodeLine]:
     ]
 
 
-def _query_line(query: Query, membership: Membership) -> QueryLine:
+def _query_line(query: Query, membership: Membership, spark: Progress | None) -> QueryLine:
     record, missing = query.record, _missing(query, membership)
     if record.stopped:
         state = "stopped"
@@ -54,6 +56,7 @@ def _query_line(query: Query, membership: Membership) -> QueryLine:
         nodes=len(record.fragments),
         missing=missing,
         trouble="; ".join([*([query.trouble] if query.trouble else []), *_troubles(query, membership)]),
+        spark=spark,
     )
 
 

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from rove.control.deployment.fragments import fragments
 from rove.control.placement import Load, Placement, Request, SourceAt, bottom_up, strategy
 from rove.control.placement.explain import explain
+from rove.control.requests import CloudSink
 from rove.control.topology.topology import Topology
 from rove.model.errors import RoveError, TopologyError
 from rove.model.ids import NodeId, Origin, QueryId, Stage, Version
@@ -32,6 +33,7 @@ class QueryRecord(msgspec.Struct, frozen=True, kw_only=True):
     plan: bytes
     sink: Sink
     strategy: str
+    cloud: CloudSink | None = None
     version: Version = Version(0)
     stopped: bool = False
     sources: dict[Stage, tuple[tuple[Origin, NodeId], ...]] = {}

@@ -5,13 +5,24 @@ Law: one verb, one type each way. Bodies travel as JSON inside `Ask` and `Answer
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
 from rove.model.messages import Kind, Sink
 
 T = TypeVar("T")
+
+
+class CloudSink(msgspec.Struct, frozen=True, kw_only=True):
+    """What Spark does with the rows of a query that ends in the cloud. With `update` a result comes early and is
+    corrected; with `append` it comes once, when nobody can change it any more."""
+
+    kind: Literal["table", "console", "memory", "postgres", "noop"]
+    name: str = ""
+    mode: Literal["append", "update"] = "append"
+    trigger_ms: int = 0  # between two micro-batches; 0: as soon as the last one is done
+    options: dict[str, str] = {}
 
 
 class Submit(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,6 +32,7 @@ class Submit(msgspec.Struct, frozen=True, kw_only=True):
     plan: bytes
     sink: Sink
     strategy: str = "bottom_up"
+    cloud: CloudSink | None = None  # None: the rows stay in the gateway's log until somebody reads them
     explain: bool = False  # only say where everything would run
 
 
@@ -28,6 +40,31 @@ class Submitted(msgspec.Struct, frozen=True, kw_only=True):
     query: str
     version: int
     text: str  # where everything runs, and why
+
+
+class CloudQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """The part of a query that Spark runs: a plan (plan/codec) over what the log holds of it."""
+
+    query: str
+    plan: bytes
+    sink: CloudSink
+    patience_us: int = 0  # how long a device may be away
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """How Spark gets on with a query. `lag_entries` are batches in the log that it has not seen."""
+
+    query: str
+    state: str  # starting, running, failed or stopped
+    batch: int = -1
+    rows: int = 0  # since it was started
+    rows_per_s: float = 0.0
+    batch_ms: int = 0
+    state_rows: int = 0
+    dropped_rows: int = 0  # by Spark's own watermark; it has no reason to drop any
+    lag_entries: int = 0
+    watermark: str = ""
+    trouble: str = ""
 
 
 class Named(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +84,7 @@ class QueryLine(msgspec.Struct, frozen=True, kw_only=True):
     nodes: int
     missing: tuple[str, ...]  # nodes that do not run their part yet
     trouble: str
+    spark: Progress | None = None
 
 
 class NodeLine(msgspec.Struct, frozen=True, kw_only=True):

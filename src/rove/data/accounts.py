@@ -67,7 +67,7 @@ class Accounts:
             for batch in each.pipeline.held():
                 add(query, batch.header.origin, "buffered", batch.header.born)
         for (query, origin), count in sinks.counts.items():
-            for what in ("delivered", "evicted", "lost"):
+            for what in ("delivered", "evicted", "late", "lost"):
                 add(query, origin, what, getattr(count, what))
         for (query, origin), rows in store.rows().items():
             add(query, origin, "buffered", rows)

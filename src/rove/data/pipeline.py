@@ -170,6 +170,10 @@ class Pipeline:
             if step.waits is not None:
                 step.waits.expect(origins)
 
+    def origins_at(self, stage: Stage, waits: Mapping[Stage, Iterable[str]]) -> list[str]:
+        """Under which names batches come as far as a stage, if these are the origins that come in."""
+        return self._origins_of(self._stages.operators[stage], waits)
+
     def waited(self) -> dict[Stage, tuple[str, ...]]:
         """The origins that come in from elsewhere, by stage."""
         return dict(self._waits)
@@ -367,21 +371,21 @@ class Pipeline:
             return [id(operator)]
         return [m for i in operator.inputs for m in self._makers_below(i)]
 
-    def _origins_into(self, operator: Operator) -> list[str]:
+    def _origins_into(self, operator: Operator, waits: Mapping[Stage, Iterable[str]] | None = None) -> list[str]:
         """Who an operator hears from, by the names it hears them under."""
         sided = isinstance(operator, Join) or (isinstance(operator, Union) and self._alike(operator))
         found: list[str] = []
         for side, below in enumerate(operator.inputs):
-            origins = self._origins_of(below)
+            origins = self._origins_of(below, waits)
             found += [_sided(o, side) for o in origins] if sided else origins
         return list(dict.fromkeys(found))
 
-    def _origins_of(self, operator: Operator) -> list[str]:
+    def _origins_of(self, operator: Operator, waits: Mapping[Stage, Iterable[str]] | None = None) -> list[str]:
         if not (isinstance(operator, Source | Received) or stateful(operator)):
-            return self._origins_into(operator)
+            return self._origins_into(operator, waits)
         stage = next(Stage(n) for n, op in enumerate(self._stages.operators) if op is operator)
         own = [self._makes[stage]] if stage in self._steps else []
-        return list(dict.fromkeys([*own, *self._waits.get(stage, ())]))
+        return list(dict.fromkeys([*own, *(self._waits if waits is None else waits).get(stage, ())]))
 
 
 def ends(stages: Stages) -> list[int]:

@@ -16,10 +16,11 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from rove.data.events import DiskDone, OnDisk
-from rove.data.fragment import Running
+from rove.data.fragment import Running, encode_rows
 from rove.data.frontier import Frontier
 from rove.data.log.commands import Group, Position
 from rove.data.log.partition import Partition
+from rove.data.low_watermark import LowWatermark, parted
 from rove.data.pipeline import Count
 from rove.data.tickets import Ticket
 from rove.model.batch import Header
@@ -31,6 +32,7 @@ from rove.model.messages import Sink
 DELETES = 0  # the token of a group of deletes; groups that are waited for count from 1
 DISMISS = "-"  # before the name of one that is waited for no longer
 EXPECT = "+"  # before the name of an origin that is waited for from here on
+NOBODY = ""  # the origin of entries that only carry the low watermark on
 NO_COLUMNS = pa.schema([])
 
 
@@ -73,6 +75,7 @@ class _Folder:
     query: QueryId
     partition: Partition
     waiting: deque[_Waiting] = field(default_factory=deque)
+    watermark: LowWatermark | None = None  # of an output; what operators are fed from has none
 
 
 class Sinks:
@@ -100,8 +103,19 @@ class Sinks:
         """Make ready for a query; what its operators here had taken before a restart, to be computed again."""
         query = running.fragment.query
         for stage, sink in running.fragment.sinks.items():
-            if sink.kind != "discard" and sink_folder(running, stage, sink) not in self._folders:
-                self._count_again(query, self._folder(running, sink_folder(running, stage, sink), stage).partition)
+            if sink.kind == "discard":
+                continue
+            name = sink_folder(running, stage, sink)
+            if name not in self._folders:
+                opened = self._folder(running, name, stage)
+                opened.watermark = LowWatermark(sink, opened.partition.ledger)
+                self._count_again(query, opened.partition)
+                if sink.time:
+                    self._count_again(query, self._folder(running, late_folder(running, stage), stage).partition)
+            watermark = self._folders[name].watermark
+            if watermark is not None:
+                watermark.wait(running.pipeline.origins_at(stage, running.fragment.waits))
+                self._dirty[name] = self._folders[name]
         folder = memory_folder(query)
         if running.remembers and self._shelf is not None and folder not in self._folders:
             self._folders[folder] = self._dirty[folder] = _Folder(query, self._shelf.open(folder, NO_COLUMNS))
@@ -115,7 +129,29 @@ class Sinks:
         if sink.kind == "discard":
             self._discard(running.fragment.query, stage, header)
         else:
-            self._append(running, sink_folder(running, stage, sink), stage, header, rows, ticket)
+            name = sink_folder(running, stage, sink)
+            folder = self._folder(running, name, stage)
+            if rows is not None and folder.watermark is not None and folder.watermark.may_be_late(header):
+                header, rows = self._part(running, folder, stage, header, rows, ticket)
+            self._append(running, name, stage, header, rows, ticket)
+            if folder.watermark is not None:
+                folder.watermark.heard(header.origin)
+
+    def _part(
+        self, running: Running, folder: _Folder, stage: Stage, header: Header, rows: Payload, ticket: Ticket | None
+    ) -> tuple[Header, Payload | None]:
+        """Set aside the rows of a batch that come too late for what reads them behind this sink; what is left."""
+        known = folder.partition.ledger.frontier.has(header.origin, header.seq)
+        batch = running.read(header, rows)
+        late = None if known or folder.watermark is None else folder.watermark.late(batch.data)
+        if late is None:
+            return header, rows
+        kept, aside = parted(header, batch.data, late)
+        folder_aside = late_folder(running, stage)
+        self._append(running, folder_aside, stage, aside.header, encode_rows(aside.data), ticket, counts=False)
+        key = (running.fragment.query, source_of(header.origin))
+        self.counts.setdefault(key, Count()).late += aside.rows
+        return kept.header, encode_rows(kept.data)
 
     def take_late(self, running: Running, header: Header, rows: Payload | None, ticket: Ticket | None) -> None:
         """Rows that came too late are kept beside the query's output, where there is a disk."""
@@ -150,12 +186,20 @@ class Sinks:
         """Disk work for what waits. O(folders that wait)."""
         commands = []
         for name, folder in list(self._dirty.items()):
+            self._carry_on(folder)
             group = folder.partition.flush(now)
             if group is not None:
                 commands.append(OnDisk(name, group))
             elif not folder.partition.pending_bytes and not folder.waiting and folder.partition.trouble is None:
                 del self._dirty[name]  # with trouble, readers may still have to be told what is there
         return commands
+
+    def _carry_on(self, folder: _Folder) -> None:
+        """Tell readers how far event time has come, if it has, with an entry of nobody's."""
+        ledger = folder.partition.ledger
+        if folder.watermark is not None and folder.watermark.low > ledger.low:
+            seq = ledger.frontier.next(NOBODY)
+            folder.partition.append(Header(origin=NOBODY, seq=seq, through=seq), None, folder.watermark.low)
 
     def retire(self, now: int) -> list[OnDisk]:
         """Deletes of segments that may go. What operators are fed from is kept: they may have to read it again."""
@@ -285,7 +329,8 @@ class Sinks:
         for origin, found in partition.ledger.counts().items():
             key = (query, origin.partition("|")[0])
             count = self.counts.setdefault(key, Count())
-            count.delivered += found.born
+            count.delivered += found.born - found.late
+            count.late += found.late
             count.evicted += found.evicted
             count.lost += found.lost
 
@@ -299,8 +344,16 @@ def sink_folder(running: Running, stage: Stage, sink: Sink) -> str:
     """Where an output of a query is kept."""
     if sink.kind == "file":
         return sink.path
-    name = next(name for name, out in running.stages.outputs if out == stage)
-    return f"log/{running.fragment.query}/{name}"
+    return f"log/{running.fragment.query}/{_output(running, stage)}"
+
+
+def late_folder(running: Running, stage: Stage) -> str:
+    """Where rows are kept that reached an output's end too late."""
+    return f"log/{running.fragment.query}/late-{_output(running, stage)}"
+
+
+def _output(running: Running, stage: Stage) -> str:
+    return next(name for name, out in running.stages.outputs if out == stage)
 
 
 def memory_folder(query: str) -> str:

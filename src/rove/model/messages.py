@@ -93,11 +93,18 @@ class Resend(_Message, frozen=True, tag=7):
 
 
 class Sink(msgspec.Struct, frozen=True, kw_only=True):
-    """Where an output of a query ends: in the log or a folder of files of a node that has a disk."""
+    """Where an output of a query ends: in the log or a folder of files of a node that has a disk.
+
+    With `time` Spark goes on there by event time, in that column: rows that are older than the low watermark by more
+    than `grain_us`, the length of what one row stands for, are late. `span_us` is the longest that anything stays open.
+    """
 
     kind: Literal["log", "file", "discard"]
     node: NodeId | None = None  # None: the gateway
     path: str = ""
+    time: str = ""
+    grain_us: int = 0
+    span_us: int = 0
 
 
 class Fragment(msgspec.Struct, frozen=True, kw_only=True):

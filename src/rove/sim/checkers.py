@@ -17,9 +17,10 @@ from msgspec.structs import replace
 
 from rove.data.local import Arrival, LocalPipeline
 from rove.data.log.reader import Reader
-from rove.data.sinks import source_of
+from rove.data.sinks import NOBODY, source_of
 from rove.data.worker import Worker
 from rove.model.batch import Batch, Header, named
+from rove.model.clock import MICROS_MIN
 from rove.model.errors import RoveError
 from rove.model.ids import NodeId, QueryId
 from rove.model.messages import Data
@@ -157,6 +158,7 @@ def _late_on_the_way(world: World, query: QueryId, lower: Stages) -> bool:
     """Whether a device joined after its rows' windows had closed. Those rows are in the late table and accounted for;
     what the answer is without them, one run in one place cannot tell. Nobody else may be late there."""
     folders = {f"log/{query}/late-{n}" for n, op in enumerate(lower.operators) if stateful(op)}
+    folders |= {f"log/{query}/late-{name}" for name, _ in lower.outputs}
     shelves = [node.shelf for node in world.nodes.values() if node.shelf is not None]
     late = {
         source_of(entry.header.origin)
@@ -172,9 +174,15 @@ def _late_on_the_way(world: World, query: QueryId, lower: Stages) -> bool:
 def _read(reader: Reader, place: str) -> dict[str, list[Batch]]:
     found: dict[str, list[Batch]] = {}
     seen: set[tuple[str, int]] = set()
+    low = MICROS_MIN
     while entries := reader.entries():
         for entry in entries:
             header = entry.header
+            if entry.low < low and header.origin == NOBODY:
+                raise BrokenLaw(f"{place}: the low watermark falls from {low} to {entry.low}")
+            low = max(low, entry.low)
+            if header.origin == NOBODY:
+                continue
             for seq in (header.seq, header.through):
                 if (header.origin, seq) in seen and header.seq == header.through:
                     raise BrokenLaw(f"{place} holds `{header.origin}` {seq} twice")

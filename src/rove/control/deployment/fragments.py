@@ -18,6 +18,8 @@ from rove.model.errors import PlanError
 from rove.model.ids import NodeId, Origin, Stage, Version
 from rove.model.messages import Fragment, Sink
 from rove.plan.codec import encode
+from rove.plan.operators import Aggregate
+from rove.plan.spans import keeps_time, span_us
 from rove.plan.stages import Stages, merges, ordered, stateful, stateless
 
 LOG = Sink(kind="log")
@@ -75,6 +77,11 @@ def _ends(request: Request, parts: Split, sinks: Mapping[str, Sink]) -> dict[Sta
                 f"query `{request.query}` ends on node `{request.sink}`, and output `{name}` has no sink there"
             )
         found[stage] = sinks.get(name, LOG)
+        traits, operator = parts.lower.operators[stage].traits, parts.lower.operators[stage]
+        if name not in sinks and traits.event_time is not None and any(map(keeps_time, parts.upper.values())):
+            pane = operator.window.pane_us if isinstance(operator, Aggregate) else 1
+            span = max(map(span_us, parts.upper.values()))
+            found[stage] = Sink(kind="log", time=traits.event_time, grain_us=pane - 1, span_us=span)
     return found
 
 

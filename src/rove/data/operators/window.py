@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import replace
 
 from rove.data.operators.labels import gathered, unlabelled
 from rove.data.operators.logic import NOTHING, Output, late_rows
@@ -71,6 +72,7 @@ class WindowLogic:
 
     def watermark(self, time_us: int) -> Output:
         output = self._clock.close(time_us, self._occupied, self._emit)
+        output = Output(tuple(map(self._dated, output.batches)), output.late, output.faults)
         for panes in (self._merged, self._open):
             for number in [n for n in panes if n < self._clock.first_needed_pane]:
                 del panes[number]
@@ -118,6 +120,11 @@ class WindowLogic:
         window = window_column(self._plan.window, start, states.num_rows)
         keys = states.columns[: len(self._plan.keys)]
         return pa.RecordBatch.from_arrays([window, *keys, *self._states.finish(states)], schema=self._plan.schema)
+
+    def _dated(self, batch: Batch) -> Batch:
+        """All rows of a window have one time: when it starts."""
+        start = self._clock.window.start_us(batch.header.seq)
+        return Batch(replace(batch.header, event_min=start, event_max=start), batch.data) if batch.rows else batch
 
     def _labelled(self) -> Iterator[tuple[tuple[int, str, int], pa.RecordBatch]]:
         for number in sorted(self._merged):

@@ -1,0 +1,64 @@
+"""What a lower part of a plan left in the log, as a streaming DataFrame.
+
+Law: Spark's watermark follows ours and never overtakes it. The source admits rows up to the low watermark and the
+delay; a heartbeat row carries event time on where no rows flow, and is gone again right behind the watermark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rove.model.clock import duration_text
+from rove.model.names import quoted
+from rove.model.schema import schema_text
+from rove.plan.operators import Operator, Received, walk
+from rove.plan.spans import keeps_time
+
+HEARTBEAT = "_heartbeat"
+MOMENT = "__time"  # the event time of rows that have none but their window
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogAt:
+    """Where the log of a query is. `patience_us` is how long Spark keeps a window open behind its end for results that
+    may still change; `options` go to the source as they are."""
+
+    path: str
+    query: str
+    patience_us: int = 0
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+def streams_of(spark: Any, plan: Operator, log: LogAt) -> dict[str, Any]:
+    """A streaming DataFrame for everything that a plan receives."""
+    timed = keeps_time(plan)
+    return {op.stream: _stream(spark, op, log, timed) for op in walk(plan) if isinstance(op, Received)}
+
+
+def _stream(spark: Any, received: Received, log: LogAt, timed: bool) -> Any:
+    from pyspark.sql import functions as F
+
+    traits = received.traits
+    window = next((name for name, _ in traits.windows), None)
+    time = (traits.event_time or window) if timed else None
+    reader = spark.readStream.format("rove").schema(_columns(received, time is not None))
+    options = {"path": log.path, "query": log.query, "output": received.stream, **log.options}
+    if time is None:
+        return reader.options(**options).load()
+    delay = duration_text(traits.delay_us + log.patience_us) if traits.delay_us + log.patience_us else "0 seconds"
+    frame = reader.options(**options, time=time, delay=delay, heartbeat="true").load()
+    column = time
+    if traits.event_time is None:
+        column, frame = MOMENT, frame.withColumn(MOMENT, F.col(f"{quoted(time)}.start"))
+    # The condition has to mention the event time: Spark pushes one that does not below the watermark, which would then
+    # never see a heartbeat. No row has this time.
+    no_row = f"{quoted(column)} = TIMESTAMP'0001-01-01 00:00:00'"
+    frame = frame.withWatermark(column, delay).where(f"NOT {HEARTBEAT} OR {no_row}")
+    return frame.drop(HEARTBEAT, MOMENT)
+
+
+def _columns(received: Received, heartbeat: bool) -> str:
+    columns = schema_text(received.columns)
+    return f"{columns}, {HEARTBEAT} boolean" if heartbeat else columns

@@ -1,0 +1,36 @@
+"""What the coordinator knows of Spark: which parts of which queries it should run, and how it gets on.
+
+Law: Spark is told nothing; it asks. Whoever runs it brings it to what is wanted, and reports.
+"""
+
+from __future__ import annotations
+
+from rove.control.deployment.split import OUTPUT
+from rove.control.queries import Query
+from rove.control.requests import CloudQuery, CloudSink, Progress
+from rove.model.errors import PlanError
+from rove.model.ids import QueryId
+from rove.plan.codec import encode
+from rove.plan.operators import Operator, Received
+from rove.plan.stages import Stages
+
+PATIENCE_US = 300_000_000  # a device that is away longer is not waited for
+
+
+class SparkSide:
+    """Progress by query, as it was last told."""
+
+    def __init__(self) -> None:
+        self.progress: dict[QueryId, Progress] = {}
+
+    def part_of(self, query: Query, lower: Stages, upper: Operator | None) -> CloudQuery:
+        """What Spark runs of a query: what is left of its plan, or nothing but the reading of its rows."""
+        if upper is None:
+            (stage,) = (stage for _, stage in lower.outputs)
+            last = lower.operators[stage]
+            upper = Received(OUTPUT, last.schema, last.traits)
+        sink: CloudSink | None = query.record.cloud
+        if sink is None:
+            raise PlanError(f"query `{query.id}` does not end in Spark")
+        patience = PATIENCE_US if sink.mode == "update" else 0
+        return CloudQuery(query=query.id, plan=encode(Stages.of({OUTPUT: upper})), sink=sink, patience_us=patience)
