@@ -22,6 +22,7 @@ REGRESSIONS = (
     (542, 60),  # a disk was full when readers were to be told what was on it, and they never were
     (952, 60),  # the same, for a count window
     (163, 30),  # a commit mark lost in a power cut hid what was on the disk
+    (1930, 60),  # a batch on its way to one reader met another, which waited for other origins only
 )
 
 

@@ -42,6 +42,10 @@ class Intake:
             return []
         return self._sorted_in(origin, batch, expected)
 
+    def expects(self, origin: str) -> bool:
+        """Whether this is one of those it waits for, or has heard from."""
+        return origin in self._next
+
     def took(self, origin: str, seq: int) -> bool:
         return seq < self._next.get(origin, 0)
 

@@ -103,6 +103,7 @@ class _Door:
 
     stage: Stage
     leaves: bool
+    forks: bool  # whether the plan goes on from here in several ways
     readers: list[tuple[_Step, int]] = field(default_factory=list)
 
 
@@ -144,7 +145,11 @@ class Pipeline:
         outputs = {stage for _, stage in stages.outputs}
         here = set(self._runs)
         self._doors = [
-            _Door(Stage(n), n in outputs or any(r not in here for r in stages.readers[n]))
+            _Door(
+                Stage(n),
+                leaves=n in outputs or any(r not in here for r in stages.readers[n]),
+                forks=len(stages.readers[n]) + (n in outputs) > 1,
+            )
             for n in range(len(stages.operators))
         ]
         self._steps: dict[int, _Step] = {}
@@ -267,7 +272,14 @@ class Pipeline:
         if door.leaves:
             emitted.append(Emitted(door.stage, batch))
         for step, side in door.readers:
+            if door.forks and step.intake is not None and not self._hears(step, batch.header.origin, side):
+                continue  # it is on its way to another reader; this one takes it on another node, or has
             self._deliver(step, batch, emitted, side)
+
+    def _hears(self, step: _Step, origin: str, side: int) -> bool:
+        """Whether an operator here is where an origin meets it."""
+        name = _sided(origin, side) if isinstance(step.logic, JoinLogic) else origin
+        return step.intake is None or step.intake.expects(name)
 
     def _deliver(self, step: _Step, batch: Batch, emitted: list[Emitted], side: int) -> None:
         if step.intake is not None:

@@ -266,3 +266,17 @@ def test_segments_roll_by_age() -> None:
     commit(partition, folder, 9_000)
     assert [s.number for s in partition.segments] == [0]
     assert partition.flush(99_000) is None  # an empty segment does not age
+
+
+def test_columns_may_be_added_and_old_segments_stay_as_they_are() -> None:
+    folder = disk()
+    filled(folder, 2)
+    wider = SCHEMA.append(pa.field("more", pa.int32()))
+    partition = Partition.recover("p", wider, folder.sizes(), folder.read)
+    commit(partition, folder, 4_000)
+    batch = pa.record_batch([pa.array([9]), pa.array(["x"]), pa.array([1], pa.int32())], schema=wider)
+    partition.append(header("a", 2, 1), bytes(batch.serialize()))
+    commit(partition, folder, 5_000)
+    found = [batch for _, batch in read_all(folder)]
+    assert [b.schema.names for b in found if b is not None] == [["n", "text"], ["n", "text"], ["n", "text", "more"]]
+    assert Partition.recover("p", wider, folder.sizes(), folder.read).committed == 3

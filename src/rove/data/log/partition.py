@@ -88,7 +88,7 @@ class Partition:
         else:
             partition._open = found.open
             commands.append(partition._publish(found.open, found.position))
-            if found.open.damaged:
+            if found.open.damaged or found.grown:  # a segment has one schema
                 partition._roll()
         if commands:
             partition._flight = _Flight(

@@ -39,6 +39,7 @@ class Recovered:
     consumers: dict[str, Position] = field(default_factory=dict)
     damage: list[Damaged] = field(default_factory=list)
     commands: list[Command] = field(default_factory=list)
+    grown: bool = False  # the open segment lacks columns that were added since
 
 
 def recover(schema: pa.Schema, files: Mapping[str, int], read: Read) -> Recovered:
@@ -158,7 +159,7 @@ def _open_last(
         segment.damaged = True
         found.damage.append(Damaged("the head of the segment is unreadable", file=f.index_file(number)))
     else:
-        _expect_schema(schema, pa.ipc.read_schema(pa.py_buffer(stored)), f.data_file(number))
+        found.grown = _grown(schema, pa.ipc.read_schema(pa.py_buffer(stored)), f.data_file(number))
     return segment
 
 
@@ -219,12 +220,17 @@ def _expect_marked(found: Recovered, mark: f.Mark) -> None:
             found.open.position, found.open.damaged = mark.position, True
 
 
-def _expect_schema(schema: pa.Schema, stored: pa.Schema, file: str) -> None:
-    if not stored.equals(schema):
-        raise SchemaMismatch(
-            f"{file} holds the columns {stored.to_string(show_field_metadata=False)!r}, not "
-            f"{schema.to_string(show_field_metadata=False)!r}; give the new columns a partition of their own"
-        )
+def _grown(schema: pa.Schema, stored: pa.Schema, file: str) -> bool:
+    """Whether columns were added since; anything else that changed is refused."""
+    if stored.equals(schema):
+        return False
+    if all(schema.get_field_index(f.name) >= 0 and schema.field(f.name).type == f.type for f in stored):
+        return True
+    raise SchemaMismatch(
+        f"{file} holds the columns {stored.to_string(show_field_metadata=False)!r}, not "
+        f"{schema.to_string(show_field_metadata=False)!r}; columns may be added, not changed or taken away: give the "
+        "new ones a partition of their own"
+    )
 
 
 def _beyond(entry: f.Entry | None, rows_bytes: int) -> bool:
