@@ -27,3 +27,4 @@ def spark() -> Iterator[Any]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite-docs", action="store_true", help="write generated documents instead of comparing")
+    parser.addoption("--all-queries", action="store_true", help="all portable queries through streaming Spark")

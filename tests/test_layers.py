@@ -18,9 +18,10 @@ MAY_IMPORT = {
     "data": {"model", "plan"},
     "runtime": {"model", "plan", "control", "data"},
     "sim": {"model", "plan", "control", "data"},
-    "cloud": {"model", "plan", "control", "data"},
+    "cloud": {"model", "plan", "control", "data", "runtime"},
     "api": {"model", "plan", "control", "data", "runtime", "cloud"},
-    "cli": {"model", "plan", "control", "data", "runtime", "sim", "cloud", "api"},
+    "services": {"model", "api"},
+    "cli": {"model", "plan", "control", "data", "runtime", "sim", "cloud", "api", "services"},
 }
 CORE = ("model", "plan", "data", "control", "sim")
 # What a simulation leaves to chance is drawn from a seed.

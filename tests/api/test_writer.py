@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 import rove
+from rove.control.requests import CloudQuery, CloudSink, Named, Progress
 from rove.model.errors import PlanError, RoveError, SetupError
 from rove.model.ids import Origin, QueryId
 from rove.model.messages import Tally
 from rove.plan.codec import decode
-from rove.plan.operators import Filter
+from rove.plan.operators import Filter, Received
 from tests.api.desk import COLUMNS, Desk
 
 URL = "tcp://127.0.0.1:4700"
@@ -78,14 +79,16 @@ def test_columns_that_contradict_the_stream_are_refused(desk: Desk) -> None:
 @pytest.mark.parametrize(
     ("steps", "complaint"),
     [
-        (lambda w: w.format("kafka"), "no format `kafka`; there are: files, log"),
-        (lambda w: w.option("checkpointLocation", "x"), "no option `checkpointLocation`; there are: strategy"),
-        (lambda w: w.outputMode("update"), "output mode `update` is not there yet"),
-        (lambda w: w.trigger(once=True), "writeStream.trigger is not there yet; leave it out"),
+        (lambda w: w.format("kafka"), "no format `kafka`; there are: parquet, console"),
+        (lambda w: w.option("checkpointLocation", "x"), "checkpoints are where rove cloud was told to keep them"),
+        (lambda w: w.outputMode("complete"), "no output mode `complete`; there are: append, update"),
+        (lambda w: w.format("files").queryName("q").on("e").outputMode("update").start("x"), "output modes .* Spark's"),
+        (lambda w: w.format("console").queryName("q").on("e").start(), "`console` is in Spark, not on node `e`"),
+        (lambda w: w.trigger(processingTime="soon"), "trigger `soon` is not a fixed length of time"),
         (lambda w: w.reliability("HIGH"), "writeStream.reliability is not there yet"),
         (lambda w: w.start("here"), "start needs a place"),
         (lambda w: w.format("files").start("here"), "no name to find it by"),
-        (lambda w: w.format("files").toTable("t"), "a table is kept in the log, not in files"),
+        (lambda w: w.format("files").toTable("t"), "a table is kept by Spark, not in files"),
     ],
 )
 def test_what_is_not_there_is_refused_by_name(busy: Any, steps: Any, complaint: str) -> None:
@@ -98,10 +101,21 @@ def test_an_unknown_query_is_refused_at_once(desk: Desk) -> None:
         rove.Session(URL).query("bussy")
 
 
-def test_a_local_session_plans_and_submits_nothing() -> None:
-    stream = rove.Session.local().stream("trains", schema=COLUMNS)
-    with pytest.raises(SetupError, match="a local session has no coordinator"):
-        stream.writeStream.toTable("t")
+def test_what_spark_does_with_the_rows_goes_with_the_query(desk: Desk, busy: Any) -> None:
+    writer = busy.writeStream.outputMode("update").trigger(processingTime="2 seconds").option("keys", "train")
+    writer.format("postgres").option("returnTimeout", "30 seconds").start("busy")
+    record = desk.machine.queries[QueryId("busy")].record
+    assert record.cloud == CloudSink(
+        kind="postgres", name="busy", mode="update", trigger_ms=2_000, options={"keys": "train"}
+    )
+    assert record.patience_us == 30_000_000
+    (asked,) = desk.ask("cloud", None, list[CloudQuery])
+    (received,) = decode(asked.plan).operators
+    assert isinstance(received, Received)
+    assert (asked.query, asked.sink, asked.patience_us) == ("busy", record.cloud, 30_000_000)
+    desk.ask("progress", Progress(query="busy", state="running", rows=7), Named)
+    said = rove.Session(URL).query("busy").lastProgress["spark"]
+    assert (said["state"], said["rows"]) == ("running", 7)
 
 
 @pytest.mark.parametrize("url", ["", "coordinator:4700", "http://127.0.0.1"])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rove.api.accounts import excess, total
-from rove.control.requests import AccountLine, Named, QueryLine
+from rove.control.requests import AccountLine, Named, Progress, QueryLine
 from rove.model.errors import PlanError, nearest
 
 if TYPE_CHECKING:
@@ -54,7 +54,26 @@ class Query:
         lines = self.accounts
         sums: dict[str, Any] = msgspec.to_builtins(total(lines, self.name))
         del sums["origin"]
-        return {**sums, "adds_up": not any(map(excess, lines)), "origins": msgspec.to_builtins(lines)}
+        return {
+            **sums,
+            "adds_up": not any(map(excess, lines)),
+            "spark": msgspec.to_builtins(self.spark),
+            "origins": msgspec.to_builtins(lines),
+        }
+
+    @property
+    def spark(self) -> Progress | None:
+        """How Spark gets on with its part, as it last said; None if it has said nothing yet."""
+        return self.status().spark
+
+    def exception(self) -> str | None:
+        """Why it cannot go on, if it cannot."""
+        line = self.status()
+        return line.trouble or (line.spark.trouble if line.spark is not None else "") or None
+
+    def processAllAvailable(self, timeout: float = 600) -> None:
+        """In a local session: let all data flow, and wait until every row of it is where it ends, Spark included."""
+        self._session.world.finish(self.name, timeout)
 
     def explain(self) -> None:
         """Print where everything runs, why, and what each link is expected to carry."""

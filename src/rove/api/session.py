@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import msgspec
 
     from rove.api.local import LocalData
+    from rove.api.local_world import LocalWorld
     from rove.api.query import Query
     from rove.runtime.client import Client
 
@@ -47,13 +48,20 @@ class Session:
             raise SetupError(f"`{url}` is no address of a coordinator; it looks like tcp://127.0.0.1:4700")
         self._url, self._keys = url, None if keys is None else Path(keys)
         self._client: Client | None = None
+        self._world: LocalWorld | None = None
+        self._folder: Path | None = None
+        self._edges: Mapping[str, str] | None = None
         self._streams: dict[str, Stream] = {}
         self._data: dict[str, dict[str, list[pa.RecordBatch]]] = {}
 
     @classmethod
-    def local(cls) -> Session:
-        """Everything on this machine: operators in this process, Spark (if a query needs it) in local mode."""
-        return cls(LOCAL)
+    def local(cls, folder: str | Path | None = None, edges: Mapping[str, str] | None = None) -> Session:
+        """Everything on this machine: nodes in this process, Spark (if a query needs it) in local mode. `folder` is for
+        what they keep; without one it is gone when the session is closed. `edges` are the edge nodes there are, each
+        with the one it hands rows to; the last of them is `gateway`."""
+        session = cls(LOCAL)
+        session._folder, session._edges = None if folder is None else Path(folder), edges
+        return session
 
     @property
     def url(self) -> str:
@@ -95,17 +103,42 @@ class Session:
 
     def ask(self, verb: str, body: msgspec.Struct | None, kind: type[T]) -> T:
         """Ask the coordinator; the words are those of `rove.control.requests`."""
+        if self._url == LOCAL:
+            return self.world.ask(verb, body, kind)
         if self._client is None:
-            if self._url == LOCAL:
-                raise SetupError('a local session has no coordinator; make one with rove.Session("tcp://HOST:PORT")')
             self._client = _dialled(self._url, self._keys)
         return self._client.ask(verb, body, kind)
 
+    @property
+    def world(self) -> LocalWorld:
+        """What a local session runs on: a coordinator, nodes and Spark on this machine, started when first needed."""
+        if self._url != LOCAL:
+            raise SetupError("the nodes of this session are elsewhere; rove.Session.local() has its own")
+        if self._world is None:
+            from rove.api.local_world import LocalWorld
+
+            self._world = LocalWorld(self._folder, self._edges)
+        return self._world
+
+    def prepare(self, stream: Stream) -> None:
+        """Before a query is handed over: a local session needs devices for the data it was given."""
+        if self._url == LOCAL:
+            for name in {op.stream for op in walk(stream.plan) if isinstance(op, Source)}:
+                if name in self._data:
+                    self.world.feed(name, self._streams[name].plan.schema, self._data[name])
+
+    def table(self, name: str) -> pa.Table:
+        """A table that a query of this local session has written, as it is now."""
+        return self.world.table(name)
+
     def close(self) -> None:
-        """Hang up; queries go on. A session that is asked again dials again."""
+        """Hang up; queries go on, unless they ran in this session. A session that is asked again dials again."""
         if self._client is not None:
             self._client.close()
             self._client = None
+        if self._world is not None:
+            self._world.close()
+            self._world = None
 
     def __enter__(self) -> Session:
         return self

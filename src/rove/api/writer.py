@@ -6,10 +6,11 @@ never passed over.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from rove.api.query import Query
-from rove.control.requests import Submit, Submitted
+from rove.control.requests import PATIENCE_US, CloudSink, Submit, Submitted
+from rove.model.clock import parse_duration
 from rove.model.errors import PlanError, nearest
 from rove.model.ids import NodeId
 from rove.model.messages import Sink
@@ -23,22 +24,41 @@ if TYPE_CHECKING:
     from rove.api.stream import Stream
 
 STRATEGY = "bottom_up"
-OPTIONS = ("strategy",)
-FORMATS = ("files", "log")
+FORMATS = ("parquet", "console", "memory", "postgres", "noop", "files", "log")
+KEPT_BY_ROVE = {
+    "checkpointLocation": "checkpoints are where rove cloud was told to keep them, with --state",
+    "path": "tables are where rove cloud was told to keep them, with --tables",
+}
 # What PySpark's writer has, or ours will have, with what to do until it is here.
 NOT_YET = {
-    "foreach": "read the files that .format('files').start(path) writes",
-    "foreachBatch": "read the files that .format('files').start(path) writes",
+    "foreach": "use .format('postgres'), or read the table that .toTable(name) writes",
+    "foreachBatch": "use .format('postgres'), or read the table that .toTable(name) writes",
     "partitionBy": "leave it out: files are not split by key yet",
     "reliability": "leave it out: rows wait on the node below until the one above has them",
-    "trigger": "leave it out: rows go on as they come",
 }
 
 
-def submission(plan: Operator, *, name: str, sink: Sink, strategy: str = STRATEGY, explain: bool = False) -> Submit:
+def submission(
+    plan: Operator,
+    *,
+    name: str,
+    sink: Sink,
+    cloud: CloudSink | None = None,
+    strategy: str = STRATEGY,
+    patience_us: int = PATIENCE_US,
+    explain: bool = False,
+) -> Submit:
     """A plan as the coordinator takes it: optimized, numbered, as bytes."""
     stages = Stages.of({"out": optimize(plan)})
-    return Submit(name=name, plan=encode(stages), sink=sink, strategy=strategy, explain=explain)
+    return Submit(
+        name=name,
+        plan=encode(stages),
+        sink=sink,
+        cloud=cloud,
+        strategy=strategy,
+        patience_us=patience_us,
+        explain=explain,
+    )
 
 
 def submit(session: Session, asked: Submit) -> Submitted:
@@ -50,7 +70,8 @@ class StreamWriter:
     """Where to, under which name, and who decides the places. Every step returns the writer, as PySpark's does.
 
     busy = rove.Session("tcp://127.0.0.1:4700").stream("trains").where("boarding > 30")
-    query = busy.writeStream.queryName("busy").format("files").on("edge-1").start("busy")
+    table = busy.writeStream.toTable("busy")                                               # in Spark
+    query = busy.writeStream.queryName("alerts").format("files").on("edge-1").start("busy")  # on a node
     query.awaitTermination()
     """
 
@@ -58,7 +79,11 @@ class StreamWriter:
         self._stream = stream
         self._name = ""
         self._strategy = STRATEGY
+        self._patience_us = PATIENCE_US
         self._format = ""
+        self._mode: Literal["append", "update"] = "append"
+        self._trigger_ms = 0
+        self._options: dict[str, str] = {}
         self._node: NodeId | None = None
 
     def queryName(self, queryName: str) -> StreamWriter:
@@ -67,10 +92,18 @@ class StreamWriter:
         return self
 
     def option(self, key: str, value: Any) -> StreamWriter:
-        """`strategy`: who decides where operators run: bottom_up, shortest_path, cloud_only or ilp."""
-        if key != "strategy":
-            raise PlanError(f"no option `{key}`; {nearest(key, OPTIONS)}")
-        self._strategy = str(value)
+        """`strategy`: who decides where operators run: bottom_up, shortest_path, cloud_only or ilp.
+        `returnTimeout`: how long event time waits for a device that is away, `5 minutes` if nobody says.
+        `maxRowsPerTrigger`, `maxBytesPerTrigger`: how much Spark takes at once. `onDamage`: `stop`, or `skip` what
+        cannot be read. Anything else goes to the sink in Spark."""
+        if key == "strategy":
+            self._strategy = str(value)
+        elif key == "returnTimeout":
+            self._patience_us = parse_duration(str(value), key)
+        elif key in KEPT_BY_ROVE:
+            raise PlanError(f"option `{key}` is not the writer's to set: {KEPT_BY_ROVE[key]}")
+        else:
+            self._options[key] = str(value).lower() if isinstance(value, bool) else str(value)
         return self
 
     def options(self, **options: Any) -> StreamWriter:
@@ -79,7 +112,8 @@ class StreamWriter:
         return self
 
     def format(self, source: str) -> StreamWriter:
-        """`files`: a folder of Arrow files on a node with a disk. `log`: the log of such a node."""
+        """In Spark: `parquet` (a table, the default), `console`, `memory`, `postgres`, `noop`. On a node, without
+        Spark: `files`, a folder of Arrow files where there is a disk, or `log`, its log."""
         if source not in FORMATS:
             raise PlanError(f"no format `{source}`; {nearest(source, FORMATS)}")
         self._format = source
@@ -91,35 +125,65 @@ class StreamWriter:
         return self
 
     def outputMode(self, outputMode: str) -> StreamWriter:
-        """Only `append`: a window's result leaves once, when its watermark has passed."""
-        if outputMode.lower() != "append":
-            raise PlanError(f"output mode `{outputMode}` is not there yet; a result leaves once, as in `append`")
+        """`append`: a window's result leaves once, when nobody can change it any more, the absent included. `update`:
+        it leaves early, and again whenever it changes."""
+        mode = outputMode.lower()
+        if mode not in ("append", "update"):
+            raise PlanError(f"no output mode `{outputMode}`; {nearest(mode, ('append', 'update'))}")
+        self._mode = "append" if mode == "append" else "update"
+        return self
+
+    def trigger(self, *, processingTime: str | None = None) -> StreamWriter:
+        """How long from one micro-batch of Spark's to the next, such as `5 seconds`; without it they follow at once."""
+        self._trigger_ms = 0 if processingTime is None else parse_duration(processingTime, "trigger") // 1_000
         return self
 
     def toTable(self, tableName: str) -> Query:
-        """Send the rows to the cloud. They are kept in the gateway's log, under the query's name; a step that
-        `explain()` shows in Spark is not done before Spark reads them from there."""
-        if self._format not in ("", "log"):
-            raise PlanError(
-                f"a table is kept in the log, not in {self._format}; leave out .format(…), or use .start(path)"
-            )
-        return self._started(self._name or tableName, Sink(kind="log", node=self._node))
+        """Send the rows to the cloud, into a table of Parquet files that Spark keeps. Rows that came too late are in
+        the table `<name>_late` beside it."""
+        if self._format not in ("", "parquet", "log"):
+            raise PlanError(f"a table is kept by Spark, not in {self._format}; leave out .format(…), or use .start(…)")
+        if self._node is not None or self._format == "log":
+            return self._started(self._name or tableName, Sink(kind="log", node=self._node))
+        return self._in_spark(self._name or tableName, "table", tableName)
 
     def start(self, path: str = "") -> Query:
-        """Send the rows to a folder of files on the node given with `.on(node)`."""
-        if self._format == "log":
-            return self._started(self._name, Sink(kind="log", node=self._node))
-        if self._format != "files" or not path:
-            raise PlanError(
-                "start needs a place: .format('files').on(node).start(path), or .toTable(name) for the cloud"
-            )
-        return self._started(self._name, Sink(kind="file", node=self._node, path=path))
+        """Begin. `path` is a folder on the node given with `.on(node)` for `files`, a table's name for `parquet` and
+        `postgres`."""
+        match self._format:
+            case "log":
+                return self._started(self._name, Sink(kind="log", node=self._node))
+            case "files" if path:
+                return self._started(self._name, Sink(kind="file", node=self._node, path=path))
+            case "parquet" if path:
+                return self._in_spark(self._name or path, "table", path)
+            case "postgres" if path:
+                return self._in_spark(self._name or path, "postgres", path)
+            case "console" | "memory" | "noop" as kind:
+                return self._in_spark(self._name or path, kind, path or self._name)
+        raise PlanError(
+            "start needs a place: .format('files').on(node).start(path), .format('console').start(), or .toTable(name)"
+        )
 
-    def _started(self, name: str, sink: Sink) -> Query:
+    def _in_spark(self, name: str, kind: Literal["table", "console", "memory", "postgres", "noop"], to: str) -> Query:
+        if self._node is not None:
+            raise PlanError(f"`{kind}` is in Spark, not on node `{self._node}`; leave out .on(…)")
+        sink = CloudSink(kind=kind, name=to, mode=self._mode, trigger_ms=self._trigger_ms, options=self._options)
+        return self._started(name, Sink(kind="log"), sink)
+
+    def _started(self, name: str, sink: Sink, cloud: CloudSink | None = None) -> Query:
         if not name:
             raise PlanError("the query has no name to find it by; give it one with .queryName(name)")
-        asked = submission(self._stream.plan, name=name, sink=sink, strategy=self._strategy)
-        return Query(self._stream.session, submit(self._stream.session, asked).query)
+        if cloud is None and (self._options or self._mode != "append" or self._trigger_ms):
+            raise PlanError(
+                "options, output modes and triggers are Spark's; rows that end on a node go on as they come"
+            )
+        session = self._stream.session
+        session.prepare(self._stream)
+        asked = submission(
+            self._stream.plan, name=name, sink=sink, cloud=cloud, strategy=self._strategy, patience_us=self._patience_us
+        )
+        return Query(session, submit(session, asked).query)
 
     def __getattr__(self, name: str) -> Any:
         if name in NOT_YET:

@@ -15,6 +15,7 @@ def main() -> None:
         sys.exit(_without_typer(sys.argv[1:]))
     from rove.cli import (
         bench,
+        cloud,
         coordinator,
         demo,
         device,
@@ -41,7 +42,7 @@ def main() -> None:
         pretty_exceptions_enable=False,
     )
     panels = {
-        "Nodes": (coordinator.coordinator, gateway.gateway, worker.worker, device.device),
+        "Nodes": (coordinator.coordinator, gateway.gateway, worker.worker, device.device, cloud.cloud),
         "Queries": (submit.submit, queries.queries, status.status, explain.explain, stop.stop, streams.streams),
         "Who belongs to it": (join.join,),
         "Try and prove": (demo.demo, sim.sim, bench.bench),

@@ -1,161 +1,252 @@
-"""`rove demo`: trains on a ring line, two queries, and the proof that no row was lost on the way."""
+"""`rove demo`: trains on a ring line lose the net and find it again, and at the end the proof that no row was lost."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import pyarrow as pa
 import typer
 
-SCHEMA = "train string, coach int, ts timestamp, boarding int, alighting int"
-START_US = 1_760_428_800_000_000  # 2025-10-14 08:00 UTC
-STATIONS, COACHES, STOP_EVERY_S, SEATS = 27, 4, 130, 40
-ROWS_PER_BATCH = 50
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from rove.api.query import Query
+    from rove.api.session import Session
+    from rove.api.stream import Stream
+    from rove.control.requests import AccountLine
+
+EDGES = {"ring": "gateway", "cell-west": "ring", "cell-centre": "ring", "cell-east": "ring"}
+TUNNEL_S = (3.0, 9.0)  # how long a train may be without a net
+LOOKS_PER_S = 4
 
 
 def demo(
-    trains: Annotated[int, typer.Option(help="How many trains run.", min=1, max=200)] = 12,
-    minutes: Annotated[int, typer.Option(help="How long they run, in event time.", min=2, max=600)] = 60,
+    trains: Annotated[int, typer.Option(help="How many trains run.", min=1, max=100)] = 12,
+    minutes: Annotated[int, typer.Option(help="How long they run, in event time.", min=4, max=600)] = 40,
+    seconds: Annotated[int, typer.Option(help="How long that takes here.", min=5, max=3_600)] = 25,
     seed: Annotated[int, typer.Option(help="The same seed gives the same passengers.")] = 1,
+    data: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Real calls of the Berlin ring, if you have them.")
+    ] = None,
 ) -> None:
-    """Trains count passengers; one query ends at the edge, one in Spark; a batch job over all rows is the judge."""
+    """Trains count passengers while they lose the net; one query ends in Spark, one on an edge; batch Spark judges."""
     from rich.console import Console
 
-    console = Console()
-    data = passengers(trains, minutes, seed)
-    produced = sum(b.num_rows for batches in data.values() for b in batches)
-    console.print(
-        f"\n[bold]A ring line with {trains} trains.[/] Each counts who boards and alights, coach by coach, at every "
-        f"stop of {minutes} minutes. Every train is an origin of its own and sends {ROWS_PER_BATCH} rows a batch; "
-        f"rows come up to three seconds out of order. In all {produced:,} rows.\n"
-    )
-    occupancy, alert = queries(data)
-    for title, query in (
-        ("Query 1, occupancy a train every 30 seconds", occupancy),
-        ("Query 2, overcrowding", alert),
-    ):
-        console.print(f"[bold]{title}[/]")
-        query.explain()
-        console.print()
-    show(console, produced, occupancy, alert)
-
-
-def passengers(trains: int, minutes: int, seed: int) -> dict[str, list[pa.RecordBatch]]:
-    """What each train's door sensors say, in batches, a little out of order."""
-    from rove.model.schema import parse_schema
-
-    random, schema = Random(seed), parse_schema(SCHEMA)
-    data = {}
-    for number in range(trains):
-        rows = []
-        aboard = [random.randrange(SEATS) for _ in range(COACHES)]
-        for stop in range(minutes * 60 // STOP_EVERY_S):
-            for second in range(0, 30, 5):
-                for coach in range(COACHES):
-                    alighting = random.randrange(min(8, aboard[coach] + 1))
-                    boarding = random.randrange(9) if (stop + number) % STATIONS < 15 else random.randrange(5)
-                    aboard[coach] += boarding - alighting
-                    jitter_us = random.randrange(3_000_000)
-                    at = START_US + (stop * STOP_EVERY_S + number * 7 + second) * 1_000_000 + jitter_us
-                    rows.append((f"S41-{number:02}", coach, at, boarding, alighting))
-        arrays = [pa.array(column, f.type) for column, f in zip(zip(*rows, strict=True), schema, strict=True)]
-        table = pa.Table.from_arrays(arrays, schema=schema)
-        data[f"train-{number:02}"] = table.to_batches(max_chunksize=ROWS_PER_BATCH)
-    return data
-
-
-def queries(data: dict[str, list[pa.RecordBatch]]) -> tuple[Any, Any]:
-    """The two queries, as a user would write them."""
     import rove
-    from rove import functions as F
+    from rove.services.transit import passengers, queries, timetable
 
-    session = rove.Session.local()
-    trains = session.stream("trains", schema=SCHEMA, data=data)
-    busy = trains.where("boarding + alighting > 0").withWatermark("ts", "5 seconds")
-    occupancy = busy.groupBy(F.window("ts", "30 seconds"), "train").agg(
-        F.sum("boarding").alias("on"),
-        F.sum("alighting").alias("off"),
-        F.approx_count_distinct("coach").alias("coaches"),
-    )
-    alert = (
-        busy.groupBy(F.window("ts", "1 minute", "10 seconds"), "train", "coach")
-        .agg((F.sum("boarding") - F.sum("alighting")).alias("gain"))
-        .where("gain >= 12")
-    )
-    return occupancy, alert
+    console = Console()
+    calls = timetable.drawn(trains, minutes) if data is None else timetable.real(data, trains, minutes)
+    rows = passengers.counted(calls, seed)
+    longest = max(map(len, rows.values()))
+    with rove.Session.local(edges=EDGES) as session:
+        stream = session.stream("trains", schema=passengers.SCHEMA, data=rows)
+        console.print(
+            f"\n[bold]A ring line with {len(rows)} trains.[/] Each counts who boards and alights, coach by coach, at "
+            f"every call of {minutes} minutes, which take {seconds} seconds here. Trains are devices of their own "
+            "below three cells of a radio net, which hand on to an edge node of the line and that to the gateway. Now "
+            "and then a train is without a net; it goes on counting, and keeps what it has counted.\n"
+        )
+        occupancy, alert = queries.occupancy(stream), queries.overcrowding(stream)
+        with console.status("starting the nodes, and Spark …"):
+            session.world.feed("trains", stream.plan.schema, session.data_of(stream)["trains"], longest / seconds)
+            overcrowding = alert.writeStream.queryName("overcrowding").format("files").on("ring").start("alerts")
+            occupied = occupancy.writeStream.toTable("occupancy")
+            _wait(lambda: all(q.status().state == "running" for q in (occupied, overcrowding)), 60)
+        for title, query in (
+            ("Query 1, who got on and off each train, every 30 seconds, in Spark", occupied),
+            ("Query 2, coaches that fill up fast, on the edge node of the line", overcrowding),
+        ):
+            console.print(f"[bold]{title}[/]")
+            query.explain()
+            console.print()
+        watch(console, session, [occupied, overcrowding], Random(seed), seconds)
+        with console.status("waiting for the last rows, and asking batch Spark for its answer …"):
+            occupied.processAllAvailable()
+            overcrowding.processAllAvailable()
+            proofs = [
+                prove(session, "occupancy, in Spark", occupied, occupancy, session.table("occupancy")),
+                prove(session, "overcrowding, on the edge", overcrowding, alert, files(session, "ring", "alerts")),
+            ]
+        verdict(console, proofs)
+
+
+# What happens meanwhile
+
+
+def watch(console: Console, session: Session, queries: list[Query], random: Random, seconds: float) -> None:
+    """Let the trains run, take the net from some of them for a while, and show how they do."""
+    from rich.live import Live
+
+    tunnels = Tunnels(session, random, seconds)
+    session.world.play()
+    with Live(console=console, refresh_per_second=LOOKS_PER_S, transient=False) as live:
+        end = time.monotonic() + seconds + 1
+        while time.monotonic() < end:
+            tunnels.pass_by()
+            live.update(scene(session, queries, tunnels))
+            time.sleep(1 / LOOKS_PER_S)
+        tunnels.leave_all()
+        live.update(scene(session, queries, tunnels))
+
+
+class Tunnels:
+    """Which trains are without a net, and until when. About one in four is, at any time."""
+
+    def __init__(self, session: Session, random: Random, seconds: float) -> None:
+        self._session, self._random = session, random
+        cells = session.world.edges
+        names = sorted(line.node for line in session.world.nodes() if line.kind == "device")
+        self._cells = {name: next(p for p in parents if p in cells) for name, parents in _parents(session, names)}
+        begin = time.monotonic()
+        self._due = [(begin + random.uniform(1, seconds * 0.8), random.choice(names)) for _ in range(len(names))]
+        self.inside: dict[str, float] = {}
+        self.passed = 0
+
+    def pass_by(self) -> None:
+        now = time.monotonic()
+        for at, train in [due for due in self._due if due[0] <= now]:
+            self._due.remove((at, train))
+            if train not in self.inside:
+                self.inside[train] = now + self._random.uniform(*TUNNEL_S)
+                self.passed += 1
+                self._session.world.cut(train, self._cells[train])
+        for train in [t for t, until in self.inside.items() if until <= now]:
+            self._leave(train)
+
+    def leave_all(self) -> None:
+        for train in list(self.inside):
+            self._leave(train)
+
+    def _leave(self, train: str) -> None:
+        del self.inside[train]
+        self._session.world.mend(train, self._cells[train])
+
+
+def _parents(session: Session, names: list[str]) -> list[tuple[str, tuple[str, ...]]]:
+    return [(line.node, line.links) for line in session.world.nodes() if line.node in names]
+
+
+def scene(session: Session, queries: list[Query], tunnels: Tunnels) -> Table:
+    """The trains as they are now, and the queries below them."""
+    from rich.table import Table
+
+    occupied = queries[0]
+    lines = {line.origin.partition("~")[0].rpartition("/")[2]: line for line in occupied.accounts}
+    table = Table(title="Trains now", title_justify="left")
+    for head in ("train", "net", "rows counted", "at the gateway", "on their way", "resent"):
+        table.add_column(head, justify="left" if head in ("train", "net") else "right")
+    for train in sorted(name for name in lines if "/" not in name and name in tunnels._cells):
+        line: AccountLine = lines[train]
+        net = "[red]none" if train in tunnels.inside else f"[green]{tunnels._cells[train]}"
+        waiting = line.in_flight + line.buffered
+        table.add_row(train, net, f"{line.produced:,}", f"{line.delivered:,}", f"{waiting:,}", f"{line.resent:,}")
+    spark = occupied.spark
+    said = "is starting" if spark is None or spark.batch < 0 else f"batch {spark.batch}, event time {spark.watermark}"
+    table.caption = f"Spark {said}. {tunnels.passed} times a train was without a net."
+    return table
+
+
+def _wait(condition: Any, timeout_s: float) -> None:
+    end = time.monotonic() + timeout_s
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.1)
+
+
+# What came of it
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """One query's answer beside the judge's."""
+    """One query's rows and answer, beside the judge's."""
 
     query: str
-    sent_up: int
+    produced: int
+    delivered: int
     late: int
-    rows: int
-    spark_rows: int
+    lost: int
+    duplicates: int
+    results: int
+    judged: int
     equal: bool
 
 
-def show(console: Any, produced: int, occupancy: Any, alert: Any) -> None:
-    """Run both, judge both, and print the table."""
-    from rich.table import Table
+def prove(session: Session, name: str, query: Query, stream: Stream, answer: Any) -> Proof:
+    """What a query answered, and what one batch Spark job over all rows says."""
+    import pyarrow as pa
 
-    with console.status("running the edge's part, and starting Spark for the rest …"):
-        proofs = [prove("occupancy, in Spark", occupancy), prove("overcrowding, at the edge", alert)]
-    table = Table(title="What came of it", title_justify="left")
-    for head in ("query", "produced", "sent up", "late", "results", "batch Spark", "equal"):
-        table.add_column(head, justify="left" if head == "query" else "right")
-    for p in proofs:
-        equal = "[green]yes" if p.equal else "[bold red]no"
-        counts = (produced, p.sent_up, p.late, p.rows, p.spark_rows)
-        table.add_row(p.query, *(f"{n:,}" for n in counts), equal)
-    console.print(table)
-    if all(p.equal for p in proofs):
-        first = proofs[0]
-        console.print(
-            f"\nThe edge sent Spark {first.sent_up:,} partial results instead of {produced:,} rows, and both answers "
-            "equal those of one batch Spark job over every row produced. Nothing was lost, nothing counted twice.\n"
-        )
-        return
-    console.print("\n[bold red]The answers differ: this is a bug, please report it with the seed.[/]\n")
-    raise typer.Exit(1)
-
-
-def prove(name: str, query: Any) -> Proof:
-    """Run a query cut as high as it goes, and once more with everything in batch Spark."""
     from rove.cloud.compile import compile_plan
     from rove.cloud.session import frame_of, spark_session
-    from rove.data.local import run
-    from rove.plan.cuts import highest_cut
-    from rove.plan.operators import Source, walk
-    from rove.plan.optimizer import optimize
 
-    cut = highest_cut(optimize(query.plan))
-    data = query.session.data_of(query)
-    parts = run(dict(cut.lower), data)
     spark = spark_session()
-    if cut.needs_spark:
-        answer = compile_plan(cut.upper, {n: frame_of(spark, p.rows) for n, p in parts.items()}).toArrow()
-    else:
-        answer = next(iter(parts.values())).rows
-    frames = {
-        op.stream: frame_of(spark, pa.Table.from_batches([b for bs in data[op.stream].values() for b in bs]))
-        for op in walk(query.plan)
-        if isinstance(op, Source)
+    rows = {
+        name: frame_of(spark, pa.Table.from_batches([b for batches in by_origin.values() for b in batches]))
+        for name, by_origin in session.data_of(stream).items()
     }
-    judge = compile_plan(query.plan, frames).toArrow()
+    judge = compile_plan(stream.plan, rows).toArrow()
+    sums = query.lastProgress
     return Proof(
         query=name,
-        sent_up=sum(p.rows.num_rows for p in parts.values()),
-        late=sum(p.late for p in parts.values()),
-        rows=answer.num_rows,
-        spark_rows=judge.num_rows,
+        produced=sums["produced"],
+        delivered=sums["delivered"],
+        late=sums["late"],
+        lost=sums["lost"] + sums["evicted"],
+        duplicates=sums["duplicates"],
+        results=answer.num_rows,
+        judged=judge.num_rows,
         equal=_sorted(answer) == _sorted(judge),
     )
 
 
-def _sorted(table: pa.Table) -> list[str]:
+def files(session: Session, node: str, folder: str) -> Any:
+    """What a query wrote on a node."""
+    import pyarrow as pa
+
+    from rove.runtime.disk import open_reader
+
+    reader, batches = open_reader(session.world.folder / node / folder), []
+    while entries := reader.entries():
+        batches += [rows for entry in entries if (rows := reader.read(entry)) is not None]
+    return pa.Table.from_batches(batches)
+
+
+def verdict(console: Console, proofs: list[Proof]) -> None:
+    """The table at the end, and in a sentence what it says."""
+    from rich.table import Table
+
+    table = Table(title="What came of it", title_justify="left")
+    heads = (
+        "query",
+        "rows produced",
+        "delivered",
+        "late",
+        "lost",
+        "doubles dropped",
+        "results",
+        "batch Spark",
+        "equal",
+    )
+    for head in heads:
+        table.add_column(head, justify="left" if head == "query" else "right")
+    for p in proofs:
+        counts = (p.produced, p.delivered, p.late, p.lost, p.duplicates, p.results, p.judged)
+        table.add_row(p.query, *(f"{n:,}" for n in counts), "[green]yes" if p.equal else "[bold red]no")
+    console.print(table)
+    if all(p.equal and p.produced == p.delivered + p.late and not p.lost for p in proofs):
+        console.print(
+            "\nEvery row that a train counted has arrived once, those counted without a net as well, and both answers "
+            "equal those of one batch Spark job over all of them.\n"
+        )
+        return
+    console.print(
+        "\n[bold red]Rows are missing or the answers differ: this is a bug, please report it with the seed.[/]\n"
+    )
+    raise typer.Exit(1)
+
+
+def _sorted(table: Any) -> list[str]:
     return sorted(repr(row) for row in table.to_pylist())

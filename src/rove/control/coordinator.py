@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
+from rove.control.absence import Absence
 from rove.control.accounts import account_lines
 from rove.control.deployment.split import split
 from rove.control.invitations import Invitations, InviteRecord
@@ -78,6 +79,7 @@ class Coordinator:
         self.queries: dict[QueryId, Query] = {}
         self.load = Load()
         self.spark = SparkSide()
+        self._absence = Absence()
         self.refused: dict[str, int] = {}
         self._stale: dict[QueryId, None] = {}  # queries whose sources changed since the last tick
         self._answers: dict[str, Answer] = {}  # to asks that changed something, so that a repeated one changes nothing
@@ -136,6 +138,9 @@ class Coordinator:
             case Garbled(conn=conn, why=why, text=text):
                 self._refuse(conn, why, text)
             case Tick():
+                for query, absent in self._absence.changed(self.queries.values(), self.membership, now):
+                    query.record = replace(query.record, absent=tuple(absent))
+                    self._stale[query.id] = None
                 self._settle(now)
         return self._commands
 
@@ -352,7 +357,12 @@ class Coordinator:
             return Submitted(query=asked.name, version=known.record.version, text=self._text(known))
         self._check_sink(asked.sink)
         record = QueryRecord(
-            query=QueryId(asked.name), plan=asked.plan, sink=asked.sink, strategy=asked.strategy, cloud=asked.cloud
+            query=QueryId(asked.name),
+            plan=asked.plan,
+            sink=asked.sink,
+            strategy=asked.strategy,
+            cloud=asked.cloud,
+            patience_us=asked.patience_us,
         )
         query = Query.of(record)
         self._declare(query, keep=not asked.explain)

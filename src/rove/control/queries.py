@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from rove.control.deployment.fragments import fragments
 from rove.control.placement import Load, Placement, Request, SourceAt, bottom_up, strategy
 from rove.control.placement.explain import explain
-from rove.control.requests import CloudSink
+from rove.control.requests import PATIENCE_US, CloudSink
 from rove.control.topology.topology import Topology
 from rove.model.errors import RoveError, TopologyError
 from rove.model.ids import NodeId, Origin, QueryId, Stage, Version
@@ -34,6 +34,8 @@ class QueryRecord(msgspec.Struct, frozen=True, kw_only=True):
     sink: Sink
     strategy: str
     cloud: CloudSink | None = None
+    patience_us: int = PATIENCE_US
+    absent: tuple[NodeId, ...] = ()  # nodes on its roads that are waited for no longer
     version: Version = Version(0)
     stopped: bool = False
     sources: dict[Stage, tuple[tuple[Origin, NodeId], ...]] = {}
@@ -89,6 +91,7 @@ class Query:
             gateway=gateway,
             sink=None if sink is None else sink.node or gateway,
             hints=dict(self.stages.hints),
+            absent=frozenset(self.record.absent),
         )
 
     def place(self, request: Request, topology: Topology, load: Load) -> Placement:

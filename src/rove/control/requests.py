@@ -13,6 +13,8 @@ from rove.model.messages import Kind, Sink
 
 T = TypeVar("T")
 
+PATIENCE_US = 300_000_000  # how long event time waits for a node that is away
+
 
 class CloudSink(msgspec.Struct, frozen=True, kw_only=True):
     """What Spark does with the rows of a query that ends in the cloud. With `update` a result comes early and is
@@ -33,6 +35,7 @@ class Submit(msgspec.Struct, frozen=True, kw_only=True):
     sink: Sink
     strategy: str = "bottom_up"
     cloud: CloudSink | None = None  # None: the rows stay in the gateway's log until somebody reads them
+    patience_us: int = PATIENCE_US
     explain: bool = False  # only say where everything would run
 
 

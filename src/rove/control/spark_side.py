@@ -14,8 +14,6 @@ from rove.plan.codec import encode
 from rove.plan.operators import Operator, Received
 from rove.plan.stages import Stages
 
-PATIENCE_US = 300_000_000  # a device that is away longer is not waited for
-
 
 class SparkSide:
     """Progress by query, as it was last told."""
@@ -32,5 +30,5 @@ class SparkSide:
         sink: CloudSink | None = query.record.cloud
         if sink is None:
             raise PlanError(f"query `{query.id}` does not end in Spark")
-        patience = PATIENCE_US if sink.mode == "update" else 0
+        patience = query.record.patience_us if sink.mode == "update" else 0
         return CloudQuery(query=query.id, plan=encode(Stages.of({OUTPUT: upper})), sink=sink, patience_us=patience)

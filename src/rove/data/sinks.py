@@ -8,7 +8,7 @@ under the same names, and every one of them is known by its name where it ends.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -44,6 +44,9 @@ class Shelf(Protocol):
 
     def entries(self, folder: str) -> Iterable[tuple[Header, Payload | None]]:
         """Everything that was in a folder when it was opened, in order."""
+
+    def readers(self, folder: str) -> Mapping[str, int]:
+        """Who reads a folder from outside, by name, and the first position that each still needs."""
 
 
 class Replay(NamedTuple):
@@ -205,6 +208,9 @@ class Sinks:
         """Deletes of segments that may go. What operators are fed from is kept: they may have to read it again."""
         commands = []
         for name, folder in self._folders.items():
+            if self._shelf is not None and name != memory_folder(folder.query):
+                for reader, position in self._shelf.readers(name).items():
+                    folder.partition.consumed(reader, Position(position))
             if name != memory_folder(folder.query) and (deletes := folder.partition.retire(now)):
                 commands.append(OnDisk(name, Group(DELETES, tuple(deletes))))
         return commands

@@ -29,7 +29,7 @@ from rove.runtime.catalog import Catalog
 from rove.runtime.clock import now_us
 from rove.runtime.shelf import DiskShelf
 from rove.runtime.shell import CoordinatorShell, WorkerShell
-from rove.runtime.sources import SourceSpec
+from rove.runtime.sources import Producer, SourceSpec
 
 T = TypeVar("T")
 
@@ -50,10 +50,10 @@ class LocalWires:
     def send(self, conn: Conn, message: Message, payload: Payload | None = None) -> bool:
         if isinstance(conn, str):
             ours = self._dialed.get(conn)
-            return ours is not None and self._net.deliver(conn, Arrived(ours, message, payload))
+            return ours is not None and self._net.deliver(self._name, conn, Arrived(ours, message, payload))
         dialer = conn.decode().rpartition("#")[0]
         return self._net.knows(dialer, self._name, conn) and self._net.deliver(
-            dialer, Arrived(self._name, message, payload)
+            self._name, dialer, Arrived(self._name, message, payload)
         )
 
     def dial(self, name: str, address: str, key: str = "") -> None:
@@ -84,6 +84,7 @@ class LocalNet:
         self._wires: dict[str, LocalWires] = {}
         self._shells: dict[str, WorkerShell | CoordinatorShell] = {}
         self._made: dict[str, tuple[WorkerSettings, tuple[SourceSpec, ...], bool]] = {}
+        self._cut: set[frozenset[str]] = set()
         self._user = self._wires[USER] = LocalWires(self, USER)
         self._user.dial(COORDINATOR, "")
         self.start_coordinator()
@@ -120,11 +121,24 @@ class LocalNet:
         self._shells.pop(name).stop()
         del self._wires[name]
 
+    def cut(self, a: str, b: str) -> None:
+        """Nothing gets from one to the other any more."""
+        self._cut.add(frozenset((a, b)))
+
+    def mend(self, a: str, b: str) -> None:
+        """They can hear each other again."""
+        self._cut.discard(frozenset((a, b)))
+
     def worker(self, node: NodeId) -> WorkerShell:
         shell = self._shells[node]
         if not isinstance(shell, WorkerShell):
             raise SetupError(f"`{node}` is not a worker")
         return shell
+
+    def producers(self) -> list[Producer]:
+        """Every source of every node."""
+        shells = (shell for shell in self._shells.values() if isinstance(shell, WorkerShell))
+        return [producer for shell in shells for producer in shell.producers.all.values()]
 
     def close(self) -> None:
         for name in list(self._shells):
@@ -186,9 +200,9 @@ class LocalNet:
 
     # What wires ask
 
-    def deliver(self, to: str, event: Arrived) -> bool:
+    def deliver(self, sender: str, to: str, event: Arrived) -> bool:
         wires = self._wires.get(to)
-        if wires is None or len(wires.inbox) >= INBOX_MAX:
+        if wires is None or len(wires.inbox) >= INBOX_MAX or frozenset((sender, to)) in self._cut:
             return False
         wires.inbox.append(event)
         return True

@@ -54,6 +54,20 @@ class CoordinatorSection(msgspec.Struct, frozen=True, kw_only=True):
     keys: str = ""
 
 
+class CloudSection(msgspec.Struct, frozen=True, kw_only=True):
+    """Spark: where the gateway's folder is, where tables and checkpoints go, and what Spark itself is told."""
+
+    coordinator: str = ""  # its url; empty: the one that came with the keys
+    logs: str  # the folder of the gateway, or a copy that follows it
+    tables: str = "rove-tables"
+    state: str = "rove-cloud"  # checkpoints: whoever deletes them begins anew
+    master: str = "local[*]"
+    memory: str = "1g"  # of Spark's driver
+    keys: str = ""  # a key file
+    poll_ms: int = 500  # between two looks at what should run
+    spark: dict[str, str] = {}  # settings of Spark's own, by their own names
+
+
 class LogSection(msgspec.Struct, frozen=True, kw_only=True):
     level: Literal["debug", "info", "warning", "error"] = "info"
 
@@ -61,12 +75,14 @@ class LogSection(msgspec.Struct, frozen=True, kw_only=True):
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     worker: WorkerSection | None = None
     coordinator: CoordinatorSection | None = None
+    cloud: CloudSection | None = None
     log: LogSection = LogSection()
 
 
 _SECTIONS: dict[str, type[msgspec.Struct]] = {
     "worker": WorkerSection,
     "coordinator": CoordinatorSection,
+    "cloud": CloudSection,
     "log": LogSection,
 }
 

@@ -37,6 +37,7 @@ from rove.runtime.disk import LogFolder
 
 REMEMBERED_FILE = "remembered"
 STARTS_FILE = "starts"
+READER = "reader-"  # before a reader's name, the file in which it says what it needs no more
 FORMAT = 1
 OPEN_ATTEMPTS = 3
 CLOSE_S = 5.0
@@ -118,6 +119,17 @@ class DiskShelf:
                         "are not what was written; restore the file, or remove the folder to begin anew"
                     )
                 yield entry.header, rows
+
+    def readers(self, folder: str) -> dict[str, int]:
+        """Who reads a folder from outside: each leaves a file that says how far it has come. O(files)."""
+        found: dict[str, int] = {}
+        for file in self._place(folder).glob(f"{READER}*"):
+            try:
+                said = msgspec.json.decode(file.read_bytes(), type=dict[str, int])
+                found[file.name.removeprefix(READER)] = said["position"]
+            except (OSError, msgspec.MsgspecError, KeyError):
+                continue  # being replaced, or somebody else's
+        return found
 
     # What the shell asks
 

@@ -56,6 +56,9 @@ class SimShelf:
                 rows = disk.read(data_file(entry.segment), entry.offset, entry.length) if entry.length else None
                 yield entry.header, rows
 
+    def readers(self, folder: str) -> dict[str, int]:
+        return {}
+
     def disk(self, folder: str) -> SimDisk:
         if folder not in self.disks:
             self.disks[folder] = SimDisk(self._random)

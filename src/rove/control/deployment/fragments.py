@@ -143,7 +143,7 @@ def _waits(
         if stage not in parts.numbers or not (is_source or stateful(request.stages.operators[stage])):
             continue
         for host in hosts:
-            if not is_source and stage not in runs[host]:
+            if host in request.absent or (not is_source and stage not in runs[host]):
                 continue
             origins = request.origins(stage, host) if is_source else (origin(request, stage, host),)
             for node in consumers(stage, host):

@@ -22,7 +22,8 @@ class SourceAt:
 class Request:
     """`sink` is the node where the rows are wanted; None is the cloud, Spark behind the gateway.
 
-    `hints` say where the user wants an operator: "device", "edge", "cloud" or the name of a node.
+    `hints` say where the user wants an operator: "device", "edge", "cloud" or the name of a node. Nobody waits for what
+    comes from a node that is `absent`.
     """
 
     query: QueryId
@@ -31,6 +32,7 @@ class Request:
     gateway: NodeId
     sink: NodeId | None = None
     hints: Mapping[Stage, str] = field(default_factory=dict)
+    absent: frozenset[NodeId] = frozenset()
 
     def __post_init__(self) -> None:
         known = self.stages.sources()

@@ -1,0 +1,223 @@
+"""Everything on this machine: a coordinator, a gateway, edges and devices in one thread, Spark in this process.
+
+Law: nothing here is a stand-in. Machines, disks and Spark are those of a fleet; only the wires are queues in memory.
+Data that a session was given flows from devices of its own, one for each of its origins, once it is told to.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from queue import SimpleQueue
+from shutil import rmtree
+from typing import Any, TypeVar
+
+import msgspec
+import pyarrow as pa
+
+from rove.cloud.process import follow
+from rove.cloud.runtime import CloudRuntime
+from rove.cloud.session import spark_session, streaming_settings
+from rove.control.requests import AccountLine, Named, NodeLine, QueryLine, Submit
+from rove.data.settings import WorkerSettings
+from rove.model.errors import RoveError, SetupError
+from rove.model.ids import NodeId
+from rove.model.schema import schema_text
+from rove.runtime.local import LocalNet
+from rove.runtime.sources import SourceSpec
+
+T = TypeVar("T")
+
+GATEWAY = NodeId("gateway")
+EDGES = {"edge-1": GATEWAY, "edge-2": GATEWAY}
+SPARK_POLL_S = 0.2
+STEP_S = 0.5  # how long the net runs between two looks at who wants something of it
+GATE = "begin"  # the file whose presence lets data flow
+
+
+class LocalWorld:
+    """A network in a thread. Whatever touches it is done there, one thing after the other.
+
+    `edges` say which node each hands rows to; one that has others below it has a disk.
+    """
+
+    def __init__(self, folder: Path | None = None, edges: Mapping[str, str] | None = None) -> None:
+        self._temporary = folder is None
+        self.folder = Path(tempfile.mkdtemp(prefix="rove-")) if folder is None else folder
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._above = {NodeId(e): NodeId(above) for e, above in (edges or EDGES).items()}
+        self.edges = [e for e in self._above if e not in self._above.values()]  # those that devices are below
+        self._fed: set[str] = set()
+        self._devices = 0
+        self._calls: SimpleQueue[tuple[Callable[[LocalNet], Any], SimpleQueue[Any]]] = SimpleQueue()
+        self._ended = threading.Event()
+        self._cloud: threading.Thread | None = None
+        self.runtime: CloudRuntime | None = None
+        self._spark: Any = None
+        started: SimpleQueue[Any] = SimpleQueue()
+        self._thread = threading.Thread(target=self._run, args=(started,), name="rove net", daemon=True)
+        self._thread.start()
+        _result(started)
+
+    def ask(self, verb: str, body: msgspec.Struct | None, kind: type[T]) -> T:
+        """The coordinator's answer. A query for Spark starts Spark."""
+        answer = self.do(lambda net: net.ask(verb, body, kind))
+        if isinstance(body, Submit) and body.cloud is not None and not body.explain:
+            self.start_spark()
+        return answer
+
+    def do(self, what: Callable[[LocalNet], T]) -> T:
+        """Have something done in the net's own thread."""
+        if self._ended.is_set():
+            raise SetupError("this session was closed; make another")
+        answer: SimpleQueue[Any] = SimpleQueue()
+        self._calls.put((what, answer))
+        result: T = _result(answer)
+        return result
+
+    def add_device(self, name: str, sources: tuple[SourceSpec, ...], parents: tuple[NodeId, ...] = ()) -> None:
+        """A device with its producers, below an edge; the edges take turns if nobody says which."""
+        parents = parents or (self.edges[self._devices % len(self.edges)],)
+        self._devices += 1
+        settings = WorkerSettings(node=NodeId(name), kind="device", parents=parents)
+        self.do(lambda net: net.add_node(settings, sources))
+
+    def feed(self, stream: str, schema: pa.Schema, data: Mapping[str, list[pa.RecordBatch]], rate: float = 0.0) -> None:
+        """Devices for the data of a stream: one an origin, batches as they were given, once data may flow; so many of
+        them a second, or as fast as they are taken."""
+        if stream in self._fed:
+            return
+        self._fed.add(stream)
+        for number, (origin, batches) in enumerate(sorted(data.items())):
+            file = self.folder / "data" / stream / f"{number}.arrow"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with pa.ipc.new_file(str(file), schema) as writer:
+                for batch in batches:
+                    writer.write_batch(batch)
+            spec = SourceSpec(
+                stream=stream,
+                columns=schema_text(schema),
+                node=origin.rpartition("/")[2],
+                file=str(file),
+                rows=max((b.num_rows for b in batches), default=1) or 1,
+                rate=rate,
+                when=str(self.folder / GATE),
+            )
+            self.add_device(spec.node, (spec,))
+
+    def nodes(self) -> list[NodeLine]:
+        """Who is there."""
+        return self.ask("topology", None, list[NodeLine])
+
+    def cut(self, a: str, b: str) -> None:
+        """Nothing gets from one node to the other any more."""
+        self.do(lambda net: net.cut(a, b))
+
+    def mend(self, a: str, b: str) -> None:
+        """Two nodes can hear each other again."""
+        self.do(lambda net: net.mend(a, b))
+
+    def play(self) -> None:
+        """Let data flow, from now on."""
+        (self.folder / GATE).touch()
+
+    def finish(self, query: str, timeout_s: float) -> None:
+        """Let all data flow and wait until every row of a query is where it ends, Spark included."""
+        self._await(lambda: self._line(query).state == "running", timeout_s, f"query `{query}` to run everywhere")
+        self.play()
+        self._await(lambda: self._delivered(query), timeout_s, f"the rows of `{query}` to arrive")
+        if self.runtime is not None and self._line(query).spark is not None:
+            self._await(lambda: self._caught_up(query), timeout_s, f"Spark to finish `{query}`")
+
+    def start_spark(self) -> None:
+        """Spark, if it does not run yet."""
+        if self._cloud is not None:
+            return
+        self._spark = spark_session(settings=streaming_settings(), name="rove local")
+        places = (self.folder / GATEWAY, self.folder / "tables", self.folder / "cloud")
+        self.runtime = CloudRuntime(self._spark, *places)
+        self._cloud = threading.Thread(
+            target=follow, args=(self.runtime, self.ask, SPARK_POLL_S, self._ended), name="rove cloud", daemon=True
+        )
+        self._cloud.start()
+
+    def table(self, name: str) -> pa.Table:
+        """A table that Spark keeps, as it is now."""
+        if self._spark is None or not (self.folder / "tables" / name).is_dir():
+            raise SetupError(f"there is no table `{name}` yet; begin one with .writeStream.toTable('{name}')")
+        table: pa.Table = self._spark.read.parquet(str(self.folder / "tables" / name)).toArrow()
+        return table
+
+    def close(self) -> None:
+        """Stop everything; what was kept in a temporary folder goes with it."""
+        if self._ended.is_set():
+            return
+        self._ended.set()
+        if self._cloud is not None:
+            self._cloud.join()
+        if self.runtime is not None:
+            self.runtime.stop()
+        self._thread.join()
+        if self._temporary:
+            rmtree(self.folder, ignore_errors=True)
+
+    def _run(self, started: SimpleQueue[Any]) -> None:
+        try:
+            net = LocalNet(self.folder)
+            net.add_node(WorkerSettings(node=GATEWAY, kind="gateway"), durable=True)
+            for edge, above in self._above.items():
+                net.add_node(WorkerSettings(node=edge, kind="edge", parents=(above,)), durable=edge not in self.edges)
+            net.run_for(0.1)
+        except BaseException as error:
+            started.put(error)
+            return
+        started.put(None)
+        try:
+            while not self._ended.is_set():
+                net.run_until(lambda: not self._calls.empty() or self._ended.is_set(), STEP_S)
+                while not self._calls.empty():
+                    what, answer = self._calls.get()
+                    try:
+                        answer.put(what(net))
+                    except BaseException as error:
+                        answer.put(error)
+        finally:
+            net.close()
+
+    def _line(self, query: str) -> QueryLine:
+        return next(line for line in self.ask("queries", None, list[QueryLine]) if line.query == query)
+
+    def _delivered(self, query: str) -> bool:
+        lines = self.ask("status", Named(name=query), list[AccountLine])
+        expected = sum(1 for line in lines if line.produced)
+        return bool(expected) and self.do(_all_ended) and not any(line.in_flight or line.buffered for line in lines)
+
+    def _caught_up(self, query: str) -> bool:
+        """Whether Spark has read all of the log, and has nothing more to say of it."""
+        running = self.runtime.query(query) if self.runtime is not None else None
+        if running is None:
+            return False
+        running.processAllAvailable()
+        spark = self._line(query).spark
+        return spark is not None and spark.state == "running" and not spark.lag_entries
+
+    def _await(self, condition: Callable[[], bool], timeout_s: float, what: str) -> None:
+        deadline = time.monotonic() + timeout_s
+        while not condition():
+            if time.monotonic() > deadline:
+                raise RoveError(f"waited {timeout_s:g} s for {what}; look at query.status() and query.accounts")
+            time.sleep(0.1)
+
+
+def _all_ended(net: LocalNet) -> bool:
+    return all(producer.ended for producer in net.producers())
+
+
+def _result(answer: SimpleQueue[Any]) -> Any:
+    found = answer.get()
+    if isinstance(found, BaseException):
+        raise found
+    return found

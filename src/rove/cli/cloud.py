@@ -1,0 +1,51 @@
+"""`rove cloud`: start Spark beside a gateway's log, for the queries that end in the cloud."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rove.cli.asking import DEFAULT_URL
+from rove.cli.starting import Coordinator, Keys, SettingsFile, loaded
+from rove.model.errors import SetupError
+
+
+def cloud(
+    logs: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="The gateway's folder: what it was given as --data.")
+    ] = None,
+    tables: Annotated[Path | None, typer.Option(metavar="DIR", help="Where tables go; rove-tables.")] = None,
+    state: Annotated[Path | None, typer.Option(metavar="DIR", help="Where checkpoints go; rove-cloud.")] = None,
+    master: Annotated[
+        str | None, typer.Option(metavar="URL", help="Spark's master: local[*], or spark://HOST:PORT.")
+    ] = None,
+    memory: Annotated[str | None, typer.Option(metavar="SIZE", help="Of Spark's driver, such as 2g.")] = None,
+    coordinator: Coordinator = None,
+    keys: Keys = None,
+    settings: SettingsFile = None,
+) -> None:
+    """Start Spark: it reads the gateway's log and runs what is left of every query that ends in the cloud.
+
+    Stop it with Ctrl-C; the next start goes on where this one ended.
+    """
+    from msgspec.structs import replace
+
+    flags = {
+        "logs": None if logs is None else str(logs),
+        "tables": None if tables is None else str(tables),
+        "state": None if state is None else str(state),
+        "master": master,
+        "memory": memory,
+        "coordinator": coordinator,
+        "keys": None if keys is None else str(keys),
+    }
+    section = loaded(settings, "cloud", flags).cloud
+    if section is None:
+        raise SetupError("Spark reads the gateway's log, and does not know where it is; give it: --logs DIR")
+    if not section.coordinator and not section.keys:
+        section = replace(section, coordinator=DEFAULT_URL)
+    from rove.cloud.process import run_cloud
+
+    run_cloud(section)

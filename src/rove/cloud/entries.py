@@ -1,0 +1,91 @@
+"""Entries of a log as columns: many are held for long while an origin is away, and are chosen among at every trigger.
+
+Law: an entry without event times counts as older than every row, so that its position alone decides about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from rove.data.log.format import Entry
+from rove.model.clock import MICROS_MIN
+
+Entries: TypeAlias = np.ndarray[Any, Any]  # of `ENTRY`
+UNKNOWN = -(2**63)  # event times that only the rows themselves can tell
+
+
+class Place(NamedTuple):
+    """One entry: where its rows are, when they are, whose they are."""
+
+    position: int
+    segment: int
+    offset: int
+    length: int
+    crc: int
+    rows: int
+    least: int  # no row is older …
+    most: int  # … and none is newer
+    low: int
+    origin: int  # its number among `Names`
+    seq: int
+    through: int
+    watermark: int
+    produced_at: int
+
+
+ENTRY = np.dtype([(name, "i8") for name in Place._fields])
+NONE = np.zeros(0, ENTRY)
+
+
+class Names:
+    """Origins by number. A number is given once and stays."""
+
+    def __init__(self) -> None:
+        self.list: list[str] = []
+        self._numbers: dict[str, int] = {}
+
+    def number(self, name: str) -> int:
+        number = self._numbers.get(name)
+        if number is None:
+            number = self._numbers[name] = len(self.list)
+            self.list.append(name)
+        return number
+
+
+def columns_of(entries: Iterable[Entry], names: Names, timed: bool) -> Entries:
+    """Entries as columns; event times that headers do not tell are unknown, where they are of interest at all."""
+    found = [_place(entry, names.number(entry.header.origin), timed) for entry in entries]
+    return np.array(found, ENTRY) if found else NONE
+
+
+def places(entries: Entries) -> Iterator[Place]:
+    """Columns as entries."""
+    return map(Place._make, entries.tolist())
+
+
+def _place(entry: Entry, origin: int, timed: bool) -> Place:
+    header = entry.header
+    least = most = MICROS_MIN
+    if timed and header.rows:
+        least = most = UNKNOWN
+        if header.event_min is not None and header.event_max is not None:
+            least, most = header.event_min, header.event_max
+    return Place(
+        position=entry.position,
+        segment=entry.segment,
+        offset=entry.offset,
+        length=entry.length,
+        crc=entry.crc,
+        rows=header.rows,
+        least=least,
+        most=most,
+        low=entry.low if timed else MICROS_MIN,
+        origin=origin,
+        seq=header.seq,
+        through=header.through,
+        watermark=header.watermark,
+        produced_at=header.produced_at,
+    )

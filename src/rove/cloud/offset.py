@@ -1,0 +1,55 @@
+"""How far a streaming query has come in its log, as Spark keeps it in the checkpoint.
+
+Law: two offsets say all that lies between them. Whatever is needed to go on from one is in it or in the log behind it.
+
+    {"at": {"/data/log/q/out": {"from": 17, "to": 40, "low": 1700000000000000}}, "bound": …, "newest": …}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rove.model.clock import MICROS_MIN
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How far one folder was read."""
+
+    first: int  # the lowest position that still holds rows to be admitted
+    end: int  # the first position that was not looked at
+    low: int = MICROS_MIN  # the low watermark of the last entry that was
+
+
+@dataclass(frozen=True, slots=True)
+class Offset:
+    """How far every folder was read, and the greatest event time that was admitted."""
+
+    folders: Mapping[str, Reach] = field(default_factory=dict)
+    bound: int = MICROS_MIN
+    newest: int = MICROS_MIN  # the greatest event time in all that was looked at, admitted or not
+
+    def to_json(self) -> dict[str, Any]:
+        """As Spark stores it; equal offsets give equal texts."""
+        folders = {
+            name: {"from": reach.first, "to": reach.end} | ({"low": reach.low} if reach.low > MICROS_MIN else {})
+            for name, reach in self.folders.items()
+        }
+        times = {"bound": self.bound, "newest": self.newest}
+        return {"at": folders} | {name: time for name, time in times.items() if time > MICROS_MIN}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Offset:
+        """An offset that `to_json` made."""
+        folders = {n: Reach(r["from"], r["to"], r.get("low", MICROS_MIN)) for n, r in stored["at"].items()}
+        return cls(folders, stored.get("bound", MICROS_MIN), stored.get("newest", MICROS_MIN))
+
+    def precedes(self, other: Offset) -> bool:
+        """Whether all that comes after the other one comes after this one, too."""
+        return (
+            self.bound <= other.bound
+            and self.folders.keys() == other.folders.keys()
+            and all(reach.end <= other.folders[name].end for name, reach in self.folders.items())
+        )

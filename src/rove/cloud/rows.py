@@ -1,0 +1,167 @@
+"""The rows of entries, out of mapped segment files.
+
+Law: bytes are checked against their CRC before they are decoded, and only the columns that are wanted are decoded.
+Nothing is copied: a column is a view of the file until Spark's socket takes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from zlib import crc32
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rove.cloud.entries import Place
+from rove.cloud.quarantine import Quarantine, gone
+from rove.cloud.shape import Label, Shape, event_times
+from rove.data.log.damage import Damaged, EntriesGone
+from rove.data.log.format import data_file
+from rove.model.schema import BIGINT
+from rove.runtime.disk import LogFolder
+
+ROWS_PER_BATCH = 8_192  # smaller ones cost Spark more than putting them together costs us
+ROWS_PER_BATCH_MAX = 65_536
+
+
+class FolderRows:
+    """Reads entries of one folder, best in order: a segment is mapped and its schema read once."""
+
+    def __init__(
+        self, folder: str | Path, shape: Shape, origins: Mapping[int, str] | Sequence[str], skip: bool
+    ) -> None:
+        self._folder, self._shape, self._origins = Path(folder), shape, origins
+        self._disk = LogFolder(folder)
+        self._quarantine = Quarantine(folder, skip)
+        self._segment: _Segment | None = None
+
+    def read(self, place: Place, above: int | None = None, upto: int | None = None) -> pa.RecordBatch | None:
+        """The rows of an entry between two times; None if it is damaged and that is to be borne."""
+        rows = self._decoded(place)
+        if rows is None:
+            return None
+        if above is not None or upto is not None:
+            rows = rows.filter(_between(self._times(rows, place), above, upto))
+        label = Label(
+            origin=self._origins[place.origin],
+            seq=place.seq,
+            watermark=place.watermark,
+            produced_at=place.produced_at,
+        )
+        return self._shape.conform(rows, label)
+
+    def times(self, place: Place) -> pa.Array:
+        """The event time of every row, in microseconds."""
+        rows = self._decoded(place)
+        return pa.array([], BIGINT) if rows is None else self._times(rows, place)
+
+    def extent(self, place: Place) -> tuple[int, int] | None:
+        """The oldest and the newest event time; None if no row has one."""
+        rows = self._decoded(place)
+        if rows is None or (at := rows.schema.get_field_index(self._shape.time or "")) < 0:
+            return None
+        found = pc.min_max(event_times(rows.column(at)))
+        return (found["min"].as_py(), found["max"].as_py()) if found["min"].is_valid else None
+
+    def _decoded(self, place: Place) -> pa.RecordBatch | None:
+        try:
+            if self._segment is None or self._segment.number != place.segment:
+                self._segment = None
+                self._segment = _Segment(self._disk, place.segment, self._shape)
+            return self._segment.rows(place)
+        except FileNotFoundError:
+            raise gone(self._folder, EntriesGone(place.position, place.position + 1)) from None
+        except (pa.ArrowInvalid, OSError, EOFError, StopIteration) as error:
+            self._segment = None  # its stream has lost its place
+            damaged = Damaged(
+                f"the rows cannot be read: {error}" if str(error) else "the rows are not what was written",
+                file=data_file(place.segment),
+                offset=place.offset,
+                origin=self._origins[place.origin],
+                seq=place.seq,
+                through=place.through,
+            )
+            self._quarantine.meet(damaged, f"{place.segment:010d}-{place.position}", place.rows)
+            return None
+
+    def _times(self, rows: pa.RecordBatch, place: Place) -> pa.Array:
+        """A row without event time goes with the oldest of its entry."""
+        oldest = pa.scalar(place.least, BIGINT)
+        at = rows.schema.get_field_index(self._shape.time or "")
+        if at < 0:
+            return pa.repeat(oldest, rows.num_rows)
+        return pc.fill_null(event_times(rows.column(at)), oldest)
+
+
+class _Segment:
+    """One segment's file, decoded by Arrow's stream reader, which passes over columns that are not wanted.
+
+    The file is such a stream; the reader is handed its messages in the order that we choose.
+    """
+
+    def __init__(self, disk: LogFolder, number: int, shape: Shape) -> None:
+        self.number = number
+        self._bytes = pa.py_buffer(disk.mapped(data_file(number), 0))
+        schema = pa.ipc.read_schema(self._bytes)
+        shape.check(schema, str(disk.path / data_file(number)))
+        wanted = [at for name in shape.wanted() if (at := schema.get_field_index(name)) >= 0]
+        self._feed = _Feed(schema.serialize())
+        # Without a single column there would be no rows to count.
+        options = pa.ipc.IpcReadOptions(included_fields=sorted(wanted or [0]))
+        self._stream = pa.ipc.open_stream(pa.PythonFile(self._feed, "r"), options=options)
+
+    def rows(self, place: Place) -> pa.RecordBatch:
+        message = self._bytes.slice(place.offset, place.length)
+        if message.size != place.length or crc32(message) != place.crc:
+            raise OSError
+        self._feed.left = message
+        return self._stream.read_next_batch()
+
+
+class _Feed:
+    """A file that holds whatever was put into it last, for Arrow to read without a copy."""
+
+    closed = False
+
+    def __init__(self, left: pa.Buffer) -> None:
+        self.left = left
+
+    def read_buffer(self, length: int) -> pa.Buffer:
+        part, self.left = self.left.slice(0, length), self.left.slice(min(length, self.left.size))
+        return part
+
+    def read(self, length: int) -> bytes:
+        return bytes(self.read_buffer(length).to_pybytes())
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def _between(times: pa.Array, above: int | None, upto: int | None) -> pa.Array:
+    if above is None:
+        return pc.less_equal(times, pa.scalar(upto, BIGINT))
+    newer = pc.greater(times, pa.scalar(above, BIGINT))
+    return newer if upto is None else pc.and_(newer, pc.less_equal(times, pa.scalar(upto, BIGINT)))
+
+
+def coalesced(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches that are large enough to be worth their journey, and not too large."""
+    waiting: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        waiting.append(batch)
+        count += batch.num_rows
+        if count >= ROWS_PER_BATCH:
+            yield from _cut(waiting)
+            waiting, count = [], 0
+    if waiting:
+        yield from _cut(waiting)
+
+
+def _cut(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    whole = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+    for start in range(0, whole.num_rows, ROWS_PER_BATCH_MAX):
+        yield whole.slice(start, ROWS_PER_BATCH_MAX)

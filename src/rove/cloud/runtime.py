@@ -1,0 +1,210 @@
+"""One Spark application for many queries: brought to what is wanted, watched, started again when they fail.
+
+Law: level-triggered. `settle` compares what should run with what runs; `watch` looks at each and says how it gets on.
+A query that fails is started again after a pause that doubles, from its checkpoint, so no row is lost or doubled.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rove.cloud.compile import compile_plan
+from rove.cloud.sinks import writer_of
+from rove.cloud.source import register
+from rove.cloud.stream import LogAt, streams_of
+from rove.control.requests import CloudQuery, CloudSink, Progress
+from rove.data.log.reader import Reader
+from rove.model.errors import RoveError
+from rove.plan.codec import decode
+from rove.plan.operators import Received, walk
+from rove.runtime.disk import LogFolder
+
+log = logging.getLogger(__name__)
+
+RETRY_S_MIN, RETRY_S_MAX = 1.0, 60.0
+LATE = "late-"  # folders of a query's log with rows that came too late
+
+
+@dataclass(slots=True)
+class _Run:
+    """A query that should run, and how it is doing."""
+
+    wanted: CloudQuery
+    plan: Any
+    spark: Any = None  # the StreamingQuery
+    begun: float = 0.0
+    failures: int = 0
+    retry_at: float = 0.0
+    trouble: str = ""
+    rows: int = 0
+    counted: int = -1  # the last batch whose rows are in `rows`
+    dropped: int = 0
+    outputs: tuple[str, ...] = ()
+    late: dict[str, Any] = field(default_factory=dict)  # queries that fill the late table, by folder
+
+
+class CloudRuntime:
+    """Queries in one Spark session. `logs` is the folder of the gateway, `tables` where tables are, `state` where
+    checkpoints are; a query keeps them under its name."""
+
+    def __init__(self, spark: Any, logs: Path, tables: Path, state: Path, clock: Callable[[], float] = time.monotonic):
+        self.spark, self.logs, self.tables, self.state = spark, logs, tables, state
+        self._clock = clock
+        self._runs: dict[str, _Run] = {}
+        self._readers: dict[tuple[str, str], Reader] = {}
+        register(spark)
+
+    def settle(self, wanted: Iterable[CloudQuery]) -> None:
+        """Start what should run and does not, stop what should not and does."""
+        names = {query.query: query for query in wanted}
+        for name in [n for n in self._runs if n not in names]:
+            self._stop(self._runs.pop(name))
+        for name, query in names.items():
+            run = self._runs.get(name)
+            if run is None:
+                stages = decode(query.plan)
+                run = self._runs[name] = _Run(query, stages.operators[stages.outputs[0][1]])
+            if run.spark is None and self._clock() >= run.retry_at and self._has_log(run):
+                self._start(run)
+
+    def watch(self) -> list[Progress]:
+        """How everything gets on. What has failed is noted and waits for its next start."""
+        return [self._watch(run) for run in self._runs.values()]
+
+    def query(self, name: str) -> Any:
+        """Spark's own handle of a query that runs; None if it does not."""
+        run = self._runs.get(name)
+        return None if run is None else run.spark
+
+    def stop(self) -> None:
+        """Stop everything; checkpoints stay, so the next start goes on from them."""
+        for run in self._runs.values():
+            self._stop(run)
+        self._runs.clear()
+
+    def _start(self, run: _Run) -> None:
+        query = run.wanted
+        log.info("query %s starts in Spark", query.query)
+        try:
+            at = LogAt(
+                path=str(self.logs),
+                query=query.query,
+                patience_us=query.patience_us,
+                options={"consumer": "spark", **_source_options(query.sink)},
+            )
+            frames = streams_of(self.spark, run.plan, at)
+            run.outputs = tuple(frames)
+            writer = writer_of(compile_plan(run.plan, frames), query.sink, self.tables)
+            run.spark = writer.option("checkpointLocation", str(self.state / query.query)).start()
+            run.begun, run.trouble, run.counted = self._clock(), "", -1
+        except Exception as error:  # whatever Spark raises, the others run on
+            self._failed(run, error)
+
+    def _has_log(self, run: _Run) -> bool:
+        """Whether the gateway has begun to keep what the query reads."""
+        names = (op.stream for op in walk(run.plan) if isinstance(op, Received))
+        return all((self.logs / "log" / run.wanted.query / name).is_dir() for name in names)
+
+    def _failed(self, run: _Run, error: BaseException | str) -> None:
+        run.spark, run.trouble = None, _first_line(error)
+        if self._clock() - run.begun > 2 * RETRY_S_MAX:
+            run.failures = 0
+        wait = min(RETRY_S_MAX, RETRY_S_MIN * 2**run.failures)
+        run.failures += 1
+        run.retry_at = self._clock() + wait
+        log.error("query %s failed in Spark and starts again in %.0f s: %s", run.wanted.query, wait, run.trouble)
+
+    def _watch(self, run: _Run) -> Progress:
+        query = run.wanted.query
+        if run.spark is not None and not run.spark.isActive:
+            self._failed(run, run.spark.exception() or "it ended by itself")
+        if run.spark is None:
+            state = "failed" if run.trouble else "starting"
+            return Progress(query=query, state=state, rows=run.rows, trouble=run.trouble)
+        self._keep_late(run)
+        for each in run.spark.recentProgress:
+            if each["batchId"] > run.counted:
+                run.counted, run.rows = each["batchId"], run.rows + int(each["numInputRows"])
+                run.dropped += sum(int(op["numRowsDroppedByWatermark"]) for op in each["stateOperators"])
+        last = run.spark.lastProgress
+        if not last:
+            return Progress(query=query, state="starting", rows=run.rows)
+        return Progress(
+            query=query,
+            state="running",
+            batch=int(last["batchId"]),
+            rows=run.rows,
+            rows_per_s=float(last["processedRowsPerSecond"] or 0.0),
+            batch_ms=int(last["durationMs"].get("triggerExecution", 0)),
+            state_rows=sum(int(op["numRowsTotal"]) for op in last["stateOperators"]),
+            dropped_rows=run.dropped,
+            lag_entries=self._lag(run, last),
+            watermark=str(last["eventTime"].get("watermark", "")),
+        )
+
+    def _lag(self, run: _Run, last: Any) -> int:
+        """Entries of the log behind what Spark has read. O(outputs)."""
+        lag = 0
+        for name, source in zip(run.outputs, last["sources"], strict=False):
+            key = (run.wanted.query, name)
+            if key not in self._readers:
+                self._readers[key] = Reader(LogFolder(self.logs / "log" / run.wanted.query / name))
+            lag += max(0, self._readers[key].committed() - positions_read(source["endOffset"]))
+        return lag
+
+    def _keep_late(self, run: _Run) -> None:
+        """A table for rows that came too late, beside the query's own, once there are any."""
+        folder = self.logs / "log" / run.wanted.query
+        if run.wanted.sink.kind != "table" or not folder.is_dir():
+            return
+        for part in sorted(folder.glob(f"{LATE}*")):
+            known = run.late.get(part.name)
+            if (known is not None and known.isActive) or not Reader(LogFolder(part)).committed():
+                continue
+            frame = (
+                self.spark.readStream.format("rove")
+                .options(path=str(self.logs), query=run.wanted.query, output=part.name, metadata="true")
+                .load()
+            )
+            place = self.tables / late_table(run.wanted.sink.name) / part.name
+            run.late[part.name] = (
+                frame.writeStream.format("parquet")
+                .option("path", str(place))
+                .option("checkpointLocation", str(self.state / run.wanted.query / part.name))
+                .trigger(processingTime="2 seconds")
+                .start()
+            )
+
+    def _stop(self, run: _Run) -> None:
+        for each in (run.spark, *run.late.values()):
+            if each is not None:
+                each.stop()
+
+
+def late_table(name: str) -> str:
+    """The table of what came too late for another."""
+    return f"{name}_late"
+
+
+def positions_read(offset: Any) -> int:
+    """How many entries of a log an offset of the source has passed."""
+    found = json.loads(offset) if isinstance(offset, str) else offset
+    return sum(int(part["to"]) for part in found["at"].values()) if found else 0
+
+
+def _source_options(sink: CloudSink) -> dict[str, str]:
+    """Options of a sink that are the source's: how much it takes in a micro-batch, and what it does about damage."""
+    names = ("maxRowsPerTrigger", "maxBytesPerTrigger", "onDamage")
+    return {name: sink.options[name] for name in names if name in sink.options}
+
+
+def _first_line(error: BaseException | str) -> str:
+    text = str(error).strip()
+    kind = type(error).__name__ if isinstance(error, BaseException) and not isinstance(error, RoveError) else ""
+    return f"{kind}: {text.splitlines()[0]}" if kind and text else text.splitlines()[0] if text else kind

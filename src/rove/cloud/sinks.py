@@ -1,0 +1,64 @@
+"""Where Spark puts a query's rows.
+
+Law: every result is there once, whatever dies. Files by Spark's own log of what belongs to the table; whatever is
+written batch by batch, by the number of the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rove.control.requests import CloudSink
+from rove.model.errors import PlanError
+
+Starter = Callable[[Any, CloudSink, Path], Any]
+
+
+def writer_of(frame: Any, sink: CloudSink, tables: Path) -> Any:
+    """A `DataStreamWriter` for a frame, short of its checkpoint and its start."""
+    writer = _KINDS[sink.kind](frame, sink, tables)
+    if sink.trigger_ms:
+        writer = writer.trigger(processingTime=f"{sink.trigger_ms} milliseconds")
+    return writer.outputMode(sink.mode)
+
+
+def _table(frame: Any, sink: CloudSink, tables: Path) -> Any:
+    if sink.mode == "update":
+        raise PlanError(
+            "a table of files cannot take back what is in it; for update mode choose postgres, console or memory"
+        )
+    return frame.writeStream.format("parquet").option("path", str(tables / sink.name)).options(**sink.options)
+
+
+def _console(frame: Any, sink: CloudSink, tables: Path) -> Any:
+    return frame.writeStream.format("console").options(**{"truncate": "false", **sink.options})
+
+
+def _memory(frame: Any, sink: CloudSink, tables: Path) -> Any:
+    return frame.writeStream.format("memory").queryName(sink.name).options(**sink.options)
+
+
+def _noop(frame: Any, sink: CloudSink, tables: Path) -> Any:
+    return frame.writeStream.format("noop").options(**sink.options)
+
+
+def _postgres(frame: Any, sink: CloudSink, tables: Path) -> Any:
+    from rove.cloud.postgres import upsert
+
+    return frame.writeStream.foreachBatch(upsert(sink))
+
+
+_KINDS: dict[str, Starter] = {
+    "table": _table,
+    "console": _console,
+    "memory": _memory,
+    "noop": _noop,
+    "postgres": _postgres,
+}
+
+
+def read_table(spark: Any, tables: Path, name: str) -> Any:
+    """A table as it is now: what Spark's own log says belongs to it."""
+    return spark.read.parquet(str(tables / name))

@@ -1,0 +1,1 @@
+"""Applications on Rove's public API, and nothing else of it."""
