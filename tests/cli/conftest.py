@@ -38,6 +38,8 @@ def desk(monkeypatch: pytest.MonkeyPatch) -> Desk:
 def rove(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Rove:
     """Type a command."""
 
+    monkeypatch.setenv("COLUMNS", "200")  # the width of a terminal, wherever the tests run
+
     def typed(*args: str) -> Said:
         monkeypatch.setattr(sys, "argv", ["rove", *args])
         capsys.readouterr()

@@ -103,8 +103,9 @@ def test_every_row_arrives_once_whatever_dies_or_is_cut(cluster: Cluster, tmp_pa
 
     assert_same_rows(once(tmp_path / BUSY), passed, "a filter, in the gateway's log")
     assert_same_rows(once(tmp_path / "edge1/answers"), counted, "windows, in files of an edge node")
-    (partials,) = (tmp_path / "gateway/log/cloud").iterdir()
-    merged = compile_plan(above_the_cut(windows("cloud")), {"edge0": spark.createDataFrame(once(partials))})
+    assert in_log(tmp_path / "gateway/log/cloud/late-edge0")[0] == []
+    partials = spark.createDataFrame(once(tmp_path / "gateway/log/cloud/edge0"))
+    merged = compile_plan(above_the_cut(windows("cloud")), {"edge0": partials})
     assert_same_rows(merged.toArrow(), counted, "windows, begun on devices and merged by Spark")
 
 

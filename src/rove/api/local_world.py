@@ -53,7 +53,7 @@ class LocalWorld:
         self._fed: set[str] = set()
         self._devices = 0
         self._calls: SimpleQueue[tuple[Callable[[LocalNet], Any], SimpleQueue[Any]]] = SimpleQueue()
-        self._ended = threading.Event()
+        self._ended, self._spark_ended = threading.Event(), threading.Event()
         self._cloud: threading.Thread | None = None
         self.runtime: CloudRuntime | None = None
         self._spark: Any = None
@@ -140,7 +140,10 @@ class LocalWorld:
         places = (self.folder / GATEWAY, self.folder / "tables", self.folder / "cloud")
         self.runtime = CloudRuntime(self._spark, *places)
         self._cloud = threading.Thread(
-            target=follow, args=(self.runtime, self.ask, SPARK_POLL_S, self._ended), name="rove cloud", daemon=True
+            target=follow,
+            args=(self.runtime, self.ask, SPARK_POLL_S, self._spark_ended),
+            name="rove cloud",
+            daemon=True,
         )
         self._cloud.start()
 
@@ -155,11 +158,12 @@ class LocalWorld:
         """Stop everything; what was kept in a temporary folder goes with it."""
         if self._ended.is_set():
             return
-        self._ended.set()
+        self._spark_ended.set()
         if self._cloud is not None:
             self._cloud.join()
         if self.runtime is not None:
             self.runtime.stop()
+        self._ended.set()
         self._thread.join()
         if self._temporary:
             rmtree(self.folder, ignore_errors=True)

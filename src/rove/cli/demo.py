@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from rove.api.query import Query
     from rove.api.session import Session
     from rove.api.stream import Stream
-    from rove.control.requests import AccountLine
 
 EDGES = {"ring": "gateway", "cell-west": "ring", "cell-centre": "ring", "cell-east": "ring"}
 TUNNEL_S = (3.0, 9.0)  # how long a train may be without a net
@@ -69,8 +68,8 @@ def demo(
             occupied.processAllAvailable()
             overcrowding.processAllAvailable()
             proofs = [
-                prove(session, "occupancy, in Spark", occupied, occupancy, session.table("occupancy")),
-                prove(session, "overcrowding, on the edge", overcrowding, alert, files(session, "ring", "alerts")),
+                prove(session, occupied, occupancy, session.table("occupancy")),
+                prove(session, overcrowding, alert, files(session, "ring", "alerts")),
             ]
         verdict(console, proofs)
 
@@ -101,7 +100,8 @@ class Tunnels:
         self._session, self._random = session, random
         cells = session.world.edges
         names = sorted(line.node for line in session.world.nodes() if line.kind == "device")
-        self._cells = {name: next(p for p in parents if p in cells) for name, parents in _parents(session, names)}
+        links = {line.node: line.links for line in session.world.nodes()}
+        self.cells = {name: next(c for c in links[name] if c in cells) for name in names}
         begin = time.monotonic()
         self._due = [(begin + random.uniform(1, seconds * 0.8), random.choice(names)) for _ in range(len(names))]
         self.inside: dict[str, float] = {}
@@ -114,7 +114,7 @@ class Tunnels:
             if train not in self.inside:
                 self.inside[train] = now + self._random.uniform(*TUNNEL_S)
                 self.passed += 1
-                self._session.world.cut(train, self._cells[train])
+                self._session.world.cut(train, self.cells[train])
         for train in [t for t, until in self.inside.items() if until <= now]:
             self._leave(train)
 
@@ -124,11 +124,7 @@ class Tunnels:
 
     def _leave(self, train: str) -> None:
         del self.inside[train]
-        self._session.world.mend(train, self._cells[train])
-
-
-def _parents(session: Session, names: list[str]) -> list[tuple[str, tuple[str, ...]]]:
-    return [(line.node, line.links) for line in session.world.nodes() if line.node in names]
+        self._session.world.mend(train, self.cells[train])
 
 
 def scene(session: Session, queries: list[Query], tunnels: Tunnels) -> Table:
@@ -136,19 +132,26 @@ def scene(session: Session, queries: list[Query], tunnels: Tunnels) -> Table:
     from rich.table import Table
 
     occupied = queries[0]
-    lines = {line.origin.partition("~")[0].rpartition("/")[2]: line for line in occupied.accounts}
+    counted = {_train(line.origin): line for line in occupied.accounts if line.origin.startswith("trains/")}
+    sent = {_train(line.origin): line for line in occupied.accounts if not line.origin.startswith("trains/")}
     table = Table(title="Trains now", title_justify="left")
-    for head in ("train", "net", "rows counted", "at the gateway", "on their way", "resent"):
+    for head in ("train", "net", "rows counted", "results made", "arrived", "kept on board", "resent"):
         table.add_column(head, justify="left" if head in ("train", "net") else "right")
-    for train in sorted(name for name in lines if "/" not in name and name in tunnels._cells):
-        line: AccountLine = lines[train]
-        net = "[red]none" if train in tunnels.inside else f"[green]{tunnels._cells[train]}"
-        waiting = line.in_flight + line.buffered
-        table.add_row(train, net, f"{line.produced:,}", f"{line.delivered:,}", f"{waiting:,}", f"{line.resent:,}")
+    for train, cell in tunnels.cells.items():
+        net = "[red]none" if train in tunnels.inside else f"[green]{cell}"
+        rows, results = counted.get(train), sent.get(train)
+        made, arrived, resent = (results.produced, results.delivered, results.resent) if results else (0, 0, 0)
+        counts = (rows.produced if rows else 0, made, arrived, made - arrived, resent)
+        table.add_row(train, net, *(f"{n:,}" for n in counts))
     spark = occupied.spark
     said = "is starting" if spark is None or spark.batch < 0 else f"batch {spark.batch}, event time {spark.watermark}"
     table.caption = f"Spark {said}. {tunnels.passed} times a train was without a net."
     return table
+
+
+def _train(origin: str) -> str:
+    """The train in the name of its rows, or of its results."""
+    return origin.partition("~")[0].rpartition("/")[2]
 
 
 def _wait(condition: Any, timeout_s: float) -> None:
@@ -175,7 +178,7 @@ class Proof:
     equal: bool
 
 
-def prove(session: Session, name: str, query: Query, stream: Stream, answer: Any) -> Proof:
+def prove(session: Session, query: Query, stream: Stream, answer: Any) -> Proof:
     """What a query answered, and what one batch Spark job over all rows says."""
     import pyarrow as pa
 
@@ -188,14 +191,15 @@ def prove(session: Session, name: str, query: Query, stream: Stream, answer: Any
         for name, by_origin in session.data_of(stream).items()
     }
     judge = compile_plan(stream.plan, rows).toArrow()
-    sums = query.lastProgress
+    lines = query.accounts
+    counted = [line for line in lines if line.origin.startswith("trains/")]  # the others are of partial results
     return Proof(
-        query=name,
-        produced=sums["produced"],
-        delivered=sums["delivered"],
-        late=sums["late"],
-        lost=sums["lost"] + sums["evicted"],
-        duplicates=sums["duplicates"],
+        query=query.name,
+        produced=sum(line.produced for line in counted),
+        delivered=sum(line.delivered for line in counted),
+        late=sum(line.late for line in lines),
+        lost=sum(line.lost + line.evicted for line in lines),
+        duplicates=sum(line.duplicates for line in lines),
         results=answer.num_rows,
         judged=judge.num_rows,
         equal=_sorted(answer) == _sorted(judge),

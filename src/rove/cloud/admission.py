@@ -106,10 +106,13 @@ class Admission:
     def __init__(self, rule: Rule, times: Callable[[str, Place], Times]) -> None:
         self._rule, self._times = rule, times
         self._folders: dict[str, _Folder] = {}
+        self._nexts: dict[tuple[str, int], int] = {}  # of entries that the start has admitted in part
         self.at: Offset | None = None
 
     def seek(self, start: Offset) -> bool:
         """Make an offset the start. True if its folders have to be taken from their `first` again."""
+        if self.at is None or self.at.bound != start.bound:
+            self._nexts.clear()
         if self.at is None or not self.at.precedes(start) or (start != self.at and not self._reached(start)):
             self._folders = {name: _Folder(reach) for name, reach in start.folders.items()}
             self.at = start
@@ -144,7 +147,7 @@ class Admission:
         fresh = [folder.fresh_upto(ends[name]) for name, folder in self._folders.items()]
         newest = max([start.newest, *(int(f["most"].max()) for f in fresh if len(f))])
         lows = {name: folder.low_at(ends[name]) for name, folder in self._folders.items()}
-        low = max(lows.values(), default=MICROS_MIN)
+        low = min(lows.values(), default=MICROS_MIN)
         bound = bound_after(start.bound, low, newest, self._rule)
         if limit is not None and bound > start.bound:
             bound = self._lower(ends, bound, limit, left)
@@ -155,7 +158,7 @@ class Admission:
         end = Offset(reaches, bound, newest)
         picks = self.picks(end)
         full = limit is not None and sum(limit.weigh(pick.entries).sum() for pick in picks) >= FULL / 2
-        return Plan(end, sum(pick.rows for pick in picks), full, low > MICROS_MAX)
+        return Plan(end, self._rows(picks, bound), full, low > MICROS_MAX)
 
     def picks(self, end: Offset) -> list[Pick]:
         """What lies between the start and an end, folder by folder in order of position."""
@@ -169,6 +172,21 @@ class Admission:
                 above = (entries["least"] <= start.bound) & (np.arange(len(entries)) < len(held))
                 found.append(Pick(name, entries, above, entries["most"] > end.bound))
         return found
+
+    def _rows(self, picks: Sequence[Pick], bound: int) -> int:
+        """How many rows there are at the most, and none if there are none."""
+        rows = sum(int(pick.entries["rows"][~pick.above].sum()) for pick in picks)
+        begun = ((pick.folder, place) for pick in picks for place in places(pick.entries[pick.above]))
+        return rows or sum(place.rows for folder, place in begun if self._next(folder, place) <= bound)
+
+    def _next(self, folder: str, place: Place) -> int:
+        """The time of the first row above the start's bound."""
+        known = self._nexts.get((folder, place.position))
+        if known is None:
+            times = self._times(folder, place)
+            known = int(times[times > self._start.bound].min(initial=END))
+            self._nexts[folder, place.position] = known
+        return known
 
     @property
     def _start(self) -> Offset:

@@ -166,7 +166,7 @@ def _write(target: _Target, frame: Any, number: int) -> None:
         columns=columns,
         keys=keys,
         # Taken even of a batch that is stored: Spark keeps its state only if the rows of a batch are computed.
-        rows=frame.select(*(column.value.alias(column.name) for column in columns)).toArrow(),
+        rows=_without_zones(frame.select(*(column.value.alias(column.name) for column in columns)).toArrow()),
     )
     with _in_words(batch), _connect(target) as connection:
         connection.execute(SETTINGS)
@@ -277,6 +277,12 @@ _FITTING: dict[str, set[str]] = {
 def _fits(ours: str, theirs: str) -> bool:
     plain = ours.partition("(")[0]
     return plain == "text" or theirs in _TEXTS or theirs in _FITTING.get(plain, {plain})
+
+
+def _without_zones(rows: pa.Table) -> pa.Table:
+    """Moments are in UTC, as is the transaction that reads them. Arrow writes one with a zone twenty times slower."""
+    types = [pa.timestamp("us") if pa.types.is_timestamp(f.type) else f.type for f in rows.schema]
+    return rows.cast(pa.schema([f.with_type(type_) for f, type_ in zip(rows.schema, types, strict=True)]))
 
 
 def _connect(target: _Target) -> psycopg.Connection:
@@ -429,7 +435,7 @@ def _meaning(error: psycopg.Error, batch: _Batch) -> RoveError:
         )
     if isinstance(error, psycopg.OperationalError):
         return SetupError(
-            f"{begin}PostgreSQL at {batch.target.place} broke off: {said}; see to it, then start the query again"
+            f"{begin}PostgreSQL at {batch.target.place} broke off: {said}; it is stored once the query is started again"
         )
     return SetupError(f"{begin}{said}")
 

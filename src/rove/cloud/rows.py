@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from rove.cloud.entries import Place
 from rove.cloud.quarantine import Quarantine, gone
 from rove.cloud.shape import Label, Shape, event_times
+from rove.data.log.commands import Bytes
 from rove.data.log.damage import Damaged, EntriesGone
 from rove.data.log.format import data_file
 from rove.model.schema import BIGINT
@@ -66,16 +67,14 @@ class FolderRows:
 
     def _decoded(self, place: Place) -> pa.RecordBatch | None:
         try:
-            if self._segment is None or self._segment.number != place.segment:
-                self._segment = None
-                self._segment = _Segment(self._disk, place.segment, self._shape)
+            if self._segment is None or not self._segment.holds(place):  # another one, or this one has grown
+                data = self._mapped(place)
+                self._segment = _Segment(place.segment, data, self._shape, self._folder)
             return self._segment.rows(place)
-        except FileNotFoundError:
-            raise gone(self._folder, EntriesGone(place.position, place.position + 1)) from None
-        except (pa.ArrowInvalid, OSError, EOFError, StopIteration) as error:
+        except (_Unreadable, pa.ArrowException, StopIteration) as error:
             self._segment = None  # its stream has lost its place
             damaged = Damaged(
-                f"the rows cannot be read: {error}" if str(error) else "the rows are not what was written",
+                f"the rows cannot be read: {error}",
                 file=data_file(place.segment),
                 offset=place.offset,
                 origin=self._origins[place.origin],
@@ -84,6 +83,12 @@ class FolderRows:
             )
             self._quarantine.meet(damaged, f"{place.segment:010d}-{place.position}", place.rows)
             return None
+
+    def _mapped(self, place: Place) -> Bytes:
+        try:
+            return self._disk.mapped(data_file(place.segment), place.offset + place.length)
+        except FileNotFoundError:
+            raise gone(self._folder, EntriesGone(place.position, place.position + 1)) from None
 
     def _times(self, rows: pa.RecordBatch, place: Place) -> pa.Array:
         """A row without event time goes with the oldest of its entry."""
@@ -100,23 +105,34 @@ class _Segment:
     The file is such a stream; the reader is handed its messages in the order that we choose.
     """
 
-    def __init__(self, disk: LogFolder, number: int, shape: Shape) -> None:
-        self.number = number
-        self._bytes = pa.py_buffer(disk.mapped(data_file(number), 0))
+    def __init__(self, number: int, data: Bytes, shape: Shape, folder: Path) -> None:
+        self._number, self._bytes = number, pa.py_buffer(data)
         schema = pa.ipc.read_schema(self._bytes)
-        shape.check(schema, str(disk.path / data_file(number)))
+        shape.check(schema, str(folder / data_file(number)))
         wanted = [at for name in shape.wanted() if (at := schema.get_field_index(name)) >= 0]
         self._feed = _Feed(schema.serialize())
         # Without a single column there would be no rows to count.
         options = pa.ipc.IpcReadOptions(included_fields=sorted(wanted or [0]))
         self._stream = pa.ipc.open_stream(pa.PythonFile(self._feed, "r"), options=options)
 
+    def holds(self, place: Place) -> bool:
+        return place.segment == self._number and place.offset + place.length <= self._bytes.size
+
     def rows(self, place: Place) -> pa.RecordBatch:
+        if not self.holds(place):
+            raise _Unreadable("the file ends before them")
         message = self._bytes.slice(place.offset, place.length)
-        if message.size != place.length or crc32(message) != place.crc:
-            raise OSError
+        if crc32(message) != place.crc:
+            raise _Unreadable("they are not what was written")
         self._feed.left = message
-        return self._stream.read_next_batch()
+        try:
+            return self._stream.read_next_batch()
+        except OSError as error:  # what Arrow calls a message that ends too early; no disk is asked here
+            raise _Unreadable(str(error)) from error
+
+
+class _Unreadable(Exception):
+    """Bytes that are no rows."""
 
 
 class _Feed:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -205,6 +206,10 @@ def _source_options(sink: CloudSink) -> dict[str, str]:
 
 
 def _first_line(error: BaseException | str) -> str:
+    """What went wrong, in a line. An error of ours comes out of Spark below a traceback."""
     text = str(error).strip()
-    kind = type(error).__name__ if isinstance(error, BaseException) and not isinstance(error, RoveError) else ""
-    return f"{kind}: {text.splitlines()[0]}" if kind and text else text.splitlines()[0] if text else kind
+    ours = re.findall(r"(?m)^rove\.\S+: (.*)$", text)
+    if ours:
+        return str(ours[-1])
+    kind = "" if isinstance(error, RoveError | str) else f"{type(error).__name__}: "
+    return kind + (text.splitlines()[0] if text else "it says nothing more")

@@ -35,7 +35,8 @@ class Scan:
         self._indexes = {name: Index(name, options.time, options.skip_damage) for name in folders}
         rule = Rule(delay_us=options.delay_us, span_us=options.span_us)
         self._admission = Admission(rule, lambda name, place: self._indexes[name].times(place))
-        self._told = self._ends_here = False
+        self._told: dict[str, int] = {}
+        self._ends_here = False
         self._idle: Offset | None = None  # where the last look showed that there was nothing to do
         self._beat_at = -BEAT_S_MIN
 
@@ -98,15 +99,17 @@ class Scan:
 
     def tell(self, offset: Offset) -> None:
         """Leave word of what is not needed any more, for the owner of the log."""
-        if self._options.consumer is not None:
-            for name, reach in offset.folders.items():
+        if self._options.consumer is None:
+            return
+        for name, reach in offset.folders.items():
+            if self._told.get(name) != reach.first:
                 put(Path(name) / f"{READER}{self._options.consumer}", msgspec.json.encode({"position": reach.first}))
+                self._told[name] = reach.first
 
     def _tell_first(self, start: Offset) -> None:
         """Have the log wait for us from the beginning."""
         if not self._told:
             self.tell(start)
-            self._told = True
 
     def _over(self, offset: Offset, folders: Mapping[str, object]) -> Offset:
         """An offset over these folders; one that was added since begins at its oldest entry."""

@@ -298,7 +298,7 @@ class Coordinator:
         if gateway is None:
             return None
         sources = sources_of(query, self.membership, sink.node or gateway)
-        if not any(sources.values()):
+        if query.placement is None and not any(sources.values()):
             query.trouble = "waits for sources of " + ", ".join(f"`{s}`" for s in query.streams)
             return None
         query.trouble = ""

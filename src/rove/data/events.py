@@ -8,6 +8,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from rove.data.log.commands import Group
+from rove.model.clock import MICROS_MIN
 from rove.model.events import Allow, Arrived, Drop, Garbled, Send, Tick
 from rove.model.ids import Origin
 from rove.model.messages import Fragment, Peer
@@ -15,12 +16,14 @@ from rove.model.messages import Fragment, Peer
 
 @dataclass(frozen=True, slots=True)
 class Produced:
-    """A source has made rows; None with `ended` when it will make no more."""
+    """A source has made rows; None with `ended` when it will make no more. One that is silent may still promise that
+    no event time before `promise` follows."""
 
     origin: Origin
     data: pa.RecordBatch | None
     wall: int
     ended: bool = False
+    promise: int = MICROS_MIN
 
 
 @dataclass(frozen=True, slots=True)

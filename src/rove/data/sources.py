@@ -52,7 +52,7 @@ class Sources:
         if data is not None:
             data = conformed(data, source.schema, f"stream `{source.stream}`")
         source.ended = event.ended
-        source.watermark = END if event.ended else source.watermark
+        source.watermark = END if event.ended else max(source.watermark, event.promise)
         rows = 0 if data is None else data.num_rows
         header = Header(
             origin=event.origin,

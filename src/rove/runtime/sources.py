@@ -29,6 +29,7 @@ from rove.runtime.generated import columns_made_up, made_up
 log = logging.getLogger("rove")
 
 BATCHES_A_ROUND = 16  # of one source, so that a fast one leaves time for messages
+SILENCE_US = 500_000  # between two words of a source that has nothing to say
 GATE_US = 50_000  # between two looks whether a source may begin
 
 
@@ -47,6 +48,8 @@ class SourceSpec(msgspec.Struct, frozen=True, kw_only=True):
     step_us: int = 1_000  # from one row to the next
     start_after: float = 0.0  # seconds after the process
     when: str = ""  # begins when this file exists
+    stays: int = 0  # not 0: does not end behind its last batch, as a sensor that has nothing to say
+    idle: float = 0.0  # rows carry the time they are made: after so many seconds of silence, event time goes on
 
     @property
     def name(self) -> str:
@@ -63,6 +66,8 @@ _OPTIONS: dict[str, type[int] | type[float] | type[str]] = {
     "step_us": int,
     "start_after": float,
     "when": str,
+    "stays": int,
+    "idle": float,
 }
 
 
@@ -120,6 +125,7 @@ class Producer:
     begun: bool = False
     waits: bool = False
     ended: bool = False
+    quiet_us: int = 0  # when it last made rows, or said that it makes none
 
     def __post_init__(self) -> None:
         self.batches = generated(self.spec)
@@ -131,11 +137,22 @@ class Producer:
             if self.ended or self.waits or now < self.due_us or not self._may_begin(now):
                 return
             data = self._next()
+            if data is None and self.spec.stays:
+                yield from self._silence(now)
+                return
             self.ended = data is None
+            self.quiet_us = now
             yield Produced(self.origin, data, wall_us(), ended=self.ended)
             if self.spec.rate:
                 # Late by more than a second means that it waited, or the computer slept.
                 self.due_us = max(self.due_us + round(1_000_000 / self.spec.rate), now - 1_000_000)
+
+    def _silence(self, now: int) -> Iterator[Produced]:
+        """Nothing to say, and when that has gone on for long enough, that time goes on."""
+        self.due_us = now + SILENCE_US
+        idle_us = round(self.spec.idle * 1_000_000)
+        if idle_us and now - self.quiet_us >= idle_us:
+            yield Produced(self.origin, None, wall_us(), promise=wall_us() - idle_us)
 
     def _next(self) -> pa.RecordBatch | None:
         try:

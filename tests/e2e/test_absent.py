@@ -1,0 +1,139 @@
+"""Devices that are away, silent or gone, and what that means for windows in Spark."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import rove
+from rove import functions as F
+from rove.api.query import Query
+from rove.control.requests import Named
+from rove.model.ids import NodeId
+from rove.runtime.sources import SourceSpec, generated
+
+COLUMNS = "key string, ts timestamp, value bigint"
+PATIENCE_S, AWAY_S = 6, 11
+FAR = NodeId("far")
+
+
+@pytest.fixture
+def session(spark: Any, tmp_path: Path) -> Iterator[rove.Session]:
+    with rove.Session.local(tmp_path) as found:
+        yield found
+
+
+def sensor(session: rove.Session, node: str, **more: Any) -> SourceSpec:
+    """A device whose rows carry the time they are made: 20 rows ten times a second."""
+    gate = str(session.world.folder / more.pop("gate", "begin"))
+    spec = SourceSpec(stream="s", columns=COLUMNS, node=node, rows=20, rate=10.0, step_us=5_000, when=gate, **more)
+    session.world.add_device(node, (spec,), (NodeId("edge-1"),))
+    return spec
+
+
+def windowed(session: rove.Session) -> Any:
+    stream = session.stream("s", schema=COLUMNS).withWatermark("ts", "1 second")
+    return stream.groupBy(F.window("ts", "2 seconds"), "key").agg(F.count("*").alias("n"), F.sum("value").alias("v"))
+
+
+def in_batch(spark: Any, rows: pa.Table) -> list[tuple[Any, ...]]:
+    from pyspark.sql import functions as S
+
+    frame = spark.createDataFrame(rows).groupBy(S.window("ts", "2 seconds"), "key")
+    return sorted_rows(frame.agg(S.count("*").alias("n"), S.sum("value").alias("v")).toArrow())
+
+
+def sorted_rows(table: pa.Table) -> list[tuple[Any, ...]]:
+    return sorted((r["window"]["start"], r["key"], r["n"], r["v"]) for r in table.to_pylist())
+
+
+def await_(condition: Any, seconds: float, what: str) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, what
+        time.sleep(0.2)
+
+
+def running(*queries: Query) -> None:
+    await_(lambda: all(q.status().state == "running" for q in queries), 30, "the queries run")
+    await_(lambda: all(q.spark is not None for q in queries), 60, "Spark has said something")
+
+
+def test_one_who_comes_back_is_waited_for_and_one_who_stays_away_too_long_is_late(
+    spark: Any, session: rove.Session
+) -> None:
+    start_us = time.time_ns() // 1_000
+    specs = [sensor(session, node, batches=250, seed=n, start_us=start_us) for n, node in enumerate(("near", "far"))]
+    writer = windowed(session).writeStream.option("strategy", "cloud_only")
+    patient = writer.toTable("patient")
+    impatient = writer.option("returnTimeout", f"{PATIENCE_S} seconds").queryName("impatient").toTable("impatient")
+    running(patient, impatient)
+    session.world.play()
+    time.sleep(4)
+    for other in ("edge-1", "coordinator"):
+        session.world.cut("far", other)
+    time.sleep(AWAY_S)
+    for other in ("edge-1", "coordinator"):
+        session.world.mend("far", other)
+    patient.processAllAvailable(120)
+    impatient.processAllAvailable(120)
+
+    rows = pa.Table.from_batches([b for spec in specs for b in generated(spec)])
+    assert sorted_rows(session.table("patient")) == in_batch(spark, rows)
+    assert sum(line.late for line in patient.accounts) == 0
+
+    late_folder = session.world.folder / "tables" / "impatient_late"
+    expected = sum(line.late for line in impatient.accounts)
+    assert expected > 20 * 10 * (AWAY_S - PATIENCE_S - 3)
+    await_(lambda: late_rows(spark, late_folder).num_rows == expected, 30, "the late table has all of them")
+    late = late_rows(spark, late_folder)
+    assert set(late["_origin"].to_pylist()) == {o for o in late["_origin"].to_pylist() if o.startswith("s/far~")}
+    answered = sum(n for _, _, n, _ in sorted_rows(session.table("impatient")))
+    assert answered + expected == rows.num_rows
+    for query in (patient, impatient):
+        line = [sum(getattr(a, what) for a in query.accounts) for what in ("produced", "delivered", "late", "lost")]
+        assert line[0] == line[1] + line[2] + line[3] == rows.num_rows
+        assert query.spark is not None
+        assert query.spark.dropped_rows == 0
+
+
+def late_rows(spark: Any, folder: Path) -> pa.Table:
+    parts = [part for part in folder.glob("late-*") if (part / "_spark_metadata").is_dir()]
+    found = [spark.read.parquet(str(part)).toArrow() for part in parts]
+    return pa.concat_tables(found) if found else pa.table({"_origin": pa.array([], pa.string())})
+
+
+def test_windows_close_when_all_fall_silent_and_when_the_last_one_leaves(spark: Any, session: rove.Session) -> None:
+    start_us = time.time_ns() // 1_000
+    spec = sensor(session, "near", batches=20, seed=3, start_us=start_us, stays=1, idle=1.0)
+    query = windowed(session).writeStream.option("strategy", "cloud_only").toTable("counts")
+    running(query)
+    session.world.play()
+    rows = pa.Table.from_batches(list(generated(spec)))
+    await_(lambda: table_rows(session) == in_batch(spark, rows), 40, "silence closes all windows")
+
+    later = time.time_ns() // 1_000 + 30_000_000  # so that it is in time, however long it takes to join
+    other = sensor(session, "far", batches=10, seed=4, start_us=later, stays=1, gate="second")
+    await_(lambda: session.world.do(lambda net: "counts" in net.worker(FAR).worker.running()), 30, "far takes part")
+    (session.world.folder / "second").touch()
+    await_(lambda: sum(a.delivered for a in query.accounts) == rows.num_rows + 200, 30, "its rows have arrived")
+    rows = pa.concat_tables([rows, pa.Table.from_batches(list(generated(other)))])
+    assert table_rows(session) != in_batch(spark, rows)
+    for node in ("near", "far"):
+        session.world.do(lambda net, node=node: net.stop(NodeId(node)))
+        session.ask("remove", Named(name=node), Named)
+    await_(lambda: table_rows(session) == in_batch(spark, rows), 40, "the last one who leaves closes all windows")
+    assert query.spark is not None
+    assert query.spark.dropped_rows == 0
+
+
+def table_rows(session: rove.Session) -> list[tuple[Any, ...]]:
+    try:
+        return sorted_rows(session.table("counts"))
+    except Exception:
+        return []
