@@ -28,3 +28,4 @@ def spark() -> Iterator[Any]:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite-docs", action="store_true", help="write generated documents instead of comparing")
     parser.addoption("--all-queries", action="store_true", help="all portable queries through streaming Spark")
+    parser.addoption("--all-kills", action="store_true", help="kill every part of the cloud five times")

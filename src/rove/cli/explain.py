@@ -33,5 +33,6 @@ def explain(
         return
     with session(coordinator, keys) as asked:
         stream = stream_in(file, variable, asked)
-        plan = submission(stream.plan, name=file.stem, sink=sink_of(sink, on), strategy=strategy, explain=True)
+        chosen, cloud = sink_of(sink, on, file.stem)
+        plan = submission(stream.plan, name=file.stem, sink=chosen, cloud=cloud, strategy=strategy, explain=True)
         print(submit(asked, plan).text)

@@ -16,6 +16,7 @@ from rove.model.messages import Sink
 if TYPE_CHECKING:
     from rove.api.session import Session
     from rove.api.stream import Stream
+    from rove.control.requests import CloudSink
 
 
 def stream_in(file: Path, variable: str, session: Session | None) -> Stream:
@@ -53,17 +54,28 @@ def _line(file: Path, error: Exception) -> str:
     return f", line {lines[-1]}," if lines else ""
 
 
-def sink_of(text: str, node: str) -> Sink:
-    """`log` or `file:PATH`, on a node or, without one, at the gateway."""
+def sink_of(text: str, node: str, query: str) -> tuple[Sink, CloudSink | None]:
+    """`log` or `file:PATH`, on a node or, without one, at the gateway; `table` or `console`, in Spark."""
+    from rove.control.requests import CloudSink as Cloud
     from rove.model.ids import NodeId
 
     kind, _, path = text.partition(":")
     where = NodeId(node) if node else None
-    if kind == "log" and not path:
-        return Sink(kind="log", node=where)
-    if kind == "file" and path:
-        return Sink(kind="file", node=where, path=path)
-    raise PlanError(f"`{text}` is no place for rows to end; write `log`, or `file:PATH` for a folder of files")
+    match kind:
+        case "log" if not path:
+            return Sink(kind="log", node=where), None
+        case "file" if path:
+            return Sink(kind="file", node=where, path=path), None
+        case "table" | "console" if node:
+            raise PlanError(f"`{kind}` is in Spark, not on node `{node}`; leave out --on")
+        case "table":
+            return Sink(kind="log"), Cloud(kind="table", name=path or query)
+        case "console" if not path:
+            return Sink(kind="log"), Cloud(kind="console", name=query)
+    raise PlanError(
+        f"`{text}` is no place for rows to end; write `table` or `table:NAME` for Spark, `log` for the gateway, or "
+        "`file:PATH` for a folder of files on a node"
+    )
 
 
 def _text(file: Path) -> str:

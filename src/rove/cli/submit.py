@@ -13,7 +13,12 @@ from rove.cli.query_file import sink_of, stream_in
 
 Variable = Annotated[str, typer.Option(help="Which variable of a Python file; by default the last stream it makes.")]
 Where = Annotated[
-    str, typer.Option("--sink", metavar="SINK", help="Where rows end: log, or file:PATH on a node with a disk.")
+    str,
+    typer.Option(
+        "--sink",
+        metavar="SINK",
+        help="Where rows end: table[:NAME] or console in Spark, log at the gateway, file:PATH on a node with a disk.",
+    ),
 ]
 On = Annotated[str, typer.Option("--on", metavar="NODE", help="The node of the sink; the gateway if left out.")]
 Strategy = Annotated[
@@ -41,10 +46,10 @@ def submit(
     from rove.api.writer import submission
     from rove.api.writer import submit as hand_over
 
-    chosen = sink_of(sink, on)
+    chosen, cloud = sink_of(sink, on, name or file.stem)
     with session(coordinator, keys) as asked:
         stream = stream_in(file, variable, asked)
-        plan = submission(stream.plan, name=name or file.stem, sink=chosen, strategy=strategy)
+        plan = submission(stream.plan, name=name or file.stem, sink=chosen, cloud=cloud, strategy=strategy)
         to = asked if coordinator or stream.session.url == LOCAL else stream.session
         answer = hand_over(to, plan)
     if as_json:
