@@ -230,12 +230,13 @@ class Admission:
             return bound
         entries = np.concatenate([entries for _, entries in waiting])
         weights = limit.weigh(entries)
-        if weights.sum() <= left:
-            return bound
-        # Below `sure` the limit holds even if each entry that begins has all its rows there.
         begins = np.maximum(entries["least"], start + 1)
         order = np.argsort(begins, kind="stable")
-        sure = int(begins[order][np.searchsorted(np.cumsum(weights[order]), left, side="right")]) - 1
+        fits = int(np.searchsorted(np.cumsum(weights[order]), left, side="right"))
+        if fits == len(order):
+            return bound
+        # Below `sure` the limit holds even if each entry that begins has all its rows there.
+        sure = int(begins[order[fits]]) - 1
         certain = float(weights[entries["most"] <= sure].sum())
         if certain >= left / 2 or (left < FULL and sure == start):
             return sure
@@ -304,7 +305,7 @@ class _Folder:
         looked_at = int(np.searchsorted(fresh["position"], reach.end))
         self.held.release(bound)
         self._hold(fresh[:looked_at], bound)
-        self._fresh, self._reach = [fresh[looked_at:]], reach
+        self._fresh, self._reach = [fresh[looked_at:].copy()], reach
 
     def fresh_upto(self, end: int) -> Entries:
         return self.fresh[: int(np.searchsorted(self.fresh["position"], end))]

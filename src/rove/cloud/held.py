@@ -27,16 +27,13 @@ class Held:
     def __init__(self) -> None:
         self._pages: list[_Page] = []
 
-    def __len__(self) -> int:
-        return sum(len(page.entries) for page in self._pages)
-
     def add(self, entries: Entries) -> None:
         """Hold more entries, of higher positions than those that are held."""
         if not len(entries):
             return
         if self._pages and len(self._pages[-1].entries) + len(entries) <= PAGE_ENTRIES:
             entries = np.concatenate((self._pages.pop().entries, entries))
-        self._pages.append(_page(entries))
+        self._pages += [_page(entries[at : at + PAGE_ENTRIES]) for at in range(0, len(entries), PAGE_ENTRIES)]
 
     def release(self, bound: int) -> None:
         """Forget entries whose rows a bound has admitted, all of them."""

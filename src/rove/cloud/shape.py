@@ -121,9 +121,9 @@ def _moment(dtype: pa.DataType, time_us: int) -> pa.Array:
 
 
 def event_times(column: pa.Array) -> pa.Array:
-    """Microseconds of a column of event times; a window's rows count as its last moment."""
+    """Microseconds of a column of event times; a window's is when it starts, which is what promises speak of."""
     if pa.types.is_struct(column.type):
-        return pc.subtract(pc.struct_field(column, "end").cast(BIGINT), pa.scalar(1, BIGINT))
+        return pc.struct_field(column, "start").cast(BIGINT)
     return column.cast(BIGINT)
 
 

@@ -52,10 +52,9 @@ def _stream(spark: Any, received: Received, log: LogAt, timed: bool) -> Any:
     column = time
     if traits.event_time is None:
         column, frame = MOMENT, frame.withColumn(MOMENT, F.col(f"{quoted(time)}.start"))
-    # The condition has to mention the event time: Spark pushes one that does not below the watermark, which would then
-    # never see a heartbeat. No row has this time.
-    no_row = f"{quoted(column)} = TIMESTAMP'0001-01-01 00:00:00'"
-    frame = frame.withWatermark(column, delay).where(f"NOT {HEARTBEAT} OR {no_row}")
+    # Spark pushes conditions below the watermark, ours and the user's, and no heartbeat would pass the user's: event
+    # time would stand still. A condition that is not deterministic stays where it is, and what is above stays above.
+    frame = frame.withWatermark(column, delay).where(f"NOT {HEARTBEAT} OR uuid() = ''")
     return frame.drop(HEARTBEAT, MOMENT)
 
 

@@ -8,6 +8,7 @@ from rove.model.clock import parse_duration
 from rove.model.errors import PlanError
 from rove.plan.expressions.tree import sql
 from rove.plan.operators import Aggregate, Deduplicate, InSpark, Join, Operator, SparkAggregate, walk
+from rove.plan.windows import Window
 
 UNKNOWN_US = 3_600_000_000  # what a user's own function over DataFrames, or a join with a condition, is taken to need
 _QUOTED = re.compile(r"'([^']*)'")
@@ -19,21 +20,23 @@ def keeps_time(plan: Operator) -> bool:
 
 
 def span_us(plan: Operator) -> int:
-    """An upper bound: the windows, gaps and delays of a plan one after the other. O(operators)."""
-    return sum(_span(op) for op in walk(plan))
-
-
-def _span(operator: Operator) -> int:
-    match operator:
-        case Aggregate(window=window):
-            return window.size_us
-        case SparkAggregate(groups=groups):
-            return sum(_durations(sql(expr)) for _, expr in groups)
-        case Join(condition=condition):
-            return UNKNOWN_US if condition is not None else 0
-        case InSpark():
-            return UNKNOWN_US
-    return operator.traits.delay_us
+    """An upper bound: all windows and gaps of a plan, one after the other. O(operators)."""
+    windows: set[Window] = set()
+    total = 0
+    for op in walk(plan):
+        windows.update(window for _, window in op.traits.windows)
+        match op:
+            case Aggregate(window=window):
+                windows.add(window)
+            case SparkAggregate(groups=groups):
+                total += sum(_durations(sql(expr)) for _, expr in groups)
+            case Deduplicate(within_watermark=True):
+                total += op.traits.delay_us
+            case InSpark():
+                total += UNKNOWN_US
+            case Join(condition=condition) if condition is not None:
+                total += UNKNOWN_US
+    return total + sum(window.size_us for window in windows)
 
 
 def _durations(text: str) -> int:

@@ -77,11 +77,11 @@ def _ends(request: Request, parts: Split, sinks: Mapping[str, Sink]) -> dict[Sta
                 f"query `{request.query}` ends on node `{request.sink}`, and output `{name}` has no sink there"
             )
         found[stage] = sinks.get(name, LOG)
-        traits, operator = parts.lower.operators[stage].traits, parts.lower.operators[stage]
-        if name not in sinks and traits.event_time is not None and any(map(keeps_time, parts.upper.values())):
+        if name not in sinks and any(map(keeps_time, parts.upper.values())):
+            operator = parts.lower.operators[stage]
             pane = operator.window.pane_us if isinstance(operator, Aggregate) else 1
             span = max(map(span_us, parts.upper.values()))
-            found[stage] = Sink(kind="log", time=traits.event_time, grain_us=pane - 1, span_us=span)
+            found[stage] = Sink(kind="log", time=operator.traits.event_time or "", grain_us=pane - 1, span_us=span)
     return found
 
 
