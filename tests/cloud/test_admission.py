@@ -9,9 +9,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rove.cloud.admission import Admission, Limit, Pick, Rule, bound_after, rising
-from rove.cloud.entries import ENTRY, Entries, Place, places
-from rove.cloud.offset import Offset, Reach
+from rove.cloud.source.admission import Admission, Limit, Pick, Rule, bound_after, rising
+from rove.cloud.source.entries import ENTRY, Entries, Place, places
+from rove.cloud.source.offset import Offset, Reach
 from rove.model.clock import END, MICROS_MIN
 
 MS = 1_000

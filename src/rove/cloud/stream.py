@@ -17,6 +17,7 @@ from rove.plan.operators import Operator, Received, walk
 from rove.plan.spans import keeps_time
 
 HEARTBEAT = "_heartbeat"
+BEHIND_US = 1_000  # Spark drops a row that is as old as its watermark, and we promise only that none is older
 MOMENT = "__time"  # the event time of rows that have none but their window
 
 
@@ -47,14 +48,15 @@ def _stream(spark: Any, received: Received, log: LogAt, timed: bool) -> Any:
     options = {"path": log.path, "query": log.query, "output": received.stream, **log.options}
     if time is None:
         return reader.options(**options).load()
-    delay = duration_text(traits.delay_us + log.patience_us) if traits.delay_us + log.patience_us else "0 seconds"
+    delay_us = traits.delay_us + log.patience_us
+    delay = duration_text(delay_us) if delay_us else "0 seconds"
     frame = reader.options(**options, time=time, delay=delay, heartbeat="true").load()
     column = time
     if traits.event_time is None:
         column, frame = MOMENT, frame.withColumn(MOMENT, F.col(f"{quoted(time)}.start"))
     # Spark pushes conditions below the watermark, ours and the user's, and no heartbeat would pass the user's: event
     # time would stand still. A condition that is not deterministic stays where it is, and what is above stays above.
-    frame = frame.withWatermark(column, delay).where(f"NOT {HEARTBEAT} OR uuid() = ''")
+    frame = frame.withWatermark(column, duration_text(delay_us + BEHIND_US)).where(f"NOT {HEARTBEAT} OR uuid() = ''")
     return frame.drop(HEARTBEAT, MOMENT)
 
 

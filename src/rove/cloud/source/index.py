@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from rove.cloud.entries import UNKNOWN, Entries, Names, Place, columns_of, places
-from rove.cloud.quarantine import Quarantine, gone
-from rove.cloud.rows import FolderRows
-from rove.cloud.shape import Shape
+from rove.cloud.source.entries import UNKNOWN, Entries, Names, Place, columns_of, places
+from rove.cloud.source.quarantine import Quarantine, gone
+from rove.cloud.source.rows import FolderRows
+from rove.cloud.source.shape import Shape
 from rove.data.log.commands import Position
 from rove.data.log.damage import EntriesGone
 from rove.data.log.format import MARK_BYTES, MARK_FILE, Mark, read_mark

@@ -13,9 +13,9 @@ from zlib import crc32
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rove.cloud.entries import Place
-from rove.cloud.quarantine import Quarantine, gone
-from rove.cloud.shape import Label, Shape, event_times
+from rove.cloud.source.entries import Place
+from rove.cloud.source.quarantine import Quarantine, gone
+from rove.cloud.source.shape import Label, Shape, event_times
 from rove.data.log.commands import Bytes
 from rove.data.log.damage import Damaged, EntriesGone
 from rove.data.log.format import data_file

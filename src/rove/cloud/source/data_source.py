@@ -25,12 +25,12 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from rove.cloud.admission import Limit
-from rove.cloud.offset import Offset
-from rove.cloud.options import Options, find_folders, parse_options
-from rove.cloud.scan import Scan
-from rove.cloud.shape import Shape, shape_of
-from rove.cloud.shares import Share
+from rove.cloud.source.admission import Limit
+from rove.cloud.source.offset import Offset
+from rove.cloud.source.options import Options, find_folders, parse_options
+from rove.cloud.source.scan import Scan
+from rove.cloud.source.shape import Shape, shape_of
+from rove.cloud.source.shares import Share
 from rove.model.errors import PlanError
 
 NAME = "rove"

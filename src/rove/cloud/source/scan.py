@@ -12,12 +12,12 @@ from pathlib import Path
 
 import msgspec
 
-from rove.cloud.admission import Admission, Limit, Rule
-from rove.cloud.index import Index
-from rove.cloud.offset import Offset, Reach
-from rove.cloud.options import Options
-from rove.cloud.quarantine import put
-from rove.cloud.shares import Share, shares
+from rove.cloud.source.admission import Admission, Limit, Rule
+from rove.cloud.source.index import Index
+from rove.cloud.source.offset import Offset, Reach
+from rove.cloud.source.options import Options
+from rove.cloud.source.quarantine import put
+from rove.cloud.source.shares import Share, shares
 from rove.model.errors import DiskError
 
 BEAT_S_MIN = 0.1  # a heartbeat that comes alone is a micro-batch of its own

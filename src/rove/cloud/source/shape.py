@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 from pyspark.sql.types import StructType
 
-from rove.cloud.options import Options
+from rove.cloud.source.options import Options
 from rove.data.log.format import data_file, segment_of
 from rove.model.clock import MICROS_MAX, MICROS_MIN
 from rove.model.errors import DiskError, PlanError, SchemaMismatch, nearest

@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
-from rove.cloud.admission import Pick
-from rove.cloud.entries import places
-from rove.cloud.rows import FolderRows, coalesced
-from rove.cloud.shape import Shape
+from rove.cloud.source.admission import Pick
+from rove.cloud.source.entries import places
+from rove.cloud.source.rows import FolderRows, coalesced
+from rove.cloud.source.shape import Shape
 
 ROWS_PER_SHARE_MIN = 8_192
 

@@ -18,9 +18,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from rove.cloud.entries import NONE, Entries, Place, places
-from rove.cloud.held import Held
-from rove.cloud.offset import Offset, Reach
+from rove.cloud.source.entries import NONE, Entries, Place, places
+from rove.cloud.source.held import Held
+from rove.cloud.source.offset import Offset, Reach
 from rove.model.clock import END, MICROS_MAX, MICROS_MIN
 
 Times: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rove.cloud.entries import NONE, Entries
+from rove.cloud.source.entries import NONE, Entries
 
 PAGE_ENTRIES = 16_384
 
