@@ -1,4 +1,5 @@
-"""What lies between the log and Spark: how fast rows come in, and what a micro-batch costs.
+"""What lies between the log and Spark: how fast rows come in, how late, what a micro-batch costs, and how much less
+comes in where the edge has done its part.
 
 The same rows lie in a log and in Parquet files. Spark reads both as streams with `availableNow` into a sink that does
 nothing, in turns, in one warm session, in micro-batches of the same size. A rate is rows over the time of a trigger
@@ -9,6 +10,8 @@ counts, since the machine has other work, too.
 from __future__ import annotations
 
 import tempfile
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,13 +20,22 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 from rich.progress import Progress
 
+import rove
+from bench import cabs
 from bench.report import check
+from rove import functions as F
+from rove.cloud.compile import compile_plan
+from rove.data.local import run as run_edge
 from rove.model.batch import Header
 from rove.model.schema import TIMESTAMP
+from rove.plan.cuts import Cut, legal_cuts
+from rove.plan.operators import Aggregate, Operator, Source
+from rove.plan.optimizer import optimize
 from rove.runtime.disk import LogWriter, open_partition
 
 BATCH_ROWS, BATCH_ROWS_QUICK = 1_000_000, 400_000
@@ -33,7 +45,11 @@ ENTRY_ROWS, ENTRY_ROWS_SMALL = 8_192, 1_000
 FILES_PER_BATCH = 4
 COMMIT_BYTES = 32 * 1024 * 1024
 BEGIN_US = 1_700_000_000_000_000
-GOAL = 0.8
+ROWS_PER_S = 1_000
+TAXI_ROWS, TAXI_ROWS_QUICK = 2_000_000, 300_000
+CAB_BATCH_ROWS = 60  # an hour of a taxi
+RAW, PARTIAL = "raw rows", "partial results"
+GOAL, LATENCY_GOAL, SAVED_GOAL = 0.8, 1.2, 10.0
 
 
 @dataclass
@@ -43,6 +59,7 @@ class Bench:
     spark: Any
     folder: Path
     quick: bool
+    data: Path | None
     checks: list[dict[str, Any]] = field(default_factory=list)
     figures: dict[str, Any] = field(default_factory=dict)
 
@@ -60,9 +77,9 @@ class Bench:
 
 
 def run(quick: bool, data: Path | None) -> dict[str, Any]:
-    """All parts, one after the other; `data` is not needed by the scan."""
+    """All parts, one after the other; `data` is for the taxis."""
     with tempfile.TemporaryDirectory() as folder, _session() as spark:
-        bench = Bench(spark, Path(folder), quick)
+        bench = Bench(spark, Path(folder), quick, data)
         with Progress(transient=True) as progress:
             for part in progress.track(PARTS, description="Spark reads the log"):
                 part(bench)
@@ -134,7 +151,142 @@ def one_row(bench: Bench) -> None:
     bench.figures["batch_of_one_row_ms"] = {part: float(median(p.get(part, 0) for p in warm)) for part in parts}
 
 
-PARTS: tuple[Callable[[Bench], None], ...] = (scan, aggregate, one_row)
+@dataclass(frozen=True)
+class Taken:
+    """A micro-batch: how long its rows took from their making to their result, on average and the newest of them."""
+
+    rows: int
+    mean_ms: float
+    newest_ms: float
+
+
+def latency(bench: Bench) -> None:
+    """From the making of a row to its result, at 1,000 rows a second, against Spark's own rate source with the same
+    settings. It gives out rows by whole seconds; the newest rows show what a trigger alone takes."""
+    batches = 16 if bench.quick else 80
+    ours = _ours(bench, batches)
+    rates = bench.spark.readStream.format("rate").option("rowsPerSecond", ROWS_PER_S).load()
+    theirs = _taken(bench, rates.selectExpr("timestamp AS ts"), batches // 2, "rate")
+    middles = {way: _middle([(t.mean_ms, t.rows) for t in found]) for way, found in (("rove", ours), ("rate", theirs))}
+    newest = {way: median(t.newest_ms for t in found) for way, found in (("rove", ours), ("rate", theirs))}
+    bench.figures["row_to_result_ms"] = middles
+    bench.figures["newest_row_to_result_ms"] = newest
+    bench.checks.append(check("latency_vs_rate", middles["rove"] / middles["rate"], LATENCY_GOAL, at_least=False))
+
+
+def _middle(weighed: list[tuple[float, int]]) -> float:
+    """The median of values that count as often as they have rows."""
+    half, seen = sum(rows for _, rows in weighed) / 2, 0
+    for value, rows in sorted(weighed):
+        seen += rows
+        if seen >= half:
+            return value
+    raise AssertionError("nothing was measured")
+
+
+def _ours(bench: Bench, batches: int) -> list[Taken]:
+    """With a gateway that appends and syncs every tenth of a second, as devices bring rows."""
+    schema = pa.schema([("ts", TIMESTAMP)])
+    ended = threading.Event()
+
+    def produce(writer: LogWriter) -> None:
+        seq = 0
+        while not ended.wait(0.1):
+            now = time.time_ns() // 1_000
+            moments = pa.array(now - np.arange(ROWS_PER_S // 10)[::-1] * 1_000).cast(TIMESTAMP)
+            _append(writer, pa.RecordBatch.from_arrays([moments], schema=schema), seq)
+            seq += 1
+
+    with open_partition(bench.folder / "log" / "ticks" / "out", schema) as writer:
+        thread = threading.Thread(target=produce, args=(writer,))
+        thread.start()
+        try:
+            frame = bench.spark.readStream.format("rove").options(path=str(bench.folder), query="ticks").load()
+            return _taken(bench, frame, batches, "ticks")
+        finally:
+            ended.set()
+            thread.join()
+
+
+def _taken(bench: Bench, frame: Any, batches: int, name: str) -> list[Taken]:
+    """Micro-batches with their latencies; the first half warms up and is left out."""
+    found: list[Taken] = []
+    done = threading.Event()
+
+    def take(rows: Any, batch: int) -> None:
+        count, mean, newest = rows.selectExpr("count(*)", "avg(unix_micros(ts))", "max(unix_micros(ts))").collect()[0]
+        if count:
+            now = time.time_ns() / 1e3
+            found.append(Taken(count, (now - mean) / 1e3, (now - newest) / 1e3))
+        if len(found) >= batches:
+            done.set()
+
+    query = frame.writeStream.foreachBatch(take).option("checkpointLocation", str(bench.folder / f"{name}-at")).start()
+    if not done.wait(120):
+        raise AssertionError(f"{len(found)} of {batches} batches in 120 s: {query.exception()}")
+    query.stop()
+    return found[len(found) // 2 :]
+
+
+def savings(bench: Bench) -> None:
+    """How full each taxi was, hour by hour: all rows in Spark, and partial results of the edge merged there."""
+    table, real = cabs.points(TAXI_ROWS_QUICK if bench.quick else TAXI_ROWS, bench.data)
+    sent = {"cabs": cabs.by_cab(table, CAB_BATCH_ROWS)}
+    found: dict[str, Any] = {"real": real}
+    answers = []
+    for way, cut in _ways(by_the_hour()).items():
+        begun = time.process_time()
+        rows = run_edge(dict(cut.lower), sent)["edge0"].rows
+        edge_s = time.process_time() - begun
+        size = _keep(bench, way, rows)
+        frame = bench.spark.read.format("rove").options(path=str(bench.folder), query=way).load()
+        before = _cpu_s()
+        answers.append(sorted(map(repr, compile_plan(cut.upper, {"edge0": frame}).toArrow().to_pylist())))
+        found[way] = {"rows": rows.num_rows, "bytes": size, "edge_cpu_s": edge_s, "spark_cpu_s": _cpu_s() - before}
+    if answers[0] != answers[1]:
+        raise AssertionError("both ways must give the same answer")
+    bench.figures["taxis"] = found
+    bench.checks.append(check("bytes_into_spark_saved", found[RAW]["bytes"] / found[PARTIAL]["bytes"], SAVED_GOAL))
+
+
+def by_the_hour() -> Operator:
+    """Rows and occupied rows of each taxi, every hour."""
+    stream = rove.Session.local().stream("cabs", schema=cabs.COLUMNS).withWatermark("ts", "5 minutes")
+    counted = stream.groupBy(F.window("ts", "1 hour"), "cab")
+    return optimize(counted.agg(F.count("*").alias("rows"), F.sum("occupied").alias("occupied")).plan)
+
+
+def _ways(plan: Operator) -> dict[str, Cut]:
+    """The plan cut at its very source, and between the two halves of its aggregate."""
+    found = {}
+    for cut in legal_cuts(plan):
+        ((_, lower),) = cut.lower
+        if isinstance(lower, Source):
+            found[RAW] = cut
+        elif isinstance(lower, Aggregate) and lower.mode == "partial":
+            found[PARTIAL] = cut
+    return dict(sorted(found.items(), reverse=True))
+
+
+def _keep(bench: Bench, query: str, rows: pa.Table) -> int:
+    """Put rows into a log; how many bytes they are."""
+    total = 0
+    with open_partition(bench.folder / "log" / query / "out", rows.schema) as writer:
+        for seq, batch in enumerate(rows.combine_chunks().to_batches(max_chunksize=ENTRY_ROWS)):
+            total += batch.serialize().size
+            _append(writer, batch, seq, commit=False)
+        writer.commit()
+    return total
+
+
+def _cpu_s() -> float:
+    """CPU seconds of this process and all below it: Spark's Java, and its Python workers."""
+    own = psutil.Process()
+    times = [p.cpu_times() for p in (own, *own.children(recursive=True))]
+    return float(sum(t.user + t.system for t in times))
+
+
+PARTS: tuple[Callable[[Bench], None], ...] = (scan, aggregate, one_row, latency, savings)
 
 
 def numbers(rows: int) -> pa.Table:

@@ -16,9 +16,8 @@ from pyspark.sql.functions import window
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxFiles, ReadMaxRows
 
-from rove.cloud.source import scan
 from rove.cloud.session import streaming_settings
-from rove.cloud.source import RoveDataSource, register
+from rove.cloud.source import RoveDataSource, register, scan
 from rove.data.log.settings import LogSettings
 from rove.model.batch import Header
 from rove.model.clock import END, MICROS_MIN
