@@ -1,6 +1,7 @@
 """Portable queries from devices over an edge and the gateway's log into streaming Spark, wherever Spark begins.
 
-`pytest tests/e2e/test_portable_streaming.py --all-queries` runs all of them (some 15 minutes); without it a few do.
+`pytest tests/e2e/test_portable_streaming.py --all-queries` runs all of them, cut at every step (over half an hour);
+without it a few run, with as little and as much in Spark as can be.
 """
 
 from __future__ import annotations
@@ -59,11 +60,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     metafunc.parametrize("query", wanted(metafunc.config), ids=lambda q: q.__name__)
 
 
-def cuts(stages: Stages) -> Iterator[tuple[str, str, Stages]]:
+def cuts(stages: Stages, every: bool) -> Iterator[tuple[str, str, Stages]]:
     """A plan with as little in Spark as can be, with as much, and with Spark beginning at each of its steps."""
     yield "little in Spark", "bottom_up", stages
     yield "much in Spark", "cloud_only", stages
-    for n, operator in enumerate(stages.operators):
+    for n, operator in enumerate(stages.operators if every else ()):
         if not isinstance(operator, Source):
             hinted = Stages(stages.operators, stages.outputs, ((Stage(n), "cloud"),))
             yield f"from {type(operator).__name__} {n}", "bottom_up", hinted
@@ -87,7 +88,7 @@ def write_files(folder: Path, names: tuple[str, ...]) -> Iterator[SourceSpec]:
 
 
 def test_what_streams_into_spark_is_what_batch_spark_gives(
-    spark: Any, tmp_path: Path, query: Callable[..., Any]
+    spark: Any, tmp_path: Path, query: Callable[..., Any], pytestconfig: pytest.Config
 ) -> None:
     names = inputs(query)
     expected = query(*(spark.createDataFrame(tables()[n]) for n in names)).toArrow()
@@ -100,7 +101,8 @@ def test_what_streams_into_spark_is_what_batch_spark_gives(
         net.add_node(settings, tuple(s for s in specs if s.node == device))
     net.run_for(0.3)
     try:
-        parts = list(submitted(net, Stages.of({"out": optimize(plan_of(query))})))
+        every = bool(pytestconfig.getoption("--all-queries"))
+        parts = list(submitted(net, Stages.of({"out": optimize(plan_of(query))}), every))
         assert net.run_until(lambda: all(running(net, name) for name, _ in parts), 30)
         (tmp_path / "begin").touch()
         assert net.run_until(lambda: all(arrived(net, name) for name, _ in parts), 60)
@@ -112,9 +114,9 @@ def test_what_streams_into_spark_is_what_batch_spark_gives(
         assert_same_rows(actual, expected, f"{query.__name__} {name}")
 
 
-def submitted(net: LocalNet, stages: Stages) -> Iterator[tuple[str, CloudQuery]]:
+def submitted(net: LocalNet, stages: Stages, every: bool) -> Iterator[tuple[str, CloudQuery]]:
     """Every cut as a query of its own, with what Spark has to do for it. A cut that cannot be placed is refused."""
-    for what, strategy, cut in cuts(stages):
+    for what, strategy, cut in cuts(stages, every):
         body = Submit(
             name=what,
             plan=codec.encode(cut),
