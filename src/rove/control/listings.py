@@ -52,7 +52,7 @@ def _query_line(query: Query, membership: Membership, spark: Progress | None) ->
         state=state,
         version=record.version,
         strategy=record.strategy,
-        sink=_where(record.sink),
+        sink=_where(record.sink) if record.cloud is None else f"{record.cloud.kind} {record.cloud.name} in Spark",
         nodes=len(record.fragments),
         missing=missing,
         trouble="; ".join([*([query.trouble] if query.trouble else []), *_troubles(query, membership)]),
