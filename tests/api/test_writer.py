@@ -116,6 +116,21 @@ def test_what_spark_does_with_the_rows_goes_with_the_query(desk: Desk, busy: Any
     desk.ask("progress", Progress(query="busy", state="running", rows=7), Named)
     said = rove.Session(URL).query("busy").lastProgress["spark"]
     assert (said["state"], said["rows"]) == ("running", 7)
+    for batch in (0, 1, 1, 2):
+        desk.ask("progress", Progress(query="busy", state="running", rows=9, batch=batch), Named)
+    assert [p.batch for p in rove.Session(URL).query("busy").recentProgress] == [-1, 0, 1, 2]
+
+
+def take(rows: Any, batch: int) -> None:
+    """A function that can be imported."""
+
+
+def test_a_function_for_batches_is_found_by_its_name_or_refused(desk: Desk, busy: Any) -> None:
+    busy.writeStream.foreachBatch(take).queryName("taken").start()
+    cloud = desk.machine.queries[QueryId("taken")].record.cloud
+    assert cloud == CloudSink(kind="foreachBatch", name="tests.api.test_writer:take")
+    with pytest.raises(PlanError, match="cannot be imported where Spark is; put it into a module of its own"):
+        busy.writeStream.foreachBatch(lambda rows, batch: None).queryName("other").start()
 
 
 @pytest.mark.parametrize("url", ["", "coordinator:4700", "http://127.0.0.1"])

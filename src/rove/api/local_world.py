@@ -51,6 +51,7 @@ class LocalWorld:
         self._above = {NodeId(e): NodeId(above) for e, above in (edges or EDGES).items()}
         self.edges = [e for e in self._above if e not in self._above.values()]  # those that devices are below
         self._fed: set[str] = set()
+        self._in_spark: set[str] = set()  # queries that end there
         self._devices = 0
         self._calls: SimpleQueue[tuple[Callable[[LocalNet], Any], SimpleQueue[Any]]] = SimpleQueue()
         self._ended, self._spark_ended = threading.Event(), threading.Event()
@@ -66,6 +67,7 @@ class LocalWorld:
         """The coordinator's answer. A query for Spark starts Spark."""
         answer = self.do(lambda net: net.ask(verb, body, kind))
         if isinstance(body, Submit) and body.cloud is not None and not body.explain:
+            self._in_spark.add(body.name)
             self.start_spark()
         return answer
 
@@ -129,8 +131,17 @@ class LocalWorld:
         self._await(lambda: self._line(query).state == "running", timeout_s, f"query `{query}` to run everywhere")
         self.play()
         self._await(lambda: self._delivered(query), timeout_s, f"the rows of `{query}` to arrive")
-        if self.runtime is not None and self._line(query).spark is not None:
+        if query in self._in_spark:
             self._await(lambda: self._caught_up(query), timeout_s, f"Spark to finish `{query}`")
+
+    def keep_function(self, function: Callable[[Any, int], None]) -> str:
+        """A name for a user's function, by which Spark in this process finds it."""
+        self.start_spark()
+        if self.runtime is None:
+            raise SetupError("Spark has not started")
+        name = f"here:{len(self.runtime.functions)}"
+        self.runtime.functions[name] = function
+        return name
 
     def start_spark(self) -> None:
         """Spark, if it does not run yet."""

@@ -66,6 +66,11 @@ class Query:
         """How Spark gets on with its part, as it last said; None if it has said nothing yet."""
         return self.status().spark
 
+    @property
+    def recentProgress(self) -> list[Progress]:
+        """What Spark has said of its last micro-batches, the newest last."""
+        return self._session.ask("recent", Named(name=self.name), list[Progress])
+
     def exception(self) -> str | None:
         """Why it cannot go on, if it cannot."""
         line = self.status()

@@ -5,9 +5,9 @@ Law: a session with a coordinator asks it when it has to, and not before; until 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import pyarrow as pa
 
@@ -126,6 +126,15 @@ class Session:
             for name in {op.stream for op in walk(stream.plan) if isinstance(op, Source)}:
                 if name in self._data:
                     self.world.feed(name, self._streams[name].plan.schema, self._data[name])
+
+    def function_name(self, function: Callable[[Any, int], None]) -> str:
+        """The name by which Spark finds a function: here it is given to it, elsewhere it has to be importable."""
+        if self._url == LOCAL:
+            return self.world.keep_function(function)
+        module, name = function.__module__, function.__qualname__
+        if module == "__main__" or "<" in name:
+            raise PlanError(f"`{name}` of {module} cannot be imported where Spark is; put it into a module of its own")
+        return f"{module}:{name}"
 
     def table(self, name: str) -> pa.Table:
         """A table that a query of this local session has written, as it is now."""

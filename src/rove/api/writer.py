@@ -6,6 +6,7 @@ never passed over.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 from rove.api.query import Query
@@ -31,8 +32,7 @@ KEPT_BY_ROVE = {
 }
 # What PySpark's writer has, or ours will have, with what to do until it is here.
 NOT_YET = {
-    "foreach": "use .format('postgres'), or read the table that .toTable(name) writes",
-    "foreachBatch": "use .format('postgres'), or read the table that .toTable(name) writes",
+    "foreach": "use .foreachBatch(function), which gets many rows at a time",
     "partitionBy": "leave it out: files are not split by key yet",
     "reliability": "leave it out: rows wait on the node below until the one above has them",
 }
@@ -84,6 +84,7 @@ class StreamWriter:
         self._mode: Literal["append", "update"] = "append"
         self._trigger_ms = 0
         self._options: dict[str, str] = {}
+        self._function: Callable[[Any, int], None] | None = None
         self._node: NodeId | None = None
 
     def queryName(self, queryName: str) -> StreamWriter:
@@ -138,6 +139,12 @@ class StreamWriter:
         self._trigger_ms = 0 if processingTime is None else parse_duration(processingTime, "trigger") // 1_000
         return self
 
+    def foreachBatch(self, func: Callable[[Any, int], None]) -> StreamWriter:
+        """Hand every micro-batch to a function of a DataFrame and the batch's number, in Spark. After a crash the last
+        batch comes again, under its number. Where Spark is elsewhere, the function is imported there by its name."""
+        self._function = func
+        return self
+
     def toTable(self, tableName: str) -> Query:
         """Send the rows to the cloud, into a table of Parquet files that Spark keeps. Rows that came too late are in
         the table `<name>_late` beside it."""
@@ -150,6 +157,8 @@ class StreamWriter:
     def start(self, path: str = "") -> Query:
         """Begin. `path` is a folder on the node given with `.on(node)` for `files`, a table's name for `parquet` and
         `postgres`."""
+        if self._function is not None:
+            return self._in_spark(self._name, "foreachBatch", self._stream.session.function_name(self._function))
         match self._format:
             case "log":
                 return self._started(self._name, Sink(kind="log", node=self._node))
@@ -165,7 +174,12 @@ class StreamWriter:
             "start needs a place: .format('files').on(node).start(path), .format('console').start(), or .toTable(name)"
         )
 
-    def _in_spark(self, name: str, kind: Literal["table", "console", "memory", "postgres", "noop"], to: str) -> Query:
+    def _in_spark(
+        self,
+        name: str,
+        kind: Literal["table", "console", "memory", "postgres", "noop", "foreachBatch"],
+        to: str,
+    ) -> Query:
         if self._node is not None:
             raise PlanError(f"`{kind}` is in Spark, not on node `{self._node}`; leave out .on(…)")
         sink = CloudSink(kind=kind, name=to, mode=self._mode, trigger_ms=self._trigger_ms, options=self._options)

@@ -57,6 +57,7 @@ class CloudRuntime:
     def __init__(self, spark: Any, logs: Path, tables: Path, state: Path, clock: Callable[[], float] = time.monotonic):
         self.spark, self.logs, self.tables, self.state = spark, logs, tables, state
         self._clock = clock
+        self.functions: dict[str, Callable[[Any, int], None]] = {}  # of users in this process, by the name of the sink
         self._runs: dict[str, _Run] = {}
         self._readers: dict[tuple[str, str], Reader] = {}
         register(spark)
@@ -101,7 +102,7 @@ class CloudRuntime:
             )
             frames = streams_of(self.spark, run.plan, at)
             run.outputs = tuple(frames)
-            writer = writer_of(compile_plan(run.plan, frames), query.sink, self.tables)
+            writer = writer_of(compile_plan(run.plan, frames), query.sink, self.tables, self.functions)
             run.spark = writer.option("checkpointLocation", str(self.state / query.query)).start()
             run.begun, run.trouble, run.counted = self._clock(), "", -1
         except Exception as error:  # whatever Spark raises, the others run on

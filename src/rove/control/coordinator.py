@@ -97,6 +97,7 @@ class Coordinator:
             "remove": self._remove,
             "cloud": self._cloud,
             "progress": self._progress,
+            "recent": self._recent,
         }
         self._commands: list[Command] = []
         self._now = self._wall = 0
@@ -428,7 +429,7 @@ class Coordinator:
     # Listings
 
     def _queries(self, body: bytes, now: int) -> list[QueryLine]:
-        return query_lines(self.queries.values(), self.membership, self.spark.progress)
+        return query_lines(self.queries.values(), self.membership, self.spark)
 
     def _topology(self, body: bytes, now: int) -> list[NodeLine]:
         return node_lines(self.membership, self.load, now)
@@ -456,8 +457,11 @@ class Coordinator:
         """How Spark gets on."""
         said = from_body(body, Progress)
         self._query(said.query)
-        self.spark.progress[QueryId(said.query)] = said
+        self.spark.heard(said)
         return Named(name=said.query)
+
+    def _recent(self, body: bytes, now: int) -> list[Progress]:
+        return self.spark.recent(self._query(from_body(body, Named).name).id)
 
     # The topology, by hand
 

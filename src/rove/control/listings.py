@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from rove.control.membership import Membership
 from rove.control.placement import Load
 from rove.control.queries import Query
 from rove.control.requests import NodeLine, Progress, QueryLine
-from rove.model.ids import NodeId, QueryId
+from rove.control.spark_side import SparkSide
+from rove.model.ids import NodeId
 from rove.model.messages import Sink
 
 
-def query_lines(
-    queries: Iterable[Query], membership: Membership, progress: Mapping[QueryId, Progress]
-) -> list[QueryLine]:
+def query_lines(queries: Iterable[Query], membership: Membership, spark: SparkSide) -> list[QueryLine]:
     """One line a query: its state, where it ends, who does not run its part yet, and how Spark gets on with it."""
-    return [_query_line(query, membership, progress.get(query.id)) for query in queries]
+    return [_query_line(query, membership, spark.last(query.id)) for query in queries]
 
 
 def node_lines(membership: Membership, load: Load, now: int) -> list[NodeLine]:

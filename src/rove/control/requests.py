@@ -20,8 +20,8 @@ class CloudSink(msgspec.Struct, frozen=True, kw_only=True):
     """What Spark does with the rows of a query that ends in the cloud. With `update` a result comes early and is
     corrected; with `append` it comes once, when nobody can change it any more."""
 
-    kind: Literal["table", "console", "memory", "postgres", "noop"]
-    name: str = ""
+    kind: Literal["table", "console", "memory", "postgres", "noop", "foreachBatch"]
+    name: str = ""  # of a table; of a function, with its module: `module:function`
     mode: Literal["append", "update"] = "append"
     trigger_ms: int = 0  # between two micro-batches; 0: as soon as the last one is done
     options: dict[str, str] = {}

@@ -5,6 +5,8 @@ Law: Spark is told nothing; it asks. Whoever runs it brings it to what is wanted
 
 from __future__ import annotations
 
+from collections import deque
+
 from rove.control.deployment.split import OUTPUT
 from rove.control.queries import Query
 from rove.control.requests import CloudQuery, CloudSink, Progress
@@ -14,12 +16,29 @@ from rove.plan.codec import encode
 from rove.plan.operators import Operator, Received
 from rove.plan.stages import Stages
 
+RECENT_MAX = 100
+
 
 class SparkSide:
     """Progress by query, as it was last told."""
 
     def __init__(self) -> None:
-        self.progress: dict[QueryId, Progress] = {}
+        self._recent: dict[QueryId, deque[Progress]] = {}
+
+    def heard(self, said: Progress) -> None:
+        """How a query gets on; kept if a micro-batch was done since, or something else has changed."""
+        recent = self._recent.setdefault(QueryId(said.query), deque(maxlen=RECENT_MAX))
+        if recent and (recent[-1].batch, recent[-1].state) == (said.batch, said.state):
+            recent.pop()
+        recent.append(said)
+
+    def recent(self, query: QueryId) -> list[Progress]:
+        """What was said of a query, the newest last."""
+        return list(self._recent.get(query, ()))
+
+    def last(self, query: QueryId) -> Progress | None:
+        recent = self._recent.get(query)
+        return recent[-1] if recent else None
 
     def part_of(self, query: Query, lower: Stages, upper: Operator | None) -> CloudQuery:
         """What Spark runs of a query: what is left of its plan, or nothing but the reading of its rows."""

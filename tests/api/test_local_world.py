@@ -1,0 +1,61 @@
+"""A session of this machine runs the whole of it: devices, edges, a gateway, a coordinator and Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import rove
+from rove import functions as F
+from rove.model.errors import SetupError
+
+COLUMNS = "train string, ts timestamp, boarding int"
+
+
+def rows(train: str) -> pa.Table:
+    moments = pa.array([n * 700_000 for n in range(60)]).cast(pa.timestamp("us", "UTC"))
+    return pa.table({"train": [train] * 60, "ts": moments, "boarding": pa.array(range(60), pa.int32())})
+
+
+def test_a_query_ends_in_a_table_in_a_function_and_on_an_edge(spark: Any, tmp_path: Path) -> None:
+    seen: dict[int, int] = {}
+    with rove.Session.local(edges={"line": "gateway", "cell": "line"}) as session:
+        data = {name: rows(name).to_batches(max_chunksize=8) for name in ("a", "b")}
+        trains = session.stream("trains", schema=COLUMNS, data=data)
+        counted = (
+            trains.where("boarding > 3")
+            .withWatermark("ts", "5 seconds")
+            .groupBy(F.window("ts", "10 seconds"), "train")
+            .agg(F.sum("boarding").alias("on"))
+        )
+        table = counted.writeStream.toTable("counted")
+        taken = (
+            trains.where("boarding % 2 = 0")
+            .writeStream.foreachBatch(lambda frame, batch: seen.update({batch: frame.count()}))
+            .queryName("taken")
+            .start()
+        )
+        alerts = (
+            trains.where("boarding > 50").writeStream.format("files").on("line").queryName("alerts").start("alerts")
+        )
+        for query in (table, taken, alerts):
+            query.processAllAvailable(120)
+        assert sorted(map(repr, session.table("counted").to_pylist())) == sorted(
+            map(repr, counted.toArrow().to_pylist())
+        )
+        assert sum(seen.values()) == 60
+        progress = table.lastProgress
+        assert progress["adds_up"]
+        assert progress["spark"]["dropped_rows"] == 0
+        assert table.exception() is None
+        assert {p.state for p in table.recentProgress} <= {"starting", "running"}
+        assert sum(line.delivered for line in alerts.accounts) == 120
+        with pytest.raises(SetupError, match="there is no table `other` yet"):
+            session.table("other")
+        folder = session.world.folder
+    assert not folder.exists()
+    with pytest.raises(SetupError, match="elsewhere"):
+        _ = rove.Session("tcp://127.0.0.1:4700").world
