@@ -23,24 +23,13 @@ from rove.cloud.compile import compile_plan
 from rove.control.requests import AccountLine, QueryLine
 from rove.runtime.sources import generated, read_spec
 from tests.e2e.cluster import Cluster, eventually
+from tests.e2e.test_processes import WINDOWS_PY
 from tests.portable.rows import assert_same_rows
 from tests.runtime.queries import COLUMNS, windows
 
 DEVICES = ("dev0", "dev1", "dev2")
 RATE = 10
 ROUND_S = 8.0  # from one kill to the next
-QUERY = """
-import rove
-from rove import functions as F
-
-trains = rove.Session.local().stream("trains", schema="{columns}")
-counted = (
-    trains.withWatermark("ts", "5 seconds")
-    .at("device")
-    .groupBy(F.window("ts", "1 second"), "train")
-    .agg(F.sum("boarding").alias("on"), F.count("*").alias("rows"))
-)
-"""
 
 
 class Cloud:
@@ -113,7 +102,7 @@ def test_every_result_is_in_the_table_once_whatever_dies(
         specs.append(read_spec(text, COLUMNS, device))
         cluster.add(device, "device", parents=["gateway"], slots=64, sources=[text], columns={"trains": COLUMNS})
     cluster.start("gateway", *DEVICES)
-    (tmp_path / "counted.py").write_text(QUERY.format(columns=COLUMNS))
+    (tmp_path / "counted.py").write_text(WINDOWS_PY.format(columns=COLUMNS, where="cloud"))
     cluster.submit(tmp_path / "counted.py", "--sink", "table")
     master = "local-cluster[2,1,512]" if "executor" in victims else "local[2]"
     cloud = Cloud(cluster, tmp_path, master)
