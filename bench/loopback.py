@@ -177,23 +177,25 @@ def feed(node: Node, batch: pa.RecordBatch, count: int) -> None:
             node.turn(1)
 
 
-def latencies_us(hops: int, per_second: int, seconds: float) -> list[int]:
-    """What batches of a hundred rows take from source to sink, one after the other at a steady rate."""
+def latencies_us(hops: int, per_second: int, seconds: float, rounds: int) -> list[list[int]]:
+    """What batches of a hundred rows take from source to sink, one after the other at a steady rate, round by round; in
+    between everyone comes to rest. The first fifth of a round warms up."""
     batch = rows_of(100 * ROW_BYTES)
     with chain(hops, keyed=False, timed=True) as (node, last):
         every_us, count = 1_000_000 // per_second, int(per_second * seconds)
-        due = now_us()
-        for _ in range(count):
-            while (left := due - now_us()) > 0:
-                node.turn(1 if left > 1_000 else 0)
-            node.shell._handle(Produced(ORIGIN, batch, wall_us()))
-            node.turn()
-            due += every_us
-        while len(node.shell.worker.store):
-            node.turn(1)
+        for _ in range(rounds):
+            due = now_us()
+            for _ in range(count):
+                while (left := due - now_us()) > 0:
+                    node.turn(1 if left > 1_000 else 0)
+                node.shell._handle(Produced(ORIGIN, batch, wall_us()))
+                node.turn()
+                due += every_us
+            while len(node.shell.worker.store):
+                node.turn(1)
         last.send("stop")
         _, found = last.recv()
-        return list(found)[count // 5 :]
+        return [list(found)[n * count + count // 5 : (n + 1) * count] for n in range(rounds)]
 
 
 # The same road without Rove
