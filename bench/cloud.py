@@ -38,15 +38,15 @@ from rove.plan.operators import Aggregate, Operator, Source
 from rove.plan.optimizer import optimize
 from rove.runtime.disk import LogWriter, open_partition
 
-BATCH_ROWS, BATCH_ROWS_QUICK = 1_000_000, 400_000
+BATCH_ROWS, BATCH_ROWS_QUICK = 1_000_000, 800_000
 BATCHES, BATCHES_QUICK = 6, 3  # a query
-ROUNDS, ROUNDS_QUICK = 4, 2
+ROUNDS, ROUNDS_QUICK = 4, 1
 ENTRY_ROWS, ENTRY_ROWS_SMALL = 8_192, 1_000
 FILES_PER_BATCH = 4
 COMMIT_BYTES = 32 * 1024 * 1024
 BEGIN_US = 1_700_000_000_000_000
 ROWS_PER_S = 1_000
-TAXI_ROWS, TAXI_ROWS_QUICK = 2_000_000, 300_000
+TAXI_ROWS, TAXI_ROWS_QUICK = 2_000_000, 150_000
 CAB_BATCH_ROWS = 60  # an hour of a taxi
 RAW, PARTIAL = "raw rows", "partial results"
 GOAL, LATENCY_GOAL, SAVED_GOAL = 0.8, 1.2, 10.0
@@ -163,7 +163,7 @@ class Taken:
 def latency(bench: Bench) -> None:
     """From the making of a row to its result, at 1,000 rows a second, against Spark's own rate source with the same
     settings. It gives out rows by whole seconds; the newest rows show what a trigger alone takes."""
-    batches = 16 if bench.quick else 80
+    batches = 8 if bench.quick else 80
     ours = _ours(bench, batches)
     rates = bench.spark.readStream.format("rate").option("rowsPerSecond", ROWS_PER_S).load()
     theirs = _taken(bench, rates.selectExpr("timestamp AS ts"), batches // 2, "rate")

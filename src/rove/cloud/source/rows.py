@@ -22,7 +22,7 @@ from rove.data.log.format import data_file
 from rove.model.schema import BIGINT
 from rove.runtime.disk import LogFolder
 
-ROWS_PER_BATCH = 8_192  # smaller ones cost Spark more than putting them together costs us
+ROWS_PER_BATCH = 32_768  # smaller ones cost Spark more than putting them together costs us
 ROWS_PER_BATCH_MAX = 65_536
 
 
