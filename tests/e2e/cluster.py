@@ -72,6 +72,7 @@ class Cluster:
         return {name: process.wait(10) for name, process in self._processes.items()}
 
     def destroy(self) -> None:
+        self.client.close()
         for process in self._processes.values():
             process.kill()
             process.wait()

@@ -104,7 +104,7 @@ def test_every_result_is_in_the_table_once_whatever_dies(
     cluster.start("gateway", *DEVICES)
     (tmp_path / "counted.py").write_text(WINDOWS_PY.format(columns=COLUMNS, where="cloud"))
     cluster.submit(tmp_path / "counted.py", "--sink", "table")
-    master = "local-cluster[2,1,512]" if "executor" in victims else "local[2]"
+    master = "local-cluster[2,1,1024]" if "executor" in victims else "local[2]"
     cloud = Cloud(cluster, tmp_path, master)
     try:
         assert eventually(lambda: line(cluster).state == "running" and batch(cluster) >= -1, 60)
