@@ -69,7 +69,7 @@ def hop_figures(quick: bool, step: Callable[[str], None]) -> dict[str, dict[str,
     found: dict[str, dict[str, float]] = {}
     for keyed in (False, True):
         for name in QUICK if quick else SIZES:
-            size, rounds = SIZES[name], 5 if quick else 9
+            size, rounds = SIZES[name], 3 if quick else 9
             count = (64 if quick else 256) * KIB * KIB // size // (2 if keyed else 1)
             ours, bare = [], []
             for _ in range(rounds):
@@ -91,7 +91,7 @@ def latency_figures(quick: bool, step: Callable[[str], None]) -> dict[str, dict[
     found: dict[str, dict[str, float]] = {}
     for hops in HOPS:
         # Six processes share the cores of this machine with whoever else is on it: the calmer round counts.
-        rounds = latencies_us(hops, RATE, 1.25 if quick else 5, rounds=2)
+        rounds = latencies_us(hops, RATE, 1.0 if quick else 5, rounds=2)
         micros = min((sorted(each) for each in rounds), key=lambda each: each[len(each) // 2])
         found[f"{hops} hop{'s' if hops > 1 else ''}"] = {
             "p50_ms": micros[len(micros) // 2] / 1e3,

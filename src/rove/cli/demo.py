@@ -144,7 +144,7 @@ def scene(session: Session, queries: list[Query], tunnels: Tunnels) -> Table:
         counts = (rows.produced if rows else 0, made, arrived, made - arrived, resent)
         table.add_row(train, net, *(f"{n:,}" for n in counts))
     spark = occupied.spark
-    said = "is starting" if spark is None or spark.batch < 0 else f"batch {spark.batch}, event time {spark.watermark}"
+    said = "is starting" if spark is None or spark.batch < 0 else f"has done {spark.batch + 1} batches"
     table.caption = f"Spark {said}. {tunnels.passed} times a train was without a net."
     return table
 
@@ -223,17 +223,7 @@ def verdict(console: Console, proofs: list[Proof]) -> None:
     from rich.table import Table
 
     table = Table(title="What came of it", title_justify="left")
-    heads = (
-        "query",
-        "rows produced",
-        "delivered",
-        "late",
-        "lost",
-        "doubles dropped",
-        "results",
-        "batch Spark",
-        "equal",
-    )
+    heads = ("query", "rows", "arrived", "late", "lost", "doubles", "results", "in batch", "equal")
     for head in heads:
         table.add_column(head, justify="left" if head == "query" else "right")
     for p in proofs:
