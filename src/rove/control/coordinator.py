@@ -40,6 +40,7 @@ from rove.control.requests import (
     from_body,
     to_body,
 )
+from rove.control.rollout import runs_above, waiting_for
 from rove.control.sources import sources_of
 from rove.control.spark_side import SparkSide
 from rove.control.topology.files import Imported, read
@@ -170,8 +171,9 @@ class Coordinator:
         self._settle(now)
         self._order(self.membership.members[report.node], trouble)
         for id in [q for q, version in report.running.items() if before.get(q) != version]:
-            for node in self._waiting_for(id):  # those below may begin now
-                self._order(self.membership.members.get(node))
+            if id in self.queries:
+                for node in waiting_for(self.queries[id], self.membership):  # those below may begin now
+                    self._order(self.membership.members.get(node))
 
     def _touch(self, streams: set[str], relay: bool = False) -> None:
         """Queries that read one of these streams, or wait for a road, are placed anew at the next moment."""
@@ -206,7 +208,7 @@ class Coordinator:
                     stop.append(query.id)
             elif (
                 member.running.get(query.id, -1) < fragment.version
-                and self._runs_above(query, fragment.next)
+                and runs_above(query, self.membership, fragment.next)
                 and member.tell(query.id, fragment.version, self._now)
             ):
                 deploy.append(fragment)
@@ -215,27 +217,6 @@ class Coordinator:
         news = None if digest_of(peers) == member.knows else peers
         if deploy or stop or news is not None or trouble:
             self._commands.append(Send(member.conn, Orders(PROTOCOL, tuple(deploy), tuple(stop), news, trouble)))
-
-    def _waiting_for(self, id: QueryId) -> list[NodeId]:
-        """Nodes that do not run their part of a query yet. O(nodes of the query)."""
-        query = self.queries.get(id)
-        if query is None:
-            return []
-        members = self.membership.members
-        return [
-            node
-            for node, fragment in query.record.fragments.items()
-            if node in members and members[node].running.get(id, -1) < fragment.version
-        ]
-
-    def _runs_above(self, query: Query, node: NodeId | None) -> bool:
-        """Whether all nodes from this one on to the end run what they should. O(road)."""
-        while node is not None:
-            wanted, member = query.record.fragments.get(node), self.membership.members.get(node)
-            if wanted is None or member is None or member.running.get(query.id, -1) < wanted.version:
-                return False
-            node = wanted.next
-        return True
 
     def _forget_node(self, node: NodeId) -> None:
         member = self.membership.members.get(node)

@@ -8,8 +8,8 @@ from rove.control.membership import Membership
 from rove.control.placement import Load
 from rove.control.queries import Query
 from rove.control.requests import NodeLine, Progress, QueryLine
+from rove.control.rollout import waiting_for
 from rove.control.spark_side import SparkSide
-from rove.model.ids import NodeId
 from rove.model.messages import Sink
 
 
@@ -39,7 +39,7 @@ def node_lines(membership: Membership, load: Load, now: int) -> list[NodeLine]:
 
 
 def _query_line(query: Query, membership: Membership, spark: Progress | None) -> QueryLine:
-    record, missing = query.record, _missing(query, membership)
+    record, missing = query.record, waiting_for(query, membership)
     if record.stopped:
         state = "stopped"
     elif not record.fragments:
@@ -56,15 +56,6 @@ def _query_line(query: Query, membership: Membership, spark: Progress | None) ->
         missing=missing,
         trouble="; ".join([*([query.trouble] if query.trouble else []), *_troubles(query, membership)]),
         spark=spark,
-    )
-
-
-def _missing(query: Query, membership: Membership) -> tuple[NodeId, ...]:
-    members = membership.members
-    return tuple(
-        node
-        for node, fragment in query.record.fragments.items()
-        if node in members and members[node].running.get(query.id, -1) < fragment.version
     )
 
 
