@@ -65,6 +65,43 @@ def test_remembered_roads_are_those_of_a_new_topology(seed: int) -> None:
             assert topology.roads(there, NodeId(sink)) == fresh.roads(there, NodeId(sink))
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_what_is_on_every_road_is_what_cannot_be_left_out(seed: int) -> None:
+    random = Random(seed)
+    topology = city(random, devices=6, edges=7)
+    names = [n.id for n in topology.nodes()]
+    for sink in random.sample(names, k=4):
+        for source in names:
+            if not topology.reaches(source, sink):
+                continue
+            without = (n for n in names if n not in (source, sink) and not reaches_without(topology, source, sink, n))
+            assert topology.certain(source, sink) == {source, sink, *without}
+
+
+def reaches_without(topology: Topology, source: NodeId, sink: NodeId, left_out: NodeId) -> bool:
+    less = Topology(topology.nodes(), topology.links())
+    less.remove_node(left_out)
+    return less.reaches(source, sink)
+
+
+def test_a_broken_link_is_taken_only_where_there_is_no_other() -> None:
+    nodes = [Node(NodeId(n), k) for n, k in (("d", "device"), ("a", "edge"), ("b", "edge"), ("g", "gateway"))]
+    links = [link("d", "a", 1), link("d", "b", 9_000), link("a", "g", 1), link("b", "g", 9_000)]
+    topology = Topology(nodes, links)
+    d, a, b, g = (n.id for n in nodes)
+    assert topology.mark(d, a, works=False)
+    assert not topology.mark(d, a, works=False), "it is no news any more"
+    assert topology.roads([d], g) == {g: None, d: b, b: g}
+    assert topology.mark(b, g, works=False)
+    assert topology.roads([d], g) == {g: None, d: a, a: g}, "one broken link on either road: the shorter one"
+    assert topology.mark(d, a, works=True)
+    assert topology.mark(a, g, works=False)
+    assert topology.broken_on([d, a, g]) == 1
+    assert topology.broken_on([d, b, g]) == 1
+    topology.change([RemoveLink(a, g), AddLink(link("a", "g", 1))])
+    assert topology.works(a, g), "a link that is made anew works"
+
+
 def test_equal_roads_go_by_fewer_hops_and_then_by_name() -> None:
     nodes = [Node(NodeId("gw"), "gateway"), Node(NodeId("d"), "device")]
     nodes += [Node(NodeId(e), "edge") for e in ("c", "b", "a", "x")]

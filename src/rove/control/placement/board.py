@@ -1,7 +1,9 @@
 """The board on which a strategy puts operators: the rules that all strategies obey.
 
 Law: an operator is put at or above what it reads, on a road, where its demand allows it and where there is room. The
-gateway always has room. A strategy chooses the order; the board refuses what is against the rules.
+gateway always has room. What takes batches in order is put where no source can pass it by: on the source's own node, or
+where all its roads lead; so a device that moves takes its memory along or finds it further up. A strategy chooses the
+order; the board refuses what is against the rules.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from rove.control.topology.topology import By, Topology
 from rove.model.errors import TopologyError
 from rove.model.ids import NodeId, Stage
 from rove.plan.operators import Received, Source
+from rove.plan.stages import ordered
 
 
 class Board:
@@ -35,6 +38,7 @@ class Board:
         self.spark: set[Stage] = set()
         self.why: dict[Stage, str] = {}
         self._held = _held(request)
+        self._passable: frozenset[NodeId] | None = None
         self._slots: dict[NodeId, int] = {}
         self._memory: dict[NodeId, int] = {}
 
@@ -67,6 +71,7 @@ class Board:
             shared = here if shared is None else [node for node in shared if node in set(here)]
         if self.demands[stage].hint in (None, "edge"):
             shared = [node for node in shared or () if self.topology.node(node).relays]
+            shared = [node for node in shared if node not in self.passable] or shared
         return shared[0] if shared else self.request.root
 
     def below(self, stage: Stage) -> tuple[NodeId, ...]:
@@ -81,7 +86,7 @@ class Board:
         """The nodes from `start` upwards where its hint lets an operator be; none is an error that says why."""
         road, hint, op = list(self.road(start)), self.demands[stage].hint, self.operators[stage]
         if hint is None:
-            return road
+            return [node for node in road if node not in self.passable] if ordered(op) else road
         if hint == "device":
             own = self.feeding[stage]
             if start in own and (len(own) == 1 or not self.request.merging(stage)):
@@ -93,7 +98,8 @@ class Board:
         if hint == "edge":
             edges = [node for node in road if self.topology.node(node).kind == "edge"]
             if edges:
-                return edges
+                sure = [node for node in edges if node not in self.passable] if ordered(op) else edges
+                return sure or edges
             raise TopologyError(
                 f"`{short(op)}` is wanted on an edge, but {self._reads(stage, start)}, and from there to `{road[-1]}` "
                 "there is no edge node"
@@ -104,6 +110,15 @@ class Board:
             f"`{short(op)}` is wanted on `{hint}`, but {self._reads(stage, start)}, and the road from there to "
             f"`{road[-1]}` does not pass `{hint}`: {' ─► '.join(road)}"
         )
+
+    @property
+    def passable(self) -> frozenset[NodeId]:
+        """The nodes that some source below could pass by on another road. O(sources × height), once."""
+        if self._passable is None:
+            starts = dict.fromkeys(n for stage in self.request.stages.sources() for n in self.request.nodes_of(stage))
+            certain = {start: self.topology.certain(start, self.request.root) for start in starts}
+            self._passable = frozenset(n for start in starts for n in self.road(start) if n not in certain[start])
+        return self._passable
 
     def fits(self, stage: Stage, node: NodeId) -> bool:
         """Whether a node has room for an operator, or runs it already."""

@@ -1,8 +1,8 @@
 """Nodes, links, and the roads between them.
 
-Law: a road is a function of the topology alone. The next hop from a node towards a sink is the one of least latency,
-then of fewest hops, then of the smallest name, so all roads to a sink form one in-tree, whoever asks and in whatever
-order. Devices never relay: a device is on a road only as its beginning or its end.
+Law: a road is a function of the topology alone. The next hop from a node towards a sink is the one of fewest broken
+links, then of least latency, then of fewest hops, then of the smallest name, so all roads to a sink form one in-tree,
+whoever asks and in whatever order. Devices never relay: a device is on a road only as its beginning or its end.
 
 Since only relays (edges and gateways) are searched, a device that moves invalidates nothing.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from operator import itemgetter
 from typing import Literal
 
@@ -26,9 +27,11 @@ __all__ = ["AddLink", "AddNode", "By", "Change", "Link", "Node", "RemoveLink", "
 TREES_MAX = 64  # shortest path trees that are remembered, a sink each
 
 By = Literal["latency", "hops"]
-# A road's length is one exact number: the first measure times this, plus the second. Floats are exact below 2**53.
-_HOPS_MAX = 1 << 16
-_LATENCY_SUM_MAX_US = 1 << 37
+# A road's length is one exact number: broken links, then the first measure, then the second. Floats are exact below
+# 2**53, so a road may have 511 broken links, 4,095 hops and 71 minutes.
+_HOPS_MAX = 1 << 12
+_LATENCY_SUM_MAX_US = 1 << 32
+_BROKEN = _HOPS_MAX * _LATENCY_SUM_MAX_US
 _MEASURE: dict[By, int] = {"latency": 0, "hops": 1}
 
 
@@ -38,6 +41,7 @@ class _Tree:
 
     length: Mapping[int, float]
     next: dict[NodeId, NodeId] = field(default_factory=dict)
+    above: Mapping[int, int] | None = None  # the next relay that no road to the sink avoids
 
 
 class Topology:
@@ -49,6 +53,7 @@ class Topology:
         self._links: dict[NodeId, dict[NodeId, Link]] = {}
         self._relays: rx.PyGraph[NodeId, tuple[float, float]] = rx.PyGraph(multigraph=False)
         self._index: dict[NodeId, int] = {}
+        self._broken: set[tuple[NodeId, NodeId]] = set()
         self._trees: dict[tuple[NodeId, By], _Tree] = {}
         self.change((*map(AddNode, nodes), *map(AddLink, links)))
 
@@ -83,6 +88,10 @@ class Topology:
         """The nodes it has a link to, by name."""
         return tuple(sorted(self._links[self.node(id).id]))
 
+    def works(self, a: NodeId, b: NodeId) -> bool:
+        """Whether a link is there and nobody has said that it is broken."""
+        return self.linked(a, b) and (min(a, b), max(a, b)) not in self._broken
+
     # How it changes
 
     def add_node(self, node: Node) -> None:
@@ -97,6 +106,17 @@ class Topology:
 
     def remove_link(self, a: NodeId, b: NodeId) -> None:
         self.change((RemoveLink(a, b),))
+
+    def mark(self, a: NodeId, b: NodeId, works: bool) -> bool:
+        """Say whether a link works; whether that is news. A broken one is still there, and the last to be taken."""
+        if self.works(a, b) == works:
+            return False
+        pair = (min(a, b), max(a, b))
+        (self._broken.discard if works else self._broken.add)(pair)
+        self._measure(self.link(a, b))
+        self._forget(a, b)
+        self.version += 1
+        return True
 
     def change(self, batch: Iterable[Change]) -> None:
         """Apply changes in their order, all of them or, if one does not fit those before it, none. O(links touched)."""
@@ -117,15 +137,28 @@ class Topology:
                     del self._nodes[id], self._links[id]
                 case AddLink(link):
                     self._links[link.a][link.b] = self._links[link.b][link.a] = link
-                    if link.a in self._index and link.b in self._index:
-                        self._relays.add_edge(self._index[link.a], self._index[link.b], _lengths(link))
+                    self._measure(link)
                     self._forget(link.a, link.b)
                 case RemoveLink(a, b):
                     self._unlink(a, b)
         self.version += 1
 
+    def _measure(self, link: Link) -> None:
+        """Put a link between relays into the graph that is searched, as long as it is now."""
+        if link.a in self._index and link.b in self._index:
+            self._relays.add_edge(self._index[link.a], self._index[link.b], self._lengths(link))
+
+    def _lengths(self, link: Link) -> tuple[float, float]:
+        """What the link adds to a road's length, by latency and by hops."""
+        broken = 0 if self.works(link.a, link.b) else _BROKEN
+        return (
+            float(broken + link.latency_us * _HOPS_MAX + 1),
+            float(broken + _LATENCY_SUM_MAX_US + link.latency_us),
+        )
+
     def _unlink(self, a: NodeId, b: NodeId) -> None:
         del self._links[a][b], self._links[b][a]
+        self._broken.discard((min(a, b), max(a, b)))
         if a in self._index and b in self._index:
             self._relays.remove_edge(self._index[a], self._index[b])
         self._forget(a, b)
@@ -166,6 +199,44 @@ class Topology:
         tree = self._tree(self.node(sink).id, "latency")
         return source == sink or self._step(self.node(source).id, sink, tree, "latency") is not None
 
+    def broken_on(self, road: Iterable[NodeId]) -> int:
+        """How many links of a road are broken. O(road)."""
+        return sum(not self.works(a, b) for a, b in pairwise(road))
+
+    def certain(self, source: NodeId, sink: NodeId) -> frozenset[NodeId]:
+        """The nodes that a source passes on every road to the sink, whatever breaks; the source and the sink among
+        them. O(links of the source × height) once the sink's tree is there."""
+        tree = self._tree(self.node(sink).id, "latency")
+        if tree.above is None:
+            tree.above = self._dominators(sink)
+        if source == sink:
+            return frozenset((sink,))
+        starts = [source] if source in self._index else list(self._links[self.node(source).id])
+        shared: set[NodeId] | None = None
+        for start in starts:
+            if start == sink:
+                return frozenset((source, sink))
+            at = self._index.get(start, -1)
+            if at not in tree.above:
+                continue  # it leads nowhere
+            here = set()
+            while at != tree.above[at]:
+                here.add(self._relays[at])
+                at = tree.above[at]
+            shared = here if shared is None else shared & here
+        return frozenset((source, sink, *(shared or ())))
+
+    def _dominators(self, sink: NodeId) -> dict[int, int]:
+        """For each relay the nearest one that every road from it to the sink passes; the sink for itself."""
+        both_ways = self._relays.to_directed()
+        if sink in self._index:
+            return dict(rx.immediate_dominators(both_ways, self._index[sink]))
+        here = both_ways.add_node(sink)
+        for other in self._links[sink]:
+            if other in self._index:
+                both_ways.add_edge(here, self._index[other], (0.0, 0.0))
+        return dict(rx.immediate_dominators(both_ways, here))
+
     def _step(self, at: NodeId, sink: NodeId, tree: _Tree, by: By) -> NodeId | None:
         """The next hop. O(links of the node) for a device, and for a relay when it is first asked."""
         if known := tree.next.get(at):
@@ -178,7 +249,7 @@ class Topology:
                 length = tree.length[self._index[other]]
             else:
                 continue
-            here = (length + _lengths(link)[_MEASURE[by]], other)
+            here = (length + self._lengths(link)[_MEASURE[by]], other)
             best = here if best is None else min(best, here)
         if best is None:
             return None
@@ -198,13 +269,8 @@ class Topology:
             here = self._relays.add_node(sink)
             for other, link in self._links[sink].items():
                 if other in self._index:
-                    self._relays.add_edge(here, self._index[other], _lengths(link))
+                    self._relays.add_edge(here, self._index[other], self._lengths(link))
             length = rx.dijkstra_shortest_path_lengths(self._relays, here, measure)
             self._relays.remove_node(here)
         tree = self._trees[(sink, by)] = _Tree(length)
         return tree
-
-
-def _lengths(link: Link) -> tuple[float, float]:
-    """What the link adds to a road's length, by latency and by hops."""
-    return float(link.latency_us * _HOPS_MAX + 1), float(_LATENCY_SUM_MAX_US + link.latency_us)
