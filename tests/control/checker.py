@@ -52,6 +52,19 @@ def check(request: Request, placement: Placement, topology: Topology, load: Load
     check_hints(request, placement, topology)
 
 
+def check_sure(request: Request, placement: Placement, topology: Topology) -> None:
+    """No source can pass by what takes its batches in order, unless it was wanted there."""
+    for n, op in enumerate(request.stages.operators):
+        if not isinstance(op, Watermark | Aggregate | Join | Scan | CountWindow) or Stage(n) in request.hints:
+            continue
+        for node in request.feeding()[n]:
+            host = placement.host(Stage(n), node)
+            if host not in (None, node, request.root):
+                less = Topology(topology.nodes(), topology.links())
+                less.remove_node(host)
+                assert not less.reaches(node, request.root), f"{node} can pass by {host}"
+
+
 def check_roads(request: Request, placement: Placement, topology: Topology) -> None:
     ends = {request.root, *(s.node for sources in request.sources.values() for s in sources)}
     assert [node for node, upper in placement.roads.items() if upper is None] == [request.root]

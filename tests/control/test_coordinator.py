@@ -11,7 +11,19 @@ from rove.control.coordinator import Command, Coordinator, Keep
 from rove.control.requests import Named, NodeLine, QueryLine, Submit, from_body, to_body
 from rove.model.events import Allow, Arrived, Send, Tick
 from rove.model.ids import NodeId, Origin, QueryId, Stage, Version
-from rove.model.messages import PROTOCOL, Answer, Ask, Goodbye, Kind, Orders, Refused, Report, Sink, SourceHere
+from rove.model.messages import (
+    PROTOCOL,
+    Answer,
+    Ask,
+    Goodbye,
+    Kind,
+    Orders,
+    Refused,
+    Report,
+    Sink,
+    SourceHere,
+    digest_of,
+)
 from rove.plan import codec
 from rove.plan.optimizer import optimize
 from rove.plan.stages import Stages
@@ -31,7 +43,13 @@ class Desk:
         self.now = 0
 
     def report(
-        self, node: str, kind: Kind, *parents: str, origins: tuple[str, ...] = (), key: str = ""
+        self,
+        node: str,
+        kind: Kind,
+        *parents: str,
+        origins: tuple[str, ...] = (),
+        key: str = "",
+        reaches: tuple[str, ...] | None = None,
     ) -> list[Command]:
         self.now += 1_000_000
         sources = tuple(SourceHere(stream="s", origin=Origin(o), columns=COLUMNS) for o in origins)
@@ -45,12 +63,13 @@ class Desk:
             slots=8,
             memory_bytes=10**8,
             sources=sources,
-            running=self.running.get(node, {}),
+            running=dict(self.running.get(node, {})),
             unknown=(),
             tallies=(),
             refused={},
             durable=kind == "gateway",
             knows=self.knows.get(node, ""),
+            reaches=tuple(NodeId(p) for p in (parents if reaches is None else reaches)),
         )
         return self.obey(self.machine.handle(Arrived(node.encode(), report, None, key), self.now))
 
@@ -61,8 +80,10 @@ class Desk:
                 for fragment in orders.deploy:
                     self.running.setdefault(node, {})[fragment.query] = fragment.version
                     self.waits[node] = fragment.waits
+                for query in orders.leave:
+                    del self.running[node][query]
                 if orders.peers is not None:
-                    self.knows[node] = ",".join(p.node for p in orders.peers) or "nobody"
+                    self.knows[node] = digest_of(orders.peers)
         return commands
 
     def ask(self, verb: str, body: object) -> Answer:
@@ -91,6 +112,42 @@ def test_a_device_whose_edge_comes_later_is_fed_when_it_has() -> None:
     desk.report("edge", "edge", "gateway")
     desk.report("d2", "device", "edge", origins=("s/d2",))
     assert desk.sources() == {"s/d1", "s/d2"}
+
+
+def test_a_device_that_is_back_at_another_parent_is_led_there_before_the_old_one_lets_go() -> None:
+    desk = Desk()
+    desk.report("gateway", "gateway")
+    for cell in ("west", "east"):
+        desk.report(cell, "edge", "gateway")
+    desk.report("d", "device", "west", "east", origins=("s/d",), reaches=("west",))
+    assert not desk.submit().trouble
+    device = ("d", "device", "west", "east")
+    for _ in range(3):
+        desk.report("gateway", "gateway")
+        desk.report("west", "edge", "gateway")
+        desk.report(*device, origins=("s/d",), reaches=("west",))
+    assert {n: set(r) for n, r in desk.running.items()} == {n: {"q"} for n in ("gateway", "west", "d")}
+
+    assert orders_of(desk.report(*device, origins=("s/d",), reaches=())) == []
+    told = orders_of(desk.report(*device, origins=("s/d",), reaches=("east",)))
+    assert [(node, o.deploy[0].next) for node, o in told] == [("east", "gateway")], "first the way is made"
+    assert orders_of(desk.report("west", "edge", "gateway")) == [], "the device may still count on the old way"
+    told = orders_of(desk.report("east", "edge", "gateway"))
+    assert [(node, o.deploy[0].next) for node, o in told] == [("d", "east")]
+    assert orders_of(desk.report("west", "edge", "gateway")) == [], "it has not said that it goes there"
+    desk.report(*device, origins=("s/d",), reaches=("east",))
+    ((node, last),) = orders_of(desk.report("west", "edge", "gateway"))
+    assert (node, last.leave, last.stop) == ("west", ("q",), ())
+    assert desk.running["west"] == {}
+    assert orders_of(desk.report(*device, origins=("s/d",), reaches=("west", "east"))) == [], "it stays where it is"
+
+
+def orders_of(commands: list[Command]) -> list[tuple[str, Orders]]:
+    return [
+        (c.conn.decode(), c.message)
+        for c in commands
+        if isinstance(c, Send) and isinstance(c.message, Orders) and isinstance(c.conn, bytes)
+    ]
 
 
 def test_a_node_that_leaves_is_waited_for_no_longer_and_one_that_is_silent_is() -> None:
@@ -146,7 +203,7 @@ def test_revoking_the_only_neighbour_of_a_node_is_told_to_it() -> None:
     desk.knows["gateway"] = "edge"
     desk.ask("revoke", Named(name="edge"))
     desk.report("gateway", "gateway", key="g" * 40)
-    assert desk.knows["gateway"] == "nobody"
+    assert desk.knows["gateway"] == digest_of(())
     (refusal,) = [c.message for c in desk.report("edge", "edge", "gateway", key="e" * 40) if isinstance(c, Send)]
     assert isinstance(refusal, Refused)
 

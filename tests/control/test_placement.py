@@ -14,7 +14,7 @@ from rove.model.errors import PlanError, RoveError, TopologyError
 from rove.model.ids import NodeId, Stage
 from rove.plan.optimizer import optimize
 from rove.plan.stages import Stages
-from tests.control.checker import check, path
+from tests.control.checker import check, check_sure, path
 from tests.control.cities import PLANS, city, drawn, numbered, request, stages, stream, town
 
 SEEDS = range(60)
@@ -23,6 +23,7 @@ SEEDS = range(60)
 def place(name: str, asked: Request, topology: Topology, load: Load | None = None) -> Placement:
     found = strategy(name)(asked, topology, load or Load())
     check(asked, found, topology, load)
+    check_sure(asked, found, topology)
     return found
 
 
@@ -40,6 +41,8 @@ def test_every_placement_keeps_the_rules_or_is_refused_for_a_reason(name: str, s
             assert refusable, "a query to the cloud always finds room"
         else:
             check(asked, found, topology)
+            if not hinted:
+                check_sure(asked, found, topology)
 
 
 @pytest.mark.parametrize("plan", PLANS)

@@ -6,6 +6,7 @@ from random import Random
 
 import pyarrow as pa
 import pytest
+from msgspec.structs import replace
 
 import rove
 from rove import functions as F
@@ -98,6 +99,47 @@ def test_a_batch_that_ends_here_is_counted_and_acked() -> None:
     assert [a.through for a in acks] == [1]
     (tally,) = worker.report().tallies
     assert (tally.query, tally.origin, tally.delivered) == ("q", ORIGIN, 2)
+
+
+def test_what_is_not_acked_takes_the_other_road_when_the_node_is_led_there() -> None:
+    parents = (NodeId("west"), NodeId("east"))
+    device = Worker(WorkerSettings(node=NodeId("device"), kind="device", parents=parents), 1)
+    device.add_source("s", ORIGIN, COLUMNS)
+    peers = tuple(Peer(node=p, address="there") for p in parents)
+    device.handle(orders(fragment(NodeId("west"), (ORIGIN,)), peers=peers), 0)
+    device.handle(Tick(), 1)
+    assert device.report().reaches == ()
+    device.handle(Arrived("west", Welcome(PROTOCOL, NodeId("west"), 7, 1, 0, 10**6)), 2)
+    device.handle(Tick(), 300_000)
+    assert device.report().reaches == ("west",)
+    for seq in range(3):
+        sent = said(device.handle(Produced(ORIGIN, rows(), seq), 300_001 + seq))
+        assert [m.number for m in sent if isinstance(m, Data)] == [seq + 1]
+    device.handle(Arrived("west", Ack(1, 10**6)), 300_010)
+
+    moved = replace(fragment(NodeId("east"), (ORIGIN,)), version=Version(2))
+    device.handle(orders(moved, peers=peers), 300_020)
+    hellos = [m for m in said(device.handle(Tick(), 300_021)) if isinstance(m, Hello)]
+    assert [h.incarnation > 1 for h in hellos] == [True], "with the old parent it begins anew: numbers are missing"
+    sent = said(device.handle(Arrived("east", Welcome(PROTOCOL, NodeId("east"), 9, 1, 0, 10**6)), 300_030))
+    assert [(m.number, m.header.seq) for m in sent if isinstance(m, Data)] == [(1, 1), (2, 2)]
+    (tally,) = device.report().tallies
+    assert (tally.produced, tally.buffered, tally.resent, tally.lost) == (6, 4, 4, 0)
+
+
+def test_a_node_that_is_passed_by_lets_go_of_what_others_hold_and_loses_nothing() -> None:
+    worker = edge()
+    worker.handle(orders(fragment(NodeId("gateway"))), 0)
+    worker.handle(Arrived(b"c", Hello(PROTOCOL, NodeId("device"), 1)), 0)
+    worker.handle(Tick(), 1)
+    worker.handle(Arrived(b"c", data(1, 0), encode_rows(rows())), 2)
+    worker.handle(Arrived("coordinator", Orders(PROTOCOL, (), (), None, "", (QueryId("q"),))), 3)
+    worker.handle(Arrived(b"c", data(2, 1), encode_rows(rows())), 4)
+    assert worker.report().unknown == ("q",), "a straggler waits until the coordinator has been asked"
+    worker.handle(Arrived("coordinator", Orders(PROTOCOL, (), (), None, "", (QueryId("q"),))), 5)
+    assert [m.through for m in said(worker.handle(Tick(), 6)) if isinstance(m, Ack)] == [2]
+    report = worker.report()
+    assert (report.running, report.unknown, report.tallies, len(worker.store)) == ({}, (), (), 0)
 
 
 def test_a_batch_of_a_query_not_known_yet_waits_for_it_and_is_not_acked() -> None:

@@ -40,7 +40,7 @@ from rove.control.requests import (
     from_body,
     to_body,
 )
-from rove.control.rollout import runs_above, waiting_for
+from rove.control.rollout import may_leave, runs_above, waiting_for
 from rove.control.sources import sources_of
 from rove.control.spark_side import SparkSide
 from rove.control.topology.files import Imported, read
@@ -164,6 +164,8 @@ class Coordinator:
         except TopologyError as error:
             self._refuse(event.conn, "malformed", str(error))
             return
+        if self.membership.marked(report):
+            self._touch_roads(report)
         if changed is not None:
             self._keep("node", changed.node, changed)
             self._touch({s.stream for s in changed.sources}, relay=changed.kind != "device")
@@ -179,6 +181,15 @@ class Coordinator:
         """Queries that read one of these streams, or wait for a road, are placed anew at the next moment."""
         for query in self.queries.values():
             if not query.record.stopped and (relay or query.placement is None or streams & set(query.streams)):
+                self._stale[query.id] = None
+
+    def _touch_roads(self, report: Report) -> None:
+        """Queries whose rows are cut off on a device that reaches another parent, or may go by a relay now that they
+        could not before, look for a better road at the next moment."""
+        for query in self.queries.values():
+            roads = {} if query.record.stopped or query.placement is None else query.placement.roads
+            cut_off = report.node in roads and roads[report.node] not in report.reaches and report.reaches
+            if roads and (report.kind != "device" or cut_off):
                 self._stale[query.id] = None
 
     def _check_sources(self, report: Report) -> str:
@@ -200,12 +211,15 @@ class Coordinator:
         if member is None or member.conn is None:
             return
         name = member.record.node
-        deploy, stop = [], []
+        deploy, stop, leave = [], [], []
         for query in self.queries.values():
             fragment = query.record.fragments.get(name)
             if query.record.stopped or fragment is None:
                 if query.id in member.running or query.id in member.unknown:
-                    stop.append(query.id)
+                    if query.record.stopped or query.placement is None:
+                        stop.append(query.id)
+                    elif may_leave(query, self.membership, name):
+                        leave.append(query.id)
             elif (
                 member.running.get(query.id, -1) < fragment.version
                 and runs_above(query, self.membership, fragment.next)
@@ -215,8 +229,9 @@ class Coordinator:
         stop += [q for q in (*member.running, *member.unknown) if q not in self.queries]
         peers = self.membership.peers_of(name)
         news = None if digest_of(peers) == member.knows else peers
-        if deploy or stop or news is not None or trouble:
-            self._commands.append(Send(member.conn, Orders(PROTOCOL, tuple(deploy), tuple(stop), news, trouble)))
+        if deploy or stop or leave or news is not None or trouble:
+            orders = Orders(PROTOCOL, tuple(deploy), tuple(stop), news, trouble, tuple(leave))
+            self._commands.append(Send(member.conn, orders))
 
     def _forget_node(self, node: NodeId) -> None:
         member = self.membership.members.get(node)

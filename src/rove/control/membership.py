@@ -127,6 +127,12 @@ class Membership:
         self._settle(record)
         return record
 
+    def marked(self, report: Report) -> bool:
+        """Take what a node says of its links to its parents; whether that is news. O(parents)."""
+        linked = [p for p in report.parents if self.topology.linked(report.node, p)]
+        news = [p for p in linked if self.topology.mark(report.node, p, works=p in report.reaches)]
+        return bool(news)
+
     def enlist(self, node: NodeId, kind: Kind, key: str) -> NodeRecord:
         """A node's name now belongs to whoever holds this key."""
         member = self.members.get(node)

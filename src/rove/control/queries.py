@@ -1,29 +1,31 @@
 """One query as the coordinator knows it: what was asked, where it is placed, what each node should run.
 
 Law: a deployment is built whole, checked, and then swapped in. Fragments that did not change keep their version, so
-nodes that are not touched hear nothing. A stateful operator stays where it is: sources that come later are led to it.
+nodes that are not touched hear nothing. A stateful operator stays where it is: sources that come later, or that have
+moved, are led to it.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import msgspec
 from msgspec.structs import replace
 
 from rove.control.deployment.fragments import fragments
-from rove.control.placement import Load, Placement, Request, SourceAt, bottom_up, strategy
+from rove.control.deployment.lead import led, moved
+from rove.control.placement import Load, Placement, Request, SourceAt, strategy
 from rove.control.placement.explain import explain
 from rove.control.requests import PATIENCE_US, CloudSink
 from rove.control.topology.topology import Topology
-from rove.model.errors import RoveError, TopologyError
+from rove.model.errors import RoveError
 from rove.model.ids import NodeId, Origin, QueryId, Stage, Version
 from rove.model.messages import Fragment, Sink
 from rove.plan.codec import decode
 from rove.plan.operators import Source
-from rove.plan.stages import Stages, merges, ordered
+from rove.plan.stages import Stages
 
 
 class QueryRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,6 +48,7 @@ class QueryRecord(msgspec.Struct, frozen=True, kw_only=True):
     slots: dict[NodeId, int] = {}
     memory_bytes: dict[NodeId, int] = {}
     fragments: dict[NodeId, Fragment] = {}
+    leaving: dict[NodeId, tuple[NodeId, ...]] = {}  # nodes it does not pass any more, and who sent to them
 
 
 @dataclass(slots=True)
@@ -95,18 +98,18 @@ class Query:
         )
 
     def place(self, request: Request, topology: Topology, load: Load) -> Placement:
-        """Where everything runs: as the strategy says at first, and afterwards as it is, with new sources led to it."""
+        """Where everything runs: as the strategy says at first, and afterwards as it is, with sources that are new, or
+        whose road is broken while there is a better one, led to it."""
         if self.placement is None:
             return strategy(self.record.strategy)(request, topology, load)
         known = {SourceAt(*pair) for pairs in self.record.sources.values() for pair in pairs}
-        new = {s: tuple(p for p in found if p not in known) for s, found in request.sources.items()}
-        found, reasons = self.placement, []
-        for stage, sources in new.items():
-            for source in sources:
-                try:
-                    found = _joined(found, _led(request, stage, source, found, topology, load))
-                except RoveError as error:
-                    reasons.append(f"`{source.origin}` cannot be led to what runs already: {error}")
+        new = [(s, p) for s, found in request.sources.items() for p in found if p not in known]
+        found, reasons = moved(request, self.placement, topology, load), []
+        for stage, source in new:
+            try:
+                found = led(request, stage, source, found, topology, load)
+            except RoveError as error:
+                reasons.append(f"`{source.origin}` cannot be led to what runs already: {error}")
         self.trouble = "; ".join(reasons)
         return found
 
@@ -123,6 +126,9 @@ class Query:
         }
         if kept == self.record.fragments:
             return
+        leaving = {
+            node: self._senders(node) for node in (*self.record.leaving, *self.record.fragments) if node not in kept
+        }
         self.placement = placement
         self.record = replace(
             self.record,
@@ -135,7 +141,13 @@ class Query:
             slots=dict(placement.slots),
             memory_bytes=dict(placement.memory_bytes),
             fragments=kept,
+            leaving=leaving,
         )
+
+    def _senders(self, node: NodeId) -> tuple[NodeId, ...]:
+        """Who may still send to a node: those who were told to, now or before."""
+        now = (name for name, fragment in self.record.fragments.items() if fragment.next == node)
+        return tuple(dict.fromkeys((*self.record.leaving.get(node, ()), *now)))
 
     def explained(self, request: Request, placement: Placement, topology: Topology) -> str:
         return explain(request, placement, topology)
@@ -148,68 +160,3 @@ def _placed(request: Request, placement: Placement) -> dict[Stage, tuple[SourceA
 
 def _outputs(stages: Stages) -> list[str]:
     return ["out"] if len(stages.outputs) == 1 else [name for name, _ in stages.outputs]
-
-
-def _led(
-    request: Request, stage: Stage, source: SourceAt, found: Placement, topology: Topology, load: Load
-) -> Placement:
-    """A place for one new source. An operator that takes batches in order is not put where rows of earlier sources
-    come by that meet it further up: it would have missed their beginning, so the new source goes up to it as well."""
-    alone = _for_one(request, stage, source, found)
-    for _ in request.stages.operators:
-        placed = bottom_up(alone, topology, load)
-        misplaced = next(
-            (
-                (Stage(n), above)
-                for n, operator in enumerate(request.stages.operators)
-                if ordered(operator)
-                for host in placed.hosts.get(Stage(n), ())
-                for above in _hosts_above(request, Stage(n), host, found)
-            ),
-            None,
-        )
-        if misplaced is None:
-            return placed
-        alone = dataclasses.replace(alone, hints={**alone.hints, misplaced[0]: misplaced[1]})
-    raise TopologyError(f"`{source.origin}` finds no place beside the sources that were there before")
-
-
-def _hosts_above(request: Request, stage: Stage, host: NodeId, found: Placement) -> Iterator[NodeId]:
-    """Where earlier sources that come by a node meet an operator further up."""
-    for pairs in request.sources.values():
-        for earlier in pairs:
-            if earlier.node in found.roads and host in found.road(earlier.node):
-                meets = found.host(stage, earlier.node)
-                if meets is not None and meets != host and host not in found.road(meets):
-                    yield meets
-
-
-def _for_one(request: Request, stage: Stage, source: SourceAt, found: Placement) -> Request:
-    """One new source, with everything that merges pinned to where it is."""
-    hints = dict(request.hints)
-    for n, operator in enumerate(request.stages.operators):
-        if Stage(n) in found.spark:
-            hints[Stage(n)] = "cloud"
-        elif merges(operator) and found.hosts.get(Stage(n)):
-            hints[Stage(n)] = found.hosts[Stage(n)][0]
-    return dataclasses.replace(request, sources={stage: (source,)}, hints=hints)
-
-
-def _joined(old: Placement, new: Placement) -> Placement:
-    """Both placements at once; what both host on a node is one instance there."""
-    hosts = {
-        s: tuple(dict.fromkeys((*old.hosts.get(s, ()), *new.hosts.get(s, ())))) for s in {**old.hosts, **new.hosts}
-    }
-    slots, memory = dict(old.slots), dict(old.memory_bytes)
-    for node in new.slots:
-        slots[node] = sum(1 for found in hosts.values() if node in found)
-    for node, used in new.memory_bytes.items():
-        memory[node] = max(memory.get(node, 0), used)
-    return Placement(
-        hosts=hosts,
-        spark=old.spark,
-        roads={**new.roads, **old.roads},
-        why={**new.why, **old.why},
-        slots=slots,
-        memory_bytes=memory,
-    )

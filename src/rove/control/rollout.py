@@ -1,6 +1,8 @@
-"""How far a deployment has come: who runs their part of a query, and who may begin.
+"""How far a deployment has come: who runs their part of a query, who may begin, and who may leave.
 
-Law: a node begins when everyone above it on its road has, so what it sends is known wherever it arrives.
+Law: a node begins when everyone above it on its road has, so what it sends is known wherever it arrives. A node that
+the query passes by now leaves when everyone who sent to it sends elsewhere: until then it may hold rows that others
+would forget if they heard that it let them go.
 """
 
 from __future__ import annotations
@@ -27,4 +29,16 @@ def runs_above(query: Query, membership: Membership, node: NodeId | None) -> boo
         if wanted is None or member is None or member.running.get(query.id, -1) < wanted.version:
             return False
         node = wanted.next
+    return True
+
+
+def may_leave(query: Query, membership: Membership, node: NodeId) -> bool:
+    """Whether nobody counts on a node any more that has no part in a query. O(nodes that sent to it)."""
+    for sender in query.record.leaving.get(node, ()):
+        wanted, member = query.record.fragments.get(sender), membership.members.get(sender)
+        if member is None:
+            continue
+        runs = member.running.get(query.id, -1)
+        if runs >= 0 if wanted is None else runs < wanted.version:
+            return False
     return True

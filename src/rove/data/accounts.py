@@ -38,9 +38,11 @@ class Accounts:
         self._lost[key] = self._lost.get(key, 0) + rows
 
     def stopped(self, query: str, counts: Mapping[str, Count]) -> None:
-        """What a query had counted when it was stopped stays counted."""
+        """What a query had counted when it was stopped here stays counted."""
         for origin, count in counts.items():
-            self._stopped[(query, origin)] = count
+            known = self._stopped.setdefault((query, origin), Count())
+            for what in COUNTED:
+                setattr(known, what, getattr(known, what) + getattr(count, what))
 
     def tallies(
         self, running: Mapping[QueryId, Running], sinks: Sinks, store: Store, links: Iterable[Link]

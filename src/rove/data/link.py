@@ -27,6 +27,7 @@ BEAT_US = 500_000
 SILENT_US = 3_000_000  # a peer not heard for this long is away
 HELLO_US = 500_000  # between attempts to reach it again
 RESEND_US = 200_000  # between two requests for the same frames
+ANEW = 1 << 40  # from one incarnation of a link to its next; processes take theirs from a clock, or count from 1
 
 
 class Link:
@@ -119,6 +120,22 @@ class Link:
             self._store.drop(entry)
         self._waiting = deque(e for e in self._waiting if e.header.query != query)
         return [e.header for e in dropped]
+
+    def take_back(self, query: str) -> list[Entry]:
+        """What is not acked of a query, oldest first, to go another way. If some of it was sent, its numbers are gone,
+        so both sides begin anew."""
+        taken = [e for e in self.entries() if e.header.query == query]
+        self._waiting = deque(e for e in self._waiting if e.header.query != query)
+        if any(e.header.query == query for e in self._unacked):
+            self._unacked = deque(e for e in self._unacked if e.header.query != query)
+            self._incarnation += ANEW
+            self._start_anew(0)
+            self.refused()
+        for entry in taken:
+            if entry.number:
+                self._count_resent(entry.header)
+                entry.number = 0
+        return taken
 
     def open_frames(self) -> int:
         return len(self._open)

@@ -69,6 +69,7 @@ class Worker:
         self.sources = Sources()
         self._peers: dict[NodeId, Peer] = {}  # who may talk to this node
         self._knows = ""  # a digest of them
+        self._reached: tuple[NodeId, ...] = ()  # the parents that this node has a link with
         self._beat_due = self._report_due = 0
         self._changed = False
         self._commands: list[Command] = []
@@ -156,9 +157,7 @@ class Worker:
         if not hello.node or hello.node == self.node:
             self._refuse(event.conn, "identity", f"`{hello.node}` cannot be the name of a peer")
             return
-        link = self._links.get(hello.node)
-        if link is None:
-            link = self._links[hello.node] = Link(self.node, self._incarnation, hello.node, self.store)
+        link = self._link(hello.node)
         for old in [c for c, n in self._conns.items() if n == hello.node and c != event.conn]:
             del self._conns[old]
         self._conns[event.conn] = hello.node
@@ -268,12 +267,15 @@ class Worker:
         peer = running.fragment.next
         if peer is None:
             raise ProtocolError("unexpected", f"query `{header.query}` goes nowhere from here at stage {header.stage}")
+        if ticket is not None:
+            ticket.hold()
+        self._commands += self._link(peer).offer(self.store.put(header, rows, ticket), self._now)
+
+    def _link(self, peer: NodeId) -> Link:
         link = self._links.get(peer)
         if link is None:
             link = self._links[peer] = Link(self.node, self._incarnation, peer, self.store)
-        if ticket is not None:
-            ticket.hold()
-        self._commands += link.offer(self.store.put(header, rows, ticket), self._now)
+        return link
 
     def _catch_up(self) -> None:
         """Compute with what is safe, in order, as far as there is room for what comes of it."""
@@ -364,9 +366,11 @@ class Worker:
             self._changed = True
         for query in orders.stop:
             self._stop(query)
+        for query in orders.leave:
+            self._end(query)
         for fragment in orders.deploy:
             self._deploy(fragment)
-        if orders.deploy or orders.stop:
+        if orders.deploy or orders.stop or orders.leave:
             self._report_due = self._now
             self._changed = True
 
@@ -375,6 +379,7 @@ class Worker:
         if known is not None and known.fragment.version >= fragment.version:
             return
         before = () if known is None else known.fragment.feeds
+        road = None if known is None else known.fragment.next
         try:
             running = Running(fragment, not self.sinks.durable) if known is None else known.update(fragment)
             replays = self.sinks.open(running)
@@ -386,6 +391,8 @@ class Worker:
         self._stopped.pop(fragment.query, None)
         self._troubles.pop(fragment.query, None)
         self._replays.append(Replays(fragment.query, replays, in_memory=False))
+        if road is not None and fragment.next is not None and road != fragment.next:
+            self._turn(fragment.query, road, fragment.next)
         if running.remembers and self.sinks.durable:
             self.sinks.expect(running)
         else:
@@ -396,22 +403,34 @@ class Worker:
         for header, payload, ticket in self._parking.take(fragment.query):
             self._take(header, payload, ticket, b"")
 
+    def _turn(self, query: QueryId, road: NodeId, other: NodeId) -> None:
+        """What is not in safe hands yet takes the other road. What has arrived after all is known there by its name."""
+        if road in self._links:
+            self._beat_due = self._now
+            for entry in self._links[road].take_back(query):
+                self._commands += self._link(other).offer(entry, self._now)
+
     def _stop(self, query: QueryId) -> None:
+        """A query is over; what has not arrived is lost."""
+        self._stopped[query] = None
+        for header in self._end(query):
+            self._lose(replace(header, origin=source_of(header.origin), query=query), "stopped")
+
+    def _end(self, query: QueryId) -> list[Header]:
+        """Run a query no longer; what was on its way here."""
         running = self._running.pop(query, None)
         self._troubles.pop(query, None)
-        self._stopped[query] = None
+        dropped: list[Header] = []
         if running is not None:
-            for header in self.sinks.close(running):
-                self._lose(replace(header, origin=source_of(header.origin), query=query), "stopped")
+            dropped += self.sinks.close(running)
             self.accounts.stopped(query, running.counts())
-            for batch in running.pipeline.held():
-                self._lose(replace(batch.header, query=query), "stopped")
+            dropped += [batch.header for batch in running.pipeline.held()]
         for link in self._links.values():
-            for header in link.forget(query):
-                self._lose(header, "stopped")
+            dropped += link.forget(query)
         for header, _, ticket in self._parking.take(query):
-            self._lose(header, "stopped")
+            dropped.append(header)
             ticket.release()
+        return dropped
 
     def _meet(self, peers: tuple[Peer, ...]) -> None:
         """Learn who may talk to this node, and dial the parents among them."""
@@ -421,10 +440,7 @@ class Worker:
         for name, peer in self._peers.items():
             if name in self.settings.parents and peer.address and before.get(name) != peer:
                 self._commands.append(Dial(peer))
-                link = self._links.get(name)
-                if link is None:
-                    link = self._links[name] = Link(self.node, self._incarnation, name, self.store)
-                link.dial(name)
+                self._link(name).dial(name)
                 self._conns[name] = name
         for gone in [n for n in before if n not in self._peers and n in self._links]:
             self._commands += [Drop(conn) for conn, name in self._conns.items() if name == gone]
@@ -445,6 +461,9 @@ class Worker:
             self._beat_due = self._now + BEAT_US // 2
             for link in self._links.values():
                 self._commands += link.tick(self._now)
+            reached = tuple(p for p in self.settings.parents if p in self._links and self._links[p].up)
+            if reached != self._reached:
+                self._reached, self._report_due = reached, self._now
         if self._changed and self.sinks.durable:  # kept before those below hear that they may begin
             running = tuple(r.fragment for r in self._running.values())
             self._commands.append(Remember(running, tuple(self._peers.values())))
@@ -481,6 +500,7 @@ class Worker:
             durable=self.sinks.durable,
             knows=self._knows,
             troubles=self._troubles,
+            reaches=self._reached,
         )
 
     @property

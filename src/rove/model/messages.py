@@ -178,16 +178,22 @@ class Report(_Message, frozen=True, tag=20):
     durable: bool = False
     knows: str = ""  # a digest of the peers it was told of
     troubles: dict[QueryId, str] = {}  # queries that cannot run on it, and why
+    reaches: tuple[NodeId, ...] = ()  # those of its parents that it has a link with now
 
 
 class Orders(_Message, frozen=True, tag=21):
-    """What a node should run and know, of what its report lacked."""
+    """What a node should run and know, of what its report lacked.
+
+    A query it should `stop` is over. One it should `leave` goes other ways: what this node holds of it is still held by
+    whoever sent it, and nothing is lost if it is dropped.
+    """
 
     protocol: int
     deploy: tuple[Fragment, ...]
     stop: tuple[QueryId, ...]
     peers: tuple[Peer, ...] | None = None  # None: those it knows are right
     trouble: str = ""
+    leave: tuple[QueryId, ...] = ()
 
 
 class Goodbye(_Message, frozen=True, tag=22):

@@ -13,16 +13,18 @@ from rove.model.ids import NodeId
 from rove.sim.world import World
 
 GATEWAY = NodeId("gateway")
+HEAL_US = 25_000_000
 KINDS = ("cut", "cut", "cut", "partition", "crash", "crash", "coordinator", "slow disk", "full disk")
+MOVES = (0, 1, 4, 12)  # some fleets stay where they are, some are restless
 
 
-def plan_faults(world: World, random: Random, heal_us: int) -> None:
+def plan_faults(world: World, random: Random) -> None:
     """A handful of cuts, crashes and slow disks between the start and the time to heal."""
     durable = sorted(n.name for n in world.nodes.values() if n.shelf is not None)
     relays = sorted(n.name for n in world.nodes.values() if n.settings.kind != "device")
     for _ in range(random.randint(0, 6)):
-        begins = random.randint(1_000_000, heal_us)
-        ends = min(heal_us, begins + random.choice((100_000, 2_000_000, 8_000_000)))
+        begins = random.randint(1_000_000, HEAL_US)
+        ends = min(HEAL_US, begins + random.choice((100_000, 2_000_000, 8_000_000)))
         name = random.choice(durable)
         match random.choice(KINDS):
             case "cut":
@@ -40,11 +42,34 @@ def plan_faults(world: World, random: Random, heal_us: int) -> None:
                 world.at(begins, partial(_fill, world, name, ends))
 
 
+def plan_moves(world: World, random: Random) -> None:
+    """Nodes with several parents lose them and come back at one of them, then find the others again."""
+    movers = sorted(n.name for n in world.nodes.values() if len(n.settings.parents) > 1)
+    for _ in range(random.choice(MOVES) if movers else 0):
+        begins, away = random.randint(1_000_000, HEAL_US), random.choice((0, 1_000_000, 6_000_000))
+        ends = begins + away + random.choice((1_000_000, 6_000_000, 12_000_000))
+        world.at(begins, partial(_move, world, random, random.choice(movers), begins + away, ends))
+
+
 def _cut_some(world: World, random: Random, most: int, ends: int) -> None:
     wires = [wire for _, wire in sorted(world.network.wires.items()) if not wire.cut]
     for wire in random.sample(wires, min(most, len(wires))):
         world.network.cut(wire)
         world.at(ends, partial(world.network.mend, wire))
+
+
+def _move(world: World, random: Random, name: NodeId, back: int, ends: int) -> None:
+    """A node is cut off from everyone until it is back, at one of its parents; the others it finds later."""
+    wires = [wire for _, wire in sorted(world.network.wires.items()) if wire.dialer == name and not wire.cut]
+    parents = [wire for wire in wires if wire.listener in world.nodes[name].settings.parents]
+    if not parents:
+        return
+    for wire in wires:
+        world.network.cut(wire)
+    here = random.choice(parents)
+    for wire in wires:
+        found = ends if wire in parents and wire is not here else back
+        world.at(min(HEAL_US, found), partial(world.network.mend, wire))
 
 
 def _crash(world: World, name: NodeId, power: bool, ends: int) -> None:

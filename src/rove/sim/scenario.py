@@ -21,13 +21,12 @@ from rove.sim.checkers import (
     check_accounts,
     check_rows,
 )
-from rove.sim.faults import plan_faults
+from rove.sim.faults import HEAL_US, plan_faults, plan_moves
 from rove.sim.nodes import SimSource
 from rove.sim.queries import STREAMS, some_query
 from rove.sim.world import World
 
 SECOND_US = 1_000_000
-HEAL_US = 25 * SECOND_US
 PATIENCE_US = 900 * SECOND_US  # after healing everything has arrived by then
 NODES = 60
 STRATEGIES = ("bottom_up", "bottom_up", "shortest_path", "cloud_only", "ilp")
@@ -58,7 +57,7 @@ def run_seed(seed: int, nodes_max: int = NODES) -> Outcome:
 
 
 def build(random: Random, nodes_max: int) -> World:
-    """A tree of edges below a gateway, some with a second parent, and devices below them."""
+    """A tree of edges below a gateway, some with a second parent, and devices below them, many with several."""
     world = World(Random(random.random()))
     world.watchers = [NothingLost(), WatermarksGrow(), MemoryBounded(), OneOwner()]
     total = random.randint(3, max(3, nodes_max))
@@ -102,7 +101,7 @@ def _device(world: World, random: Random, n: int, relays: list[NodeId], memory: 
     settings = WorkerSettings(
         node=name,
         kind="device",
-        parents=(random.choice(relays),),
+        parents=tuple(random.sample(relays, min(len(relays), random.choice((1, 1, 2, 3))))),
         slots=random.choice((0, 2, 8)),
         memory_bytes=memory,
     )
@@ -122,7 +121,8 @@ def _begin(world: World, random: Random, relays: list[NodeId]) -> None:
         begins = random.choice((2 * SECOND_US, random.randint(2, 12) * SECOND_US))
         stages, strategy = some_query(random), random.choice(STRATEGIES)
         world.at(begins, partial(world.submit, QueryId(f"q{n}"), stages, sink, strategy))
-    plan_faults(world, Random(random.random()), HEAL_US)
+    plan_faults(world, Random(random.random()))
+    plan_moves(world, Random(random.random()))
 
 
 def live(world: World) -> int:

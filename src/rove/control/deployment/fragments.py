@@ -37,7 +37,7 @@ def fragments(
     parts = split(request, placement)
     plan = encode(parts.lower)
     ends = _ends(request, parts, sinks or {})
-    runs = _runs(request, placement)
+    runs = runs_of(request, placement)
     waits = _waits(request, placement, parts, runs)
     number = parts.numbers
     feeds: dict[NodeId, list[Origin]] = {}
@@ -85,7 +85,7 @@ def _ends(request: Request, parts: Split, sinks: Mapping[str, Sink]) -> dict[Sta
     return found
 
 
-def _runs(request: Request, placement: Placement) -> dict[NodeId, set[Stage]]:
+def runs_of(request: Request, placement: Placement) -> dict[NodeId, set[Stage]]:
     """What is done when a batch leaves a node: what is hosted there, and what is stateless and hosted below, since a
     batch that missed it is finished here. What is ordered has its one place and is not repeated.
 
@@ -103,7 +103,7 @@ def _runs(request: Request, placement: Placement) -> dict[NodeId, set[Stage]]:
             for host in hosts:
                 found[host].add(stage)
         starts = (start for i in inputs for start in reached[i])
-        taken = (_taker(placement, found, stage, start) for start in starts)
+        taken = (taker(placement, found, stage, start) for start in starts)
         reached[stage] = dict.fromkeys(node for node in taken if node is not None) if inputs else dict.fromkeys(hosts)
         if ordered(op) and not merges(op):
             for host in hosts:
@@ -112,7 +112,7 @@ def _runs(request: Request, placement: Placement) -> dict[NodeId, set[Stage]]:
     return found
 
 
-def _taker(placement: Placement, runs: Mapping[NodeId, set[Stage]], stage: Stage, start: NodeId) -> NodeId | None:
+def taker(placement: Placement, runs: Mapping[NodeId, set[Stage]], stage: Stage, start: NodeId) -> NodeId | None:
     """The first node, from one upwards, that runs an operator; None if Spark does."""
     return next((node for node in placement.road(start) if stage in runs[node]), None)
 
@@ -130,7 +130,7 @@ def _waits(
         if stage in outputs:
             yield request.root
         for reader in request.stages.readers[stage]:
-            op, node = request.stages.operators[reader], _taker(placement, runs, reader, host)
+            op, node = request.stages.operators[reader], taker(placement, runs, reader, host)
             if node is None:
                 continue
             if ordered(op):

@@ -123,7 +123,7 @@ class Board:
     def fits(self, stage: Stage, node: NodeId) -> bool:
         """Whether a node has room for an operator, or runs it already."""
         op = self.operators[stage]
-        if node == self.request.gateway or node in self.hosts[stage] or not costs_a_slot(op):
+        if node == self.request.gateway or self._is_at(stage, node) or not costs_a_slot(op):
             return True
         at = self.topology.node(node)
         slots = self.load.free_slots(at) - self._slots.get(node, 0)
@@ -134,11 +134,14 @@ class Board:
 
     def put(self, stage: Stage, node: NodeId, why: str) -> None:
         op = self.operators[stage]
-        if node not in self.hosts[stage] and costs_a_slot(op):
+        if not self._is_at(stage, node) and costs_a_slot(op):
             self._slots[node] = self._slots.get(node, 0) + 1
             self._memory[node] = self._memory.get(node, 0) + memory_bytes(op)
         self.hosts[stage][node] = None
         self.why.setdefault(stage, why)
+
+    def _is_at(self, stage: Stage, node: NodeId) -> bool:
+        return node in self.hosts[stage] or node in self.request.running.get(stage, ())
 
     def put_in_spark(self, stage: Stage, why: str = "") -> None:
         reads = next((i for i in self.request.stages.inputs[stage] if i in self.spark), None)

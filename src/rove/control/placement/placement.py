@@ -58,6 +58,13 @@ class Load:
         for node, used in placement.memory_bytes.items():
             self.memory_bytes[node] = self.memory_bytes.get(node, 0) - used
 
+    def replaced(self, old: Placement, new: Placement) -> Load:
+        """What it would be with one placement instead of another. O(nodes)."""
+        found = Load(dict(self.slots), dict(self.memory_bytes))
+        found.remove(old)
+        found.add(new)
+        return found
+
     def free_slots(self, node: Node) -> int:
         return node.slots - self.slots.get(node.id, 0)
 

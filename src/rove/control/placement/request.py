@@ -23,7 +23,7 @@ class Request:
     """`sink` is the node where the rows are wanted; None is the cloud, Spark behind the gateway.
 
     `hints` say where the user wants an operator: "device", "edge", "cloud" or the name of a node. Nobody waits for what
-    comes from a node that is `absent`.
+    comes from a node that is `absent`. Where operators are `running` already they need no more room.
     """
 
     query: QueryId
@@ -33,6 +33,7 @@ class Request:
     sink: NodeId | None = None
     hints: Mapping[Stage, str] = field(default_factory=dict)
     absent: frozenset[NodeId] = frozenset()
+    running: Mapping[Stage, tuple[NodeId, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         known = self.stages.sources()
