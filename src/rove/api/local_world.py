@@ -9,7 +9,7 @@ from __future__ import annotations
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from queue import SimpleQueue
 from shutil import rmtree
@@ -24,7 +24,7 @@ from rove.cloud.session import spark_session, streaming_settings
 from rove.control.requests import AccountLine, Named, NodeLine, QueryLine, Submit
 from rove.data.settings import WorkerSettings
 from rove.model.errors import RoveError, SetupError
-from rove.model.ids import NodeId
+from rove.model.ids import NodeId, QueryId
 from rove.model.schema import schema_text
 from rove.runtime.local import LocalNet
 from rove.runtime.sources import SourceSpec
@@ -87,9 +87,16 @@ class LocalWorld:
         settings = WorkerSettings(node=NodeId(name), kind="device", parents=parents)
         self.do(lambda net: net.add_node(settings, sources))
 
-    def feed(self, stream: str, schema: pa.Schema, data: Mapping[str, list[pa.RecordBatch]], rate: float = 0.0) -> None:
+    def feed(
+        self,
+        stream: str,
+        schema: pa.Schema,
+        data: Mapping[str, list[pa.RecordBatch]],
+        rate: float = 0.0,
+        parents: Iterable[str] = (),
+    ) -> None:
         """Devices for the data of a stream: one an origin, batches as they were given, once data may flow; so many of
-        them a second, or as fast as they are taken."""
+        them a second, or as fast as they are taken. They may meet any of the `parents`; without them, one edge each."""
         if stream in self._fed:
             return
         self._fed.add(stream)
@@ -108,7 +115,7 @@ class LocalWorld:
                 rate=rate,
                 when=str(self.folder / GATE),
             )
-            self.add_device(spec.node, (spec,))
+            self.add_device(spec.node, (spec,), tuple(map(NodeId, parents)))
 
     def nodes(self) -> list[NodeLine]:
         """Who is there."""
@@ -208,7 +215,8 @@ class LocalWorld:
     def _delivered(self, query: str) -> bool:
         lines = self.ask("status", Named(name=query), list[AccountLine])
         expected = sum(1 for line in lines if line.produced)
-        return bool(expected) and self.do(_all_ended) and not any(line.in_flight or line.buffered for line in lines)
+        on_the_way = any(line.in_flight or line.buffered for line in lines)
+        return bool(expected) and not on_the_way and self.do(lambda net: _all_handed_on(net, QueryId(query)))
 
     def _caught_up(self, query: str) -> bool:
         """Whether Spark has read all of the log, and has nothing more to say of it."""
@@ -227,8 +235,9 @@ class LocalWorld:
             time.sleep(0.1)
 
 
-def _all_ended(net: LocalNet) -> bool:
-    return all(producer.ended for producer in net.producers())
+def _all_handed_on(net: LocalNet, query: QueryId) -> bool:
+    """Whether all sources have ended and nobody holds anything of a query, the last word on event time included."""
+    return all(p.ended for p in net.producers()) and not any(w.store.bytes_of(query) for w in net.workers())
 
 
 def _result(answer: SimpleQueue[Any]) -> Any:

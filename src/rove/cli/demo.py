@@ -1,11 +1,10 @@
-"""`rove demo`: trains on a ring line lose the net and find it again, and at the end the proof that no row was lost."""
+"""`rove demo`: trains on a ring line go from cell to cell, and at the end the proof that no row was lost."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from random import Random
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,42 +16,48 @@ if TYPE_CHECKING:
     from rove.api.query import Query
     from rove.api.session import Session
     from rove.api.stream import Stream
+    from rove.services.transit.journeys import Journeys
 
-EDGES = {"ring": "gateway", "cell-west": "ring", "cell-centre": "ring", "cell-east": "ring"}
-TUNNEL_S = (3.0, 9.0)  # how long a train may be without a net
 LOOKS_PER_S = 4
 
 
 def demo(
     trains: Annotated[int, typer.Option(help="How many trains run.", min=1, max=100)] = 12,
     minutes: Annotated[int, typer.Option(help="How long they run, in event time.", min=4, max=600)] = 40,
-    seconds: Annotated[int, typer.Option(help="How long that takes here.", min=5, max=3_600)] = 25,
+    seconds: Annotated[int, typer.Option(help="How long that takes here.", min=5, max=3_600)] = 30,
     seed: Annotated[int, typer.Option(help="The same seed gives the same passengers.")] = 1,
     data: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Real calls of the Berlin ring, if you have them.")
+        Path | None, typer.Option(metavar="DIR", help="The real Berlin ring, its towers and calls, if you have them.")
     ] = None,
 ) -> None:
-    """Trains count passengers while they lose the net; one query ends in Spark, one on an edge; batch Spark judges."""
+    """Trains count passengers from cell to cell; one query ends in Spark, one on an edge; batch Spark judges."""
     from rich.console import Console
 
     import rove
     from rove.services.transit import passengers, queries, timetable
+    from rove.services.transit.journeys import Journeys
+    from rove.services.transit.ring import drawn_ring, real_ring
 
     console = Console()
-    calls = timetable.drawn(trains, minutes) if data is None else timetable.real(data, trains, minutes)
+    ring = drawn_ring() if data is None else real_ring(data)
+    calls = timetable.drawn(ring, trains, minutes) if data is None else timetable.real(ring, data, trains, minutes)
     rows = passengers.counted(calls, seed)
     longest = max(map(len, rows.values()))
-    with rove.Session.local(edges=EDGES) as session:
+    cells = [cell.name for cell in ring.cells]
+    with rove.Session.local(edges={"ring": "gateway", **dict.fromkeys(cells, "ring")}) as session:
         stream = session.stream("trains", schema=passengers.SCHEMA, data=rows)
         console.print(
             f"\n[bold]A ring line with {len(rows)} trains.[/] Each counts who boards and alights, coach by coach, at "
-            f"every call of {minutes} minutes, which take {seconds} seconds here. Trains are devices of their own "
-            "below three cells of a radio net, which hand on to an edge node of the line and that to the gateway. Now "
-            "and then a train is without a net; it goes on counting, and keeps what it has counted.\n"
+            f"every call of {minutes} minutes, which take {seconds} seconds here. Trains are devices of their own, and "
+            f"go from one to the next of {len(cells)} cells of a radio net, which hand on to an edge node of the line "
+            "and that to the gateway. Between two cells there is no net: a train goes on counting, keeps what it has "
+            "counted, and hands it to the cell it comes to.\n"
         )
         occupancy, alert = queries.occupancy(stream), queries.overcrowding(stream)
         with console.status("starting the nodes, and Spark …"):
-            session.world.feed("trains", stream.plan.schema, session.data_of(stream)["trains"], longest / seconds)
+            journeys = Journeys(session.world, ring, calls)
+            by_train = session.data_of(stream)["trains"]
+            session.world.feed("trains", stream.plan.schema, by_train, longest / seconds, cells)
             overcrowding = alert.writeStream.queryName("overcrowding").format("files").on("ring").start("alerts")
             occupied = occupancy.writeStream.toTable("occupancy")
             _wait(lambda: all(q.status().state == "running" for q in (occupied, overcrowding)), 60)
@@ -63,7 +68,7 @@ def demo(
             console.print(f"[bold]{title}[/]")
             query.explain()
             console.print()
-        watch(console, session, [occupied, overcrowding], Random(seed), seconds)
+        watch(console, session, [occupied, overcrowding], journeys, seconds)
         with console.status("waiting for the last rows, and asking batch Spark for its answer …"):
             occupied.processAllAvailable()
             overcrowding.processAllAvailable()
@@ -77,57 +82,22 @@ def demo(
 # What happens meanwhile
 
 
-def watch(console: Console, session: Session, queries: list[Query], random: Random, seconds: float) -> None:
-    """Let the trains run, take the net from some of them for a while, and show how they do."""
+def watch(console: Console, session: Session, queries: list[Query], journeys: Journeys, seconds: float) -> None:
+    """Let the trains run, from cell to cell, and show how they do."""
     from rich.live import Live
 
-    tunnels = Tunnels(session, random, seconds)
     session.world.play()
+    begin = time.monotonic()
     with Live(console=console, refresh_per_second=LOOKS_PER_S, transient=False) as live:
-        end = time.monotonic() + seconds + 1
-        while time.monotonic() < end:
-            tunnels.pass_by()
-            live.update(scene(session, queries, tunnels))
+        while (gone := time.monotonic() - begin) < seconds + 1:
+            journeys.go(gone / seconds)
+            live.update(scene(queries, journeys))
             time.sleep(1 / LOOKS_PER_S)
-        tunnels.leave_all()
-        live.update(scene(session, queries, tunnels))
+        journeys.arrive()
+        live.update(scene(queries, journeys))
 
 
-class Tunnels:
-    """Which trains are without a net, and until when. About one in four is, at any time."""
-
-    def __init__(self, session: Session, random: Random, seconds: float) -> None:
-        self._session, self._random = session, random
-        cells = session.world.edges
-        names = sorted(line.node for line in session.world.nodes() if line.kind == "device")
-        links = {line.node: line.links for line in session.world.nodes()}
-        self.cells = {name: next(c for c in links[name] if c in cells) for name in names}
-        begin = time.monotonic()
-        self._due = [(begin + random.uniform(1, seconds * 0.8), random.choice(names)) for _ in range(len(names))]
-        self.inside: dict[str, float] = {}
-        self.passed = 0
-
-    def pass_by(self) -> None:
-        now = time.monotonic()
-        for at, train in [due for due in self._due if due[0] <= now]:
-            self._due.remove((at, train))
-            if train not in self.inside:
-                self.inside[train] = now + self._random.uniform(*TUNNEL_S)
-                self.passed += 1
-                self._session.world.cut(train, self.cells[train])
-        for train in [t for t, until in self.inside.items() if until <= now]:
-            self._leave(train)
-
-    def leave_all(self) -> None:
-        for train in list(self.inside):
-            self._leave(train)
-
-    def _leave(self, train: str) -> None:
-        del self.inside[train]
-        self._session.world.mend(train, self.cells[train])
-
-
-def scene(session: Session, queries: list[Query], tunnels: Tunnels) -> Table:
+def scene(queries: list[Query], journeys: Journeys) -> Table:
     """The trains as they are now, and the queries below them."""
     from rich.table import Table
 
@@ -135,17 +105,23 @@ def scene(session: Session, queries: list[Query], tunnels: Tunnels) -> Table:
     counted = {_train(line.origin): line for line in occupied.accounts if line.origin.startswith("trains/")}
     sent = {_train(line.origin): line for line in occupied.accounts if not line.origin.startswith("trains/")}
     table = Table(title="Trains now", title_justify="left")
-    for head in ("train", "net", "rows counted", "results made", "arrived", "kept on board", "resent"):
-        table.add_column(head, justify="left" if head in ("train", "net") else "right")
-    for train, cell in tunnels.cells.items():
-        net = "[red]none" if train in tunnels.inside else f"[green]{cell}"
+    for head in ("train", "cell", "rows counted", "results made", "arrived", "kept on board", "resent"):
+        table.add_column(
+            head, justify="left" if head in ("train", "cell") else "right", no_wrap=head in ("train", "cell")
+        )
+    for train, cell in journeys.cells.items():
+        net = "[red]none" if cell is None else f"[green]{cell}"
         rows, results = counted.get(train), sent.get(train)
         made, arrived, resent = (results.produced, results.delivered, results.resent) if results else (0, 0, 0)
-        counts = (rows.produced if rows else 0, made, arrived, made - arrived, resent)
+        counts = (rows.produced if rows else 0, made, arrived, max(0, made - arrived), resent)
         table.add_row(train, net, *(f"{n:,}" for n in counts))
     spark = occupied.spark
-    said = "is starting" if spark is None or spark.batch < 0 else f"has done {spark.batch + 1} batches"
-    table.caption = f"Spark {said}. {tunnels.passed} times a train was without a net."
+    said = "is starting"
+    if spark is not None and spark.batch >= 0:
+        said = f"has done {spark.batch + 1} batches; its watermark is at {spark.watermark[11:19] or 'the beginning'}"
+    table.caption = (
+        f"Spark {said}. Trains came to another cell {journeys.moves} times, and were without a net {journeys.gaps}."
+    )
     return table
 
 
@@ -223,12 +199,21 @@ def verdict(console: Console, proofs: list[Proof]) -> None:
     from rich.table import Table
 
     table = Table(title="What came of it", title_justify="left")
-    heads = ("query", "rows", "arrived", "late", "lost", "doubles", "results", "in batch", "equal")
-    for head in heads:
-        table.add_column(head, justify="left" if head == "query" else "right")
+    table.add_column("")
     for p in proofs:
-        counts = (p.produced, p.delivered, p.late, p.lost, p.duplicates, p.results, p.judged)
-        table.add_row(p.query, *(f"{n:,}" for n in counts), "[green]yes" if p.equal else "[bold red]no")
+        table.add_column(p.query, justify="right")
+    lines: dict[str, list[int]] = {
+        "rows produced by the trains": [p.produced for p in proofs],
+        "delivered": [p.delivered for p in proofs],
+        "late": [p.late for p in proofs],
+        "lost": [p.lost for p in proofs],
+        "duplicates, dropped on arrival": [p.duplicates for p in proofs],
+        "results of the stream": [p.results for p in proofs],
+        "results of one batch Spark job": [p.judged for p in proofs],
+    }
+    for name, counts in lines.items():
+        table.add_row(name, *(f"{n:,}" for n in counts))
+    table.add_row("the same rows?", *("[green]yes" if p.equal else "[bold red]no" for p in proofs))
     console.print(table)
     if all(p.equal and p.produced == p.delivered + p.late and not p.lost for p in proofs):
         console.print(

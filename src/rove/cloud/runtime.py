@@ -46,6 +46,7 @@ class _Run:
     rows: int = 0
     counted: int = -1  # the last batch whose rows are in `rows`
     dropped: int = 0
+    watermark: str = ""
     outputs: tuple[str, ...] = ()
     late: dict[str, Any] = field(default_factory=dict)  # queries that fill the late table, by folder
 
@@ -134,6 +135,7 @@ class CloudRuntime:
             if each["batchId"] > run.counted:
                 run.counted, run.rows = each["batchId"], run.rows + int(each["numInputRows"])
                 run.dropped += sum(int(op["numRowsDroppedByWatermark"]) for op in each["stateOperators"])
+                run.watermark = str(each["eventTime"].get("watermark", run.watermark))  # an idle one says nothing
         last = run.spark.lastProgress
         if not last:
             return Progress(query=query, state="starting", rows=run.rows)
@@ -147,7 +149,7 @@ class CloudRuntime:
             state_rows=sum(int(op["numRowsTotal"]) for op in last["stateOperators"]),
             dropped_rows=run.dropped,
             lag_entries=self._lag(run, last),
-            watermark=str(last["eventTime"].get("watermark", "")),
+            watermark=run.watermark,
         )
 
     def _lag(self, run: _Run, last: Any) -> int:

@@ -18,6 +18,7 @@ import msgspec
 from rove.control.coordinator import Coordinator
 from rove.control.requests import Named, Submit, Submitted, from_body, to_body
 from rove.data.settings import WorkerSettings
+from rove.data.worker import Worker
 from rove.model.errors import RoveError, SetupError, nearest
 from rove.model.events import COORDINATOR, Arrived, Conn, Garbled, Payload
 from rove.model.ids import NodeId
@@ -134,6 +135,10 @@ class LocalNet:
         if not isinstance(shell, WorkerShell):
             raise SetupError(f"`{node}` is not a worker")
         return shell
+
+    def workers(self) -> list[Worker]:
+        """The machines of all nodes that run."""
+        return [shell.worker for shell in self._shells.values() if isinstance(shell, WorkerShell)]
 
     def producers(self) -> list[Producer]:
         """Every source of every node."""

@@ -12,6 +12,7 @@ from rove.services.transit.timetable import Timetable
 SCHEMA = "train string, coach int, ts timestamp, boarding int, alighting int"
 COACHES, SEATS, ROWS_PER_BATCH = 4, 40, 24
 JITTER_US = 3_000_000
+BUSY = 1 / 3  # the part of the ring where most people board
 
 
 def counted(timetable: Timetable, seed: int) -> dict[str, list[pa.RecordBatch]]:
@@ -26,7 +27,7 @@ def counted(timetable: Timetable, seed: int) -> dict[str, list[pa.RecordBatch]]:
             for second in range(0, 30, 5):
                 for coach in range(COACHES):
                     alighting = random.randrange(min(8, aboard[coach] + 1))
-                    boarding = random.randrange(9) if call.cell == 0 else random.randrange(5)
+                    boarding = random.randrange(9) if call.place < BUSY else random.randrange(5)
                     aboard[coach] += boarding - alighting
                     moment = call.at_us + second * 1_000_000 + random.randrange(JITTER_US)
                     rows.append((train, coach, moment, boarding, alighting))

@@ -14,6 +14,7 @@ def occupancy(trains: Stream) -> Stream:
         .at("device")
         .groupBy(F.window("ts", "30 seconds"), "train")
         .agg(F.sum("boarding").alias("on"), F.sum("alighting").alias("off"))
+        .at("cloud")
     )
 
 
