@@ -1,0 +1,86 @@
+"""Devices of real processes whose edge dies: they go on over another one, and back again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from rove.cloud.compile import compile_plan
+from rove.control.requests import AccountLine, QueryLine
+from rove.runtime.sources import generated, read_spec
+from tests.e2e.cluster import Cluster, eventually
+from tests.e2e.test_processes import BUSY, BUSY_SQL, WINDOWS_PY, above_the_cut, once
+from tests.portable.rows import assert_same_rows
+from tests.runtime.queries import COLUMNS, busy, in_log, windows
+
+CELLS, DEVICES = ("west", "east"), ("dev0", "dev1", "dev2")
+BATCHES, RATE, ROWS = 240, 10, 20
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    found = Cluster(tmp_path)
+    yield found
+    found.destroy()
+
+
+def test_every_row_arrives_once_whichever_edge_is_dead(cluster: Cluster, tmp_path: Path, spark: Any) -> None:
+    go = tmp_path / "go"
+    cluster.add("gateway", "gateway", listen="tcp://127.0.0.1:0", folder=str(tmp_path / "gateway"))
+    for cell in CELLS:
+        cluster.add(cell, "edge", listen="tcp://127.0.0.1:0", parents=["gateway"])
+    text = f"trains=generate:rows={ROWS},rate={RATE},batches={BATCHES},seed=7,step_us=10000,when={go}"
+    for device in DEVICES:
+        cluster.add(device, "device", parents=list(CELLS), slots=64, sources=[text], columns={"trains": COLUMNS})
+    rows = [batch for device in DEVICES for batch in generated(read_spec(text, COLUMNS, device))]
+    cluster.start("gateway", *CELLS, *DEVICES)
+    assert eventually(lambda: "trains" in cluster.client.ask("streams", None, dict[str, str]), 10)
+    (tmp_path / "busy.sql").write_text(BUSY_SQL)
+    (tmp_path / "counted.py").write_text(WINDOWS_PY.format(columns=COLUMNS, where="cloud"))
+    cluster.submit(tmp_path / "busy.sql")
+    cluster.submit(tmp_path / "counted.py")
+    assert eventually(lambda: running(cluster), 30)
+    go.touch()
+
+    for dead, other in (CELLS, CELLS[::-1]):
+        time.sleep(2)
+        cluster.kill(dead)
+        time.sleep(1)  # what was on its way from the edge has arrived
+        before = arrived(tmp_path)
+        assert eventually(lambda before=before: arrived(tmp_path) > before, 30), f"rows go on over {other}"
+        cluster.start(dead)
+        assert eventually(lambda: running(cluster), 30), "the dead one is back"
+
+    assert eventually(lambda: settled(cluster), 60), cluster.client.ask("status", None, list[AccountLine])
+    assert set(cluster.stop().values()) == {0}
+    frame = spark.createDataFrame(pa.Table.from_batches(rows))
+    expected = compile_plan(busy(), {"trains": frame}).toArrow()
+    assert_same_rows(once(tmp_path / BUSY), expected, "a filter, in the gateway's log")
+    partials = spark.createDataFrame(once(tmp_path / "gateway/log/counted/edge0"))
+    merged = compile_plan(above_the_cut(windows("cloud")), {"edge0": partials}).toArrow()
+    assert_same_rows(merged, compile_plan(windows("cloud"), {"trains": frame}).toArrow(), "windows begun on devices")
+    assert in_log(tmp_path / "gateway/log/counted/late-edge0")[0] == []
+
+
+def lines(cluster: Cluster) -> list[QueryLine]:
+    return cluster.client.ask("queries", None, list[QueryLine])
+
+
+def arrived(folder: Path) -> int:
+    return sum(batch.num_rows for batch in in_log(folder / BUSY)[0])
+
+
+def running(cluster: Cluster) -> bool:
+    return all(query.state == "running" and not query.missing for query in lines(cluster))
+
+
+def settled(cluster: Cluster) -> bool:
+    found = cluster.client.ask("status", None, list[AccountLine])
+    sources = [line for line in found if line.origin.startswith("trains/")]
+    made = [line.produced == line.delivered == BATCHES * ROWS for line in sources]
+    return len(made) == 2 * len(DEVICES) and all(made)
