@@ -8,9 +8,9 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
+import cloudpickle
 import pyarrow as pa
 import pytest
-from pyspark import cloudpickle
 
 import rove
 from rove import functions as F
@@ -21,6 +21,7 @@ from rove.plan.cuts import highest_cut, legal_cuts
 from rove.plan.operators import Aggregate, Operator, Source
 from rove.plan.optimizer import optimize
 from rove.plan.stages import Stages
+from rove.plan.user_functions import by_value
 from tests.portable.queries import QUERIES, inputs, tables
 from tests.portable.random_plans import compiled, source
 from tests.portable.rows import assert_same_rows
@@ -59,7 +60,7 @@ def no_value(function: Any) -> bytes:
 
 def assert_comes_back(stages: Stages, what: str = "") -> None:
     data = encode(stages, pickled=cloudpickle.dumps)
-    again = decode(data, trusted=True)
+    again = decode(data, by_value)
     if any(isinstance(getattr(o, "function", None), FunctionType) for o in stages.operators):
         assert encode(again, pickled=no_value) == encode(stages, pickled=no_value), what
     else:
@@ -90,7 +91,7 @@ RUNS = [q for q in QUERIES if not highest_cut(optimize(plan_of(q))).needs_spark]
 @pytest.mark.parametrize("query", RUNS, ids=lambda q: q.__name__)
 def test_a_plan_that_came_back_gives_the_same_rows(query: Callable[..., Any]) -> None:
     plans = dict(highest_cut(optimize(plan_of(query))).lower)
-    stages = decode(encode(Stages.of(plans), pickled=cloudpickle.dumps), trusted=True)
+    stages = decode(encode(Stages.of(plans), pickled=cloudpickle.dumps), by_value)
     again = {name: stages.operators[stage] for name, stage in stages.outputs}
     data = {n: origins(n) for n in inputs(query)}
     expected, actual = run(plans, data), run(again, data)

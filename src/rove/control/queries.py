@@ -26,6 +26,7 @@ from rove.model.messages import Fragment, Sink
 from rove.plan.codec import decode
 from rove.plan.operators import Source
 from rove.plan.stages import Stages
+from rove.plan.user_functions import unread
 
 
 class QueryRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,7 +64,7 @@ class Query:
 
     @classmethod
     def of(cls, record: QueryRecord) -> Query:
-        stages = decode(record.plan)
+        stages = decode(record.plan, unread)
         found = cls(record, stages)
         for stage in stages.sources():
             operator = stages.operators[stage]

@@ -7,7 +7,7 @@ their own constructors.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import msgspec
@@ -46,14 +46,12 @@ from rove.plan.operators import (
     Watermark,
 )
 from rove.plan.stages import Stages
-from rove.plan.user_functions import Pickler, read_function, write_function
+from rove.plan.user_functions import Pickler, Reader, by_name, unread, write_function
 from rove.plan.windows import Window
 
 _encoder = msgspec.msgpack.Encoder()
 _envelope = msgspec.msgpack.Decoder(wire.Envelope)
 _plan = msgspec.msgpack.Decoder(wire.Plan)
-
-FindFunction = Callable[[wire.Function], Callable[..., Any]]
 
 
 def encode(stages: Stages, pickled: Pickler | None = None) -> bytes:
@@ -79,8 +77,9 @@ def encode(stages: Stages, pickled: Pickler | None = None) -> bytes:
     return enclosed
 
 
-def decode(data: bytes, trusted: bool = False) -> Stages:
-    """The stages that `encode` wrote. Functions that came by value are read only from a `trusted` sender."""
+def decode(data: bytes, read: Reader = by_name, needed: Collection[Stage] | None = None) -> Stages:
+    """The stages that `encode` wrote. `read` is how users' functions are read; those of stages that are not `needed`
+    are left unread."""
     if len(data) > wire.PLAN_BYTES_MAX:
         raise PlanError(f"a plan of {len(data)} bytes; the most is {wire.PLAN_BYTES_MAX}")
     try:
@@ -90,17 +89,17 @@ def decode(data: bytes, trusted: bool = False) -> Stages:
                 f"this plan is written in format {envelope.format}, this node reads {wire.FORMAT}; "
                 "run the same version of Rove on both ends"
             )
-        return _stages(_plan.decode(envelope.plan), lambda word: read_function(word, trusted))
+        return _stages(_plan.decode(envelope.plan), read, needed)
     except PlanError:
         raise
     except Exception as error:  # msgspec's, Arrow's, sqlglot's and Python's own ways to say: not a plan
         raise PlanError(f"these bytes are no plan of Rove: {type(error).__name__}: {error}") from error
 
 
-def _stages(plan: wire.Plan, function: FindFunction) -> Stages:
+def _stages(plan: wire.Plan, read: Reader, needed: Collection[Stage] | None) -> Stages:
     operators: list[Operator] = []
-    for word in plan.operators:
-        operators.append(_read(word, operators, function))
+    for n, word in enumerate(plan.operators):
+        operators.append(_read(word, operators, read if needed is None or n in needed else unread))
     return Stages(
         tuple(operators),
         tuple((name, Stage(n)) for name, n in plan.outputs),
@@ -163,7 +162,7 @@ def _write(operator: Operator, inputs: Sequence[Stage], pickled: Pickler | None)
     raise PlanError(f"{type(operator).__name__} has no word in a plan's bytes")
 
 
-def _read(word: wire.Operator, known: Sequence[Operator], function: FindFunction) -> Operator:
+def _read(word: wire.Operator, known: Sequence[Operator], function: Reader) -> Operator:
     """The operator over those before it; constructors refuse what makes no sense."""
     match word:
         case wire.Source():
@@ -182,7 +181,7 @@ def _read(word: wire.Operator, known: Sequence[Operator], function: FindFunction
     return _read_over(_at(word.input, known), word, function)
 
 
-def _read_over(below: Operator, word: wire.Unary, function: FindFunction) -> Operator:
+def _read_over(below: Operator, word: wire.Unary, function: Reader) -> Operator:
     def named(columns: wire.Named) -> tuple[Named, ...]:
         return tuple((name, read_expression(e, below.schema)) for name, e in columns)
 

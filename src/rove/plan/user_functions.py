@@ -1,8 +1,8 @@
 """Users' functions on their way to another node.
 
 Law: a function that both ends import under one name travels as that name, and is the same function there. Any other
-travels by value if the sender has a pickler for it, and is read only by a receiver that trusts the sender, because
-reading it runs code.
+travels by value if the sender has a pickler for it. Reading one runs code, so each receiver says how it reads: names
+alone (`by_name`), values as well (`by_value`), or neither (`unread`), as whoever only passes plans on does.
 """
 
 from __future__ import annotations
@@ -10,18 +10,48 @@ from __future__ import annotations
 import pickle
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import reduce
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeAlias
+
+import msgspec
 
 from rove.model.errors import PlanError
 from rove.plan import wire
 
-Pickler = Callable[[Any], bytes]
+FUNCTION_BYTES_MAX = 256 * 1024  # of one by value: code, and no data to speak of
+
+Function: TypeAlias = Callable[..., Any]
+Pickler: TypeAlias = Callable[[Any], bytes]
+Reader: TypeAlias = Callable[[wire.Function], Function]
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(wire.Function)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unread:
+    """A function that is only passed on."""
+
+    word: wire.Function
+
+    @property
+    def __name__(self) -> str:
+        return self.word.name
+
+    @property
+    def by_value(self) -> bool:
+        return isinstance(self.word, wire.Pickled)
+
+    def __call__(self, *_: Any) -> Any:
+        raise PlanError(f"the function `{self.word.name}` is only passed on here; read the plan to run it")
 
 
 def write_function(function: Any, pickled: Pickler | None) -> wire.Function:
     """A function as its name, or by value."""
+    if isinstance(function, Unread):
+        return function.word
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
     if module and name and _is_known_as(function, module, name):
         return wire.Reference(module, name)
@@ -32,25 +62,66 @@ def write_function(function: Any, pickled: Pickler | None) -> wire.Function:
             "installed on every node that runs it, or send it by value (encode(…, pickled=cloudpickle.dumps))"
         )
     try:
-        return wire.Pickled(pickled(function))
+        data = pickled(function)
+    except PlanError:
+        raise
     except Exception as error:  # whatever the function drags along has its own way to refuse
         raise PlanError(f"the function `{shown}` cannot be sent by value: {error}") from error
+    if len(data) > FUNCTION_BYTES_MAX:
+        raise PlanError(
+            f"the function `{shown}` drags {len(data):,} bytes along, and {FUNCTION_BYTES_MAX:,} are the most: let it "
+            "read its data where it runs"
+        )
+    return wire.Pickled(shown, sys.implementation.cache_tag, data)
 
 
-def read_function(word: wire.Function, trusted: bool) -> Callable[..., Any]:
-    """The function that a word stands for."""
+def by_name(word: wire.Function) -> Function:
+    """The function that every node has under its name; one by value is refused."""
     if isinstance(word, wire.Pickled):
-        if not trusted:
-            raise PlanError(
-                "this plan carries a function by value, and reading it would run its sender's code: "
-                "decode(…, trusted=True) if you trust the sender, or have the function sent by name"
-            )
-        found = _unpickled(word.data)
-    else:
-        found = _imported(word)
+        raise PlanError(
+            f"the function `{word.name}` came by value, and reading it would run its sender's code: allow that here "
+            "with the setting trust_functions, or define it in a module that is installed here"
+        )
+    return _called(_imported(word), word)
+
+
+def by_value(word: wire.Function) -> Function:
+    """The function, by its name or out of its bytes: for those who trust the sender."""
+    return _called(_imported(word) if isinstance(word, wire.Reference) else _unpickled(word), word)
+
+
+def unread(word: wire.Function) -> Function:
+    """The function as it came, to be passed on: no code of its sender's is run."""
+    return Unread(word)
+
+
+def reader(trusts: bool) -> Reader:
+    """How a process reads functions, by its setting `trust_functions`."""
+    return by_value if trusts else by_name
+
+
+def encode_function(function: Any, pickled: Pickler) -> bytes:
+    """A function outside of a plan, as bytes."""
+    return _encoder.encode(write_function(function, pickled))
+
+
+def decode_function(data: bytes, read: Reader) -> Function:
+    """The function that `encode_function` wrote."""
+    try:
+        return read(_decoder.decode(data))
+    except msgspec.MsgspecError as error:
+        raise PlanError(f"these bytes are no function: {error}") from error
+
+
+def is_by_value(data: bytes) -> bool:
+    """Whether `encode_function` wrote it by value."""
+    return isinstance(_decoder.decode(data), wire.Pickled)
+
+
+def _called(found: Any, word: wire.Function) -> Function:
     if not callable(found):
-        raise PlanError(f"a function of this plan turns out to be {type(found).__name__}, which cannot be called")
-    function: Callable[..., Any] = found
+        raise PlanError(f"the function `{word.name}` turns out to be {type(found).__name__}, which cannot be called")
+    function: Function = found
     return function
 
 
@@ -77,11 +148,22 @@ def _imported(word: wire.Reference) -> Any:
         ) from error
 
 
-def _unpickled(data: bytes) -> Any:
+def _unpickled(word: wire.Pickled) -> Any:
+    """Bytes of another Python's code are not even tried: they may do worse than raise."""
+    if word.python != sys.implementation.cache_tag:
+        raise PlanError(
+            f"the function `{word.name}` came from {word.python}, this node runs {sys.implementation.cache_tag}: use "
+            "one Python on both, or define it in a module that is installed here"
+        )
     try:
-        return pickle.loads(data)
+        return pickle.loads(word.data)
+    except ModuleNotFoundError as error:
+        more = "pip install 'rove[functions]'" if error.name == "cloudpickle" else f"install `{error.name}` here"
+        raise PlanError(
+            f"the function `{word.name}` came by value and needs more than there is here: {more}"
+        ) from error
     except (Exception, SystemExit) as error:
         raise PlanError(
-            f"a function of this plan cannot be read here ({error}): install what it was made with, or have it sent "
-            "by name"
+            f"the function `{word.name}` cannot be read here ({error}): install what it was made with, or have it "
+            "sent by name"
         ) from error

@@ -91,8 +91,10 @@ class Reference(Word, frozen=True, tag=1):
 
 
 class Pickled(Word, frozen=True, tag=2):
-    """A function by value. Reading it runs code."""
+    """A function by value, for one version of Python. Reading it runs code."""
 
+    name: str
+    python: str
     data: bytes
 
 
