@@ -43,6 +43,7 @@ class Desk:
         streams: tuple[str, ...] = (),
         running: dict[str, int] | None = None,
         tallies: tuple[Tally, ...] = (),
+        trusts: bool = False,
     ) -> None:
         """A node says that it is there."""
         sources = tuple(SourceHere(stream=s, origin=Origin(f"{s}/{node}"), columns=COLUMNS) for s in streams)
@@ -61,11 +62,12 @@ class Desk:
             tallies=tallies,
             refused={},
             durable=kind != "device",
+            trusts=trusts,
         )
         self.machine.handle(Arrived(node, report), self.now, START_US + self.now)
 
-    def line_up(self) -> None:
+    def line_up(self, trusts: bool = False) -> None:
         """A gateway, an edge below it, and a tram with one stream below that."""
-        self.report("gateway", "gateway")
-        self.report("mast", "edge", ("gateway",))
+        self.report("gateway", "gateway", trusts=trusts)
+        self.report("mast", "edge", ("gateway",), trusts=trusts)
         self.report("tram", "device", ("mast",), ("trains",))

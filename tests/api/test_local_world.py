@@ -41,12 +41,20 @@ def test_a_query_ends_in_a_table_in_a_function_and_on_an_edge(spark: Any, tmp_pa
         alerts = (
             trains.where("boarding > 50").writeStream.format("files").on("line").queryName("alerts").start("alerts")
         )
-        for query in (table, taken, alerts):
+        least = 55
+        mapped = (
+            trains.mapInArrow(lambda batches: (b.slice(0, 2) for b in batches), COLUMNS)
+            .at("cell")
+            .inSpark(lambda frame: frame.where(frame.boarding >= least))
+            .writeStream.toTable("mapped")
+        )
+        for query in (table, taken, alerts, mapped):
             query.processAllAvailable(120)
         assert sorted(map(repr, session.table("counted").to_pylist())) == sorted(
             map(repr, counted.toArrow().to_pylist())
         )
         assert sum(seen.values()) == 60
+        assert sorted(session.table("mapped")["boarding"].to_pylist()) == [56, 56, 57, 57]
         progress = table.lastProgress
         assert progress["adds_up"]
         assert progress["spark"]["dropped_rows"] == 0

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 import rove
-from rove.control.requests import CloudQuery, CloudSink, Named, Progress
+from rove.control.requests import CloudAsk, CloudQuery, CloudSink, Named, Progress
 from rove.model.errors import PlanError, RoveError, SetupError
 from rove.model.ids import Origin, QueryId
 from rove.model.messages import Tally
 from rove.plan.codec import decode
 from rove.plan.operators import Filter, Received
+from rove.plan.user_functions import by_name, by_value, decode_function
 from tests.api.desk import COLUMNS, Desk
 
 URL = "tcp://127.0.0.1:4700"
@@ -125,12 +126,17 @@ def take(rows: Any, batch: int) -> None:
     """A function that can be imported."""
 
 
-def test_a_function_for_batches_is_found_by_its_name_or_refused(desk: Desk, busy: Any) -> None:
+def test_a_function_for_batches_goes_by_its_name_or_by_value(desk: Desk, busy: Any) -> None:
     busy.writeStream.foreachBatch(take).queryName("taken").start()
-    cloud = desk.machine.queries[QueryId("taken")].record.cloud
-    assert cloud == CloudSink(kind="foreachBatch", name="tests.api.test_writer:take")
-    with pytest.raises(PlanError, match="cannot be imported where Spark is; put it into a module of its own"):
-        busy.writeStream.foreachBatch(lambda rows, batch: None).queryName("other").start()
+    (asked,) = desk.ask("cloud", CloudAsk(), list[CloudQuery])
+    assert asked.sink.name == "take"
+    assert decode_function(asked.sink.function, by_name) is take
+    with pytest.raises(RoveError, match="Spark takes functions by name only"):
+        busy.writeStream.foreachBatch(lambda rows, batch: None).queryName("refused").start()
+    desk.ask("cloud", CloudAsk(trusts=True), list[CloudQuery])
+    busy.writeStream.foreachBatch(lambda rows, batch: batch + 1).queryName("other").start()
+    (_, asked) = desk.ask("cloud", CloudAsk(trusts=True), list[CloudQuery])
+    assert decode_function(asked.sink.function, by_value)(None, 1) == 2
 
 
 @pytest.mark.parametrize("url", ["", "coordinator:4700", "http://127.0.0.1"])

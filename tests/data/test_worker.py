@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+import cloudpickle
 import pyarrow as pa
 import pytest
 from msgspec.structs import replace
@@ -140,6 +141,21 @@ def test_a_node_that_is_passed_by_lets_go_of_what_others_hold_and_loses_nothing(
     assert [m.through for m in said(worker.handle(Tick(), 6)) if isinstance(m, Ack)] == [2]
     report = worker.report()
     assert (report.running, report.unknown, report.tallies, len(worker.store)) == ({}, (), (), 0)
+
+
+@pytest.mark.parametrize("trusts", [False, True])
+def test_a_function_by_value_runs_where_it_is_trusted_and_is_a_querys_trouble_elsewhere(trusts: bool) -> None:
+    settings = WorkerSettings(node=NodeId("edge"), kind="edge", trusts=trusts)
+    worker, level = Worker(settings, 1), 5
+    mapped = rove.Session.local().stream("s", schema=COLUMNS).mapInArrow(lambda b: (b for _ in range(level)), COLUMNS)
+    plan = codec.encode(Stages.of({"out": mapped.plan}), cloudpickle.dumps)
+    relayed = replace(fragment(next=NodeId("above")), query=QueryId("passes by"), plan=plan)
+    run = replace(fragment(), plan=plan, runs=(Stage(1),), sinks={Stage(1): Sink(kind="discard")})
+    worker.handle(orders(relayed, run), 0)
+    report = worker.report()
+    assert report.trusts == trusts
+    assert set(report.running) == ({"q", "passes by"} if trusts else {"passes by"})
+    assert ("trust_functions" in report.troubles.get(QueryId("q"), "")) != trusts
 
 
 def test_a_batch_of_a_query_not_known_yet_waits_for_it_and_is_not_acked() -> None:

@@ -59,10 +59,14 @@ class Cluster:
         self._processes[name].wait()
 
     def submit(self, file: Path, *flags: str) -> None:
-        """Hand a query file to the coordinator, as a user types it."""
-        command = [sys.executable, "-c", "from rove.cli import main; main()", "submit", str(file), *flags]
-        done = subprocess.run([*command, "--keys", str(self.folder)], capture_output=True, text=True)
+        """Hand a query file to the coordinator."""
+        done = self.rove("submit", str(file), *flags)
         assert done.returncode == 0, done.stderr
+
+    def rove(self, *args: str) -> subprocess.CompletedProcess[str]:
+        """A command as a user types it, with the operator's keys."""
+        command = [sys.executable, "-c", "from rove.cli import main; main()", *args, "--keys", str(self.folder)]
+        return subprocess.run(command, capture_output=True, text=True)
 
     def stop(self) -> dict[str, int]:
         """Stop everything with SIGTERM; the exit codes."""

@@ -1,7 +1,8 @@
 """Everything on this machine: a coordinator, a gateway, edges and devices in one thread, Spark in this process.
 
 Law: nothing here is a stand-in. Machines, disks and Spark are those of a fleet; only the wires are queues in memory.
-Data that a session was given flows from devices of its own, one for each of its origins, once it is told to.
+Data that a session was given flows from devices of its own, one for each of its origins, once it is told to. Users'
+functions are taken by value: who wrote them and who runs them is the same.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ class LocalWorld:
         """A device with its producers, below an edge; the edges take turns if nobody says which."""
         parents = parents or (self.edges[self._devices % len(self.edges)],)
         self._devices += 1
-        settings = WorkerSettings(node=NodeId(name), kind="device", parents=parents)
+        settings = WorkerSettings(node=NodeId(name), kind="device", parents=parents, trusts=True)
         self.do(lambda net: net.add_node(settings, sources))
 
     def feed(
@@ -156,7 +157,7 @@ class LocalWorld:
             return
         self._spark = spark_session(settings=streaming_settings(), name="rove local")
         places = (self.folder / GATEWAY, self.folder / "tables", self.folder / "cloud")
-        self.runtime = CloudRuntime(self._spark, *places)
+        self.runtime = CloudRuntime(self._spark, *places, trusts=True)
         self._cloud = threading.Thread(
             target=follow,
             args=(self.runtime, self.ask, SPARK_POLL_S, self._spark_ended),
@@ -189,9 +190,10 @@ class LocalWorld:
     def _run(self, started: SimpleQueue[Any]) -> None:
         try:
             net = LocalNet(self.folder)
-            net.add_node(WorkerSettings(node=GATEWAY, kind="gateway"), durable=True)
+            net.add_node(WorkerSettings(node=GATEWAY, kind="gateway", trusts=True), durable=True)
             for edge, above in self._above.items():
-                net.add_node(WorkerSettings(node=edge, kind="edge", parents=(above,)), durable=edge not in self.edges)
+                settings = WorkerSettings(node=edge, kind="edge", parents=(above,), trusts=True)
+                net.add_node(settings, durable=edge not in self.edges)
             net.run_for(0.1)
         except BaseException as error:
             started.put(error)

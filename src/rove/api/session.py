@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import pyarrow as pa
 
+from rove.api.by_value import pickled
 from rove.api.stream import Stream
 from rove.model.errors import PlanError, SetupError, nearest
 from rove.model.schema import conformed, parse_schema
 from rove.plan.operators import Source, walk
+from rove.plan.user_functions import encode_function
 
 if TYPE_CHECKING:
     import msgspec
@@ -127,14 +129,11 @@ class Session:
                 if name in self._data:
                     self.world.feed(name, self._streams[name].plan.schema, self._data[name])
 
-    def function_name(self, function: Callable[[Any, int], None]) -> str:
-        """The name by which Spark finds a function: here it is given to it, elsewhere it has to be importable."""
+    def for_spark(self, function: Callable[[Any, int], None]) -> tuple[str, bytes]:
+        """A function's name, and what Spark finds it by: here it is kept as it is, elsewhere it is sent."""
         if self._url == LOCAL:
-            return self.world.keep_function(function)
-        module, name = function.__module__, function.__qualname__
-        if module == "__main__" or "<" in name:
-            raise PlanError(f"`{name}` of {module} cannot be imported where Spark is; put it into a module of its own")
-        return f"{module}:{name}"
+            return self.world.keep_function(function), b""
+        return getattr(function, "__qualname__", repr(function)), encode_function(function, pickled)
 
     def table(self, name: str) -> pa.Table:
         """A table that a query of this local session has written, as it is now."""

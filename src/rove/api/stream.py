@@ -121,7 +121,9 @@ class Stream:
     def mapInArrow(
         self, func: Callable[[Iterator[pa.RecordBatch]], Iterable[pa.RecordBatch]], schema: str | pa.Schema
     ) -> Stream:
-        """A Python function over record batches. It must not keep state between batches."""
+        """A Python function over record batches. It must not keep state between batches.
+
+        One without an importable name goes by value to nodes that allow it (`trust_functions`)."""
         columns = parse_schema(schema) if isinstance(schema, str) else schema
         return self._with(Map(self._rows(), func, columns))  # type: ignore[arg-type]
 
@@ -224,7 +226,9 @@ class Stream:
     # Ways out
 
     def inSpark(self, func: Callable[[Any], Any]) -> Stream:
-        """Hand the rest of the pipeline to a function from DataFrame to DataFrame, run in the cloud."""
+        """Hand the rest of the pipeline to a function from DataFrame to DataFrame, run in the cloud.
+
+        One without an importable name goes by value, if `rove cloud` allows it (`--trust-functions`)."""
         return self._with(InSpark(self._plan, func))
 
     @property

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
+from rove.api.by_value import pickled
 from rove.api.query import Query
 from rove.control.requests import PATIENCE_US, CloudSink, Submit, Submitted
 from rove.model.clock import parse_duration
@@ -52,7 +53,7 @@ def submission(
     stages = Stages.of({"out": optimize(plan)})
     return Submit(
         name=name,
-        plan=encode(stages),
+        plan=encode(stages, pickled),
         sink=sink,
         cloud=cloud,
         strategy=strategy,
@@ -141,7 +142,8 @@ class StreamWriter:
 
     def foreachBatch(self, func: Callable[[Any, int], None]) -> StreamWriter:
         """Hand every micro-batch to a function of a DataFrame and the batch's number, in Spark. After a crash the last
-        batch comes again, under its number. Where Spark is elsewhere, the function is imported there by its name."""
+        batch comes again, under its number. Where Spark is elsewhere, the function is imported there by its name, or
+        sent by value if it is in no module and `rove cloud` allows that."""
         self._function = func
         return self
 
@@ -158,7 +160,7 @@ class StreamWriter:
         """Begin. `path` is a folder on the node given with `.on(node)` for `files`, a table's name for `parquet` and
         `postgres`."""
         if self._function is not None:
-            return self._in_spark(self._name, "foreachBatch", self._stream.session.function_name(self._function))
+            return self._in_spark(self._name, "foreachBatch", *self._stream.session.for_spark(self._function))
         match self._format:
             case "log":
                 return self._started(self._name, Sink(kind="log", node=self._node))
@@ -179,10 +181,18 @@ class StreamWriter:
         name: str,
         kind: Literal["table", "console", "memory", "postgres", "noop", "foreachBatch"],
         to: str,
+        function: bytes = b"",
     ) -> Query:
         if self._node is not None:
             raise PlanError(f"`{kind}` is in Spark, not on node `{self._node}`; leave out .on(…)")
-        sink = CloudSink(kind=kind, name=to, mode=self._mode, trigger_ms=self._trigger_ms, options=self._options)
+        sink = CloudSink(
+            kind=kind,
+            name=to,
+            mode=self._mode,
+            trigger_ms=self._trigger_ms,
+            options=self._options,
+            function=function,
+        )
         return self._started(name, Sink(kind="log"), sink)
 
     def _started(self, name: str, sink: Sink, cloud: CloudSink | None = None) -> Query:

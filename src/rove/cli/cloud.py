@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from rove.cli.asking import DEFAULT_URL
-from rove.cli.starting import Coordinator, Keys, SettingsFile, loaded
+from rove.cli.starting import Coordinator, Keys, SettingsFile, TrustFunctions, loaded
 from rove.model.errors import SetupError
 
 
@@ -22,6 +22,7 @@ def cloud(
         str | None, typer.Option(metavar="URL", help="Spark's master: local[*], or spark://HOST:PORT.")
     ] = None,
     memory: Annotated[str | None, typer.Option(metavar="SIZE", help="Of Spark's driver, such as 2g.")] = None,
+    trust_functions: TrustFunctions = None,
     coordinator: Coordinator = None,
     keys: Keys = None,
     settings: SettingsFile = None,
@@ -38,6 +39,7 @@ def cloud(
         "state": None if state is None else str(state),
         "master": master,
         "memory": memory,
+        "trust_functions": trust_functions,
         "coordinator": coordinator,
         "keys": None if keys is None else str(keys),
     }

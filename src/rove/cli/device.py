@@ -6,7 +6,18 @@ from typing import Annotated
 
 import typer
 
-from rove.cli.starting import Coordinator, Data, Keys, Memory, Name, Parents, SettingsFile, Slots, start_worker
+from rove.cli.starting import (
+    Coordinator,
+    Data,
+    Keys,
+    Memory,
+    Name,
+    Parents,
+    SettingsFile,
+    Slots,
+    TrustFunctions,
+    start_worker,
+)
 
 
 def device(
@@ -26,6 +37,7 @@ def device(
     data: Data = None,
     slots: Slots = None,
     memory: Memory = None,
+    trust_functions: TrustFunctions = None,
     keys: Keys = None,
     settings: SettingsFile = None,
 ) -> None:
@@ -42,6 +54,7 @@ def device(
         data=data,
         slots=slots,
         memory=memory,
+        trust_functions=trust_functions,
         keys=keys,
         settings=settings,
         sources=source,

@@ -12,6 +12,7 @@ from rove.cli.starting import (
     Parents,
     SettingsFile,
     Slots,
+    TrustFunctions,
     start_worker,
 )
 
@@ -24,6 +25,7 @@ def gateway(
     data: Data = None,
     slots: Slots = None,
     memory: Memory = None,
+    trust_functions: TrustFunctions = None,
     keys: Keys = None,
     settings: SettingsFile = None,
 ) -> None:
@@ -40,6 +42,7 @@ def gateway(
         data=data,
         slots=slots,
         memory=memory,
+        trust_functions=trust_functions,
         keys=keys,
         settings=settings,
     )

@@ -42,6 +42,13 @@ Data = Annotated[
 Slots = Annotated[int | None, typer.Option(help="How many operators it may run.", min=0)]
 Memory = Annotated[str | None, typer.Option(metavar="SIZE", help="For batches on their way, such as 64MiB.")]
 Keys = Annotated[Path | None, typer.Option(metavar="DIR", help="The folder that `rove join` put its key in.")]
+TrustFunctions = Annotated[
+    bool | None,
+    typer.Option(
+        "--trust-functions",
+        help="Run functions that queries bring along by value: whoever may submit a query runs code here.",
+    ),
+]
 SettingsFile = Annotated[
     Path | None, typer.Option("--settings", metavar="FILE", help="A TOML file of settings; flags win over it.")
 ]
@@ -63,6 +70,7 @@ def start_worker(
     settings: Path | None = None,
     sources: list[str] | None = None,
     columns: list[str] | None = None,
+    trust_functions: bool | None = None,
 ) -> None:
     """Run a node until it is told to stop."""
     from rove.runtime.process import run_worker
@@ -78,6 +86,7 @@ def start_worker(
         "folder": None if data is None else str(data),
         "keys": None if keys is None else str(_key_file(keys)),
         "sources": sources or None,
+        "trust_functions": trust_functions,
         "columns": dict(map(stream_columns, columns)) if columns else None,
     }
     section = loaded(settings, "worker", flags).worker

@@ -11,7 +11,7 @@ from typing import Any
 
 from rove.cloud.runtime import CloudRuntime
 from rove.cloud.session import spark_session, streaming_settings
-from rove.control.requests import CloudQuery, Named
+from rove.control.requests import CloudAsk, CloudQuery, Named
 from rove.model.errors import RoveError, SetupError
 from rove.runtime.client import Client
 from rove.runtime.keys import load_keys
@@ -30,7 +30,8 @@ def run_cloud(section: CloudSection) -> None:
         log.info("starts Spark at %s", section.master)
         spark = start_spark(section)
         log.info("Spark is up")
-        runtime = CloudRuntime(spark, Path(section.logs), Path(section.tables), Path(section.state))
+        places = (Path(section.logs), Path(section.tables), Path(section.state))
+        runtime = CloudRuntime(spark, *places, trusts=section.trust_functions)
         try:
             follow(runtime, client.ask, section.poll_ms / 1_000, ended)
         finally:
@@ -43,7 +44,7 @@ def follow(runtime: CloudRuntime, ask: Callable[[str, Any, Any], Any], every_s: 
     silent = False
     while not ended.is_set():
         try:
-            runtime.settle(ask("cloud", None, list[CloudQuery]))
+            runtime.settle(ask("cloud", CloudAsk(trusts=runtime.trusts), list[CloudQuery]))
             for progress in runtime.watch():
                 ask("progress", progress, Named)
             silent = False

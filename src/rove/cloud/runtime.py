@@ -24,6 +24,7 @@ from rove.data.log.reader import Reader
 from rove.model.errors import RoveError
 from rove.plan.codec import decode
 from rove.plan.operators import Received, walk
+from rove.plan.user_functions import decode_function, reader
 from rove.runtime.disk import LogFolder
 
 log = logging.getLogger(__name__)
@@ -37,7 +38,7 @@ class _Run:
     """A query that should run, and how it is doing."""
 
     wanted: CloudQuery
-    plan: Any
+    plan: Any = None  # once it has been read
     spark: Any = None  # the StreamingQuery
     begun: float = 0.0
     failures: int = 0
@@ -53,11 +54,20 @@ class _Run:
 
 class CloudRuntime:
     """Queries in one Spark session. `logs` is the folder of the gateway, `tables` where tables are, `state` where
-    checkpoints are; a query keeps them under its name."""
+    checkpoints are; a query keeps them under its name. `trusts` allows users' functions that come by value."""
 
-    def __init__(self, spark: Any, logs: Path, tables: Path, state: Path, clock: Callable[[], float] = time.monotonic):
+    def __init__(
+        self,
+        spark: Any,
+        logs: Path,
+        tables: Path,
+        state: Path,
+        *,
+        trusts: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.spark, self.logs, self.tables, self.state = spark, logs, tables, state
-        self._clock = clock
+        self.trusts, self._read, self._clock = trusts, reader(trusts), clock
         self.functions: dict[str, Callable[[Any, int], None]] = {}  # of users in this process, by the name of the sink
         self._runs: dict[str, _Run] = {}
         self._readers: dict[tuple[str, str], Reader] = {}
@@ -69,11 +79,8 @@ class CloudRuntime:
         for name in [n for n in self._runs if n not in names]:
             self._stop(self._runs.pop(name))
         for name, query in names.items():
-            run = self._runs.get(name)
-            if run is None:
-                stages = decode(query.plan)
-                run = self._runs[name] = _Run(query, stages.operators[stages.outputs[0][1]])
-            if run.spark is None and self._clock() >= run.retry_at and self._has_log(run):
+            run = self._runs.setdefault(name, _Run(query))
+            if run.spark is None and self._clock() >= run.retry_at:
                 self._start(run)
 
     def watch(self) -> list[Progress]:
@@ -93,8 +100,13 @@ class CloudRuntime:
 
     def _start(self, run: _Run) -> None:
         query = run.wanted
-        log.info("query %s starts in Spark", query.query)
         try:
+            if run.plan is None:
+                stages = decode(query.plan, self._read)
+                run.plan = stages.operators[stages.outputs[0][1]]
+            if not self._has_log(run):
+                return
+            log.info("query %s starts in Spark", query.query)
             at = LogAt(
                 path=str(self.logs),
                 query=query.query,
@@ -103,11 +115,15 @@ class CloudRuntime:
             )
             frames = streams_of(self.spark, run.plan, at)
             run.outputs = tuple(frames)
-            writer = writer_of(compile_plan(run.plan, frames), query.sink, self.tables, self.functions)
+            writer = writer_of(compile_plan(run.plan, frames), query.sink, self.tables, self._function)
             run.spark = writer.option("checkpointLocation", str(self.state / query.query)).start()
             run.begun, run.trouble, run.counted = self._clock(), "", -1
         except Exception as error:  # whatever Spark raises, the others run on
             self._failed(run, error)
+
+    def _function(self, sink: CloudSink) -> Callable[[Any, int], None]:
+        """What a sink calls: a function of this process, or one that came with the query."""
+        return self.functions.get(sink.name) or decode_function(sink.function, self._read)
 
     def _has_log(self, run: _Run) -> bool:
         """Whether the gateway has begun to keep what the query reads."""
@@ -115,9 +131,9 @@ class CloudRuntime:
         return all((self.logs / "log" / run.wanted.query / name).is_dir() for name in names)
 
     def _failed(self, run: _Run, error: BaseException | str) -> None:
-        run.spark, run.trouble = None, _first_line(error)
-        if self._clock() - run.begun > 2 * RETRY_S_MAX:
+        if run.spark is not None and self._clock() - run.begun > 2 * RETRY_S_MAX:
             run.failures = 0
+        run.spark, run.trouble = None, _first_line(error)
         wait = min(RETRY_S_MAX, RETRY_S_MIN * 2**run.failures)
         run.failures += 1
         run.retry_at = self._clock() + wait

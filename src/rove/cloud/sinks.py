@@ -6,40 +6,27 @@ written batch by batch, by the number of the batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from importlib import import_module
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from rove.control.requests import CloudSink
 from rove.model.errors import PlanError
 
-Functions: TypeAlias = Mapping[str, Callable[[Any, int], None]]
+FunctionOf: TypeAlias = Callable[[CloudSink], Callable[[Any, int], None]]
 Starter: TypeAlias = Callable[[Any, CloudSink, Path], Any]
 
 
-def writer_of(frame: Any, sink: CloudSink, tables: Path, functions: Functions) -> Any:
-    """A `DataStreamWriter` for a frame, short of its checkpoint and its start. `functions` are those of users in this
-    process; others are imported by their names."""
+def writer_of(frame: Any, sink: CloudSink, tables: Path, function_of: FunctionOf) -> Any:
+    """A `DataStreamWriter` for a frame, short of its checkpoint and its start. `function_of` finds a user's
+    function."""
     if sink.kind == "foreachBatch":
-        writer = frame.writeStream.foreachBatch(functions.get(sink.name) or _imported(sink.name))
+        writer = frame.writeStream.foreachBatch(function_of(sink))
     else:
         writer = _KINDS[sink.kind](frame, sink, tables)
     if sink.trigger_ms:
         writer = writer.trigger(processingTime=f"{sink.trigger_ms} milliseconds")
     return writer.outputMode(sink.mode)
-
-
-def _imported(name: str) -> Callable[[Any, int], None]:
-    """A user's function by the name of its module and its own."""
-    module, _, path = name.partition(":")
-    try:
-        found: Any = import_module(module)
-        for part in path.split("."):
-            found = getattr(found, part)
-    except (ImportError, AttributeError) as error:
-        raise PlanError(f"`{name}` cannot be imported where Spark runs: {error}; install its module there") from error
-    return found  # type: ignore[no-any-return]
 
 
 def _table(frame: Any, sink: CloudSink, tables: Path) -> Any:

@@ -27,6 +27,7 @@ from rove.control.placement import STRATEGIES, Load, Placement, Request
 from rove.control.queries import Query, QueryRecord
 from rove.control.requests import (
     AccountLine,
+    CloudAsk,
     CloudQuery,
     Enlist,
     Import,
@@ -44,6 +45,7 @@ from rove.control.rollout import may_leave, runs_above, waiting_for
 from rove.control.sources import sources_of
 from rove.control.spark_side import SparkSide
 from rove.control.topology.files import Imported, read
+from rove.control.trust import check_trust
 from rove.model.errors import PlanError, RoveError, TopologyError, nearest
 from rove.model.events import COORDINATOR, Allow, Arrived, Conn, Drop, Garbled, Send, Tick
 from rove.model.ids import NodeId, QueryId
@@ -369,6 +371,7 @@ class Coordinator:
         if request is not None:  # a query that cannot be placed is refused, not kept
             placement = query.place(request, self.membership.topology, self.load)
             query.deploy(request, placement)
+            check_trust(query, self.membership, self.spark)
             self.load.add(placement)
         self.queries[query.id] = query
         self._keep("query", query.id, query.record)
@@ -446,6 +449,7 @@ class Coordinator:
 
     def _cloud(self, body: bytes, now: int) -> list[CloudQuery]:
         """What Spark should run."""
+        self.spark.trusts = from_body(body, CloudAsk).trusts
         placed = [q for q in self.queries.values() if q.placement is not None and not q.record.stopped]
         return [self.spark.part_of(q, *self.parts(q.id)) for q in placed if q.record.cloud is not None]
 

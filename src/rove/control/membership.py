@@ -34,6 +34,7 @@ class NodeRecord(msgspec.Struct, frozen=True, kw_only=True):
     sources: tuple[SourceHere, ...] = ()
     key: str = ""
     durable: bool = False
+    trusts: bool = False
     revoked: bool = False
 
 
@@ -109,6 +110,7 @@ class Membership:
             sources=report.sources,
             key=before.key if before is not None else "",
             durable=report.durable,
+            trusts=report.trusts,
         )
         if member is None:
             member = self.members[report.node] = Member(record)

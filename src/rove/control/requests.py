@@ -21,10 +21,11 @@ class CloudSink(msgspec.Struct, frozen=True, kw_only=True):
     corrected; with `append` it comes once, when nobody can change it any more."""
 
     kind: Literal["table", "console", "memory", "postgres", "noop", "foreachBatch"]
-    name: str = ""  # of a table; of a function, with its module: `module:function`
+    name: str = ""  # of a table, or of a function
     mode: Literal["append", "update"] = "append"
     trigger_ms: int = 0  # between two micro-batches; 0: as soon as the last one is done
     options: dict[str, str] = {}
+    function: bytes = b""  # of foreachBatch (plan/user_functions)
 
 
 class Submit(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +44,12 @@ class Submitted(msgspec.Struct, frozen=True, kw_only=True):
     query: str
     version: int
     text: str  # where everything runs, and why
+
+
+class CloudAsk(msgspec.Struct, frozen=True, kw_only=True):
+    """Spark asks what it should run. `trusts` says whether it runs users' functions that come by value."""
+
+    trusts: bool = False
 
 
 class CloudQuery(msgspec.Struct, frozen=True, kw_only=True):

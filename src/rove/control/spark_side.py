@@ -24,6 +24,7 @@ class SparkSide:
 
     def __init__(self) -> None:
         self._recent: dict[QueryId, deque[Progress]] = {}
+        self.trusts: bool | None = None  # whether it runs functions that come by value; None: it has not been heard
 
     def heard(self, said: Progress) -> None:
         """How a query gets on; kept if a micro-batch was done since, or something else has changed."""

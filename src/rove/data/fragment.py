@@ -18,17 +18,19 @@ from rove.model.messages import Fragment
 from rove.plan.codec import decode
 from rove.plan.operators import Source
 from rove.plan.stages import Stages, ordered
+from rove.plan.user_functions import Reader, by_name
 
 
 class Running:
-    """One query here. Rows are decoded only where something is done to them."""
+    """One query here. Rows are decoded only where something is done to them, and users' functions are read only where
+    they run."""
 
     _touched: list[bool]
     _left: list[bool]
 
-    def __init__(self, fragment: Fragment, forgets: bool = False) -> None:
-        self.fragment, self._forgets = fragment, forgets
-        self.stages: Stages = decode(fragment.plan)
+    def __init__(self, fragment: Fragment, forgets: bool = False, read: Reader = by_name) -> None:
+        self.fragment, self._forgets, self._read = fragment, forgets, read
+        self.stages: Stages = decode(fragment.plan, read, fragment.runs)
         self._check()
         # Whom to wait for is told apart (`expect`): where it is kept on a disk, it has its place among the batches.
         self.pipeline = Pipeline(self.stages, {}, fragment.makes, fragment.runs, forgets)
@@ -42,7 +44,7 @@ class Running:
             self.fragment = fragment
             self._settle()
             return self
-        new = Running(fragment, self._forgets)
+        new = Running(fragment, self._forgets, self._read)
         new.pipeline.adopt(self.pipeline)
         return new
 

@@ -19,3 +19,4 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes: int = 64 * 1024 * 1024  # batches it may hold
     report_us: int = 1_000_000
     keys: bool = False  # whether a peer has to prove its name
+    trusts: bool = False  # whether it runs users' functions that come by value

@@ -45,6 +45,7 @@ from rove.model.messages import (
     check_header,
     digest_of,
 )
+from rove.plan.user_functions import reader
 
 
 class Worker:
@@ -381,7 +382,8 @@ class Worker:
         before = () if known is None else known.fragment.feeds
         road = None if known is None else known.fragment.next
         try:
-            running = Running(fragment, not self.sinks.durable) if known is None else known.update(fragment)
+            read, forgets = reader(self.settings.trusts), not self.sinks.durable
+            running = Running(fragment, forgets, read) if known is None else known.update(fragment)
             replays = self.sinks.open(running)
         except RoveError as error:
             self._count(type(error).__name__)
@@ -501,6 +503,7 @@ class Worker:
             knows=self._knows,
             troubles=self._troubles,
             reaches=self._reached,
+            trusts=self.settings.trusts,
         )
 
     @property

@@ -179,6 +179,7 @@ class Report(_Message, frozen=True, tag=20):
     knows: str = ""  # a digest of the peers it was told of
     troubles: dict[QueryId, str] = {}  # queries that cannot run on it, and why
     reaches: tuple[NodeId, ...] = ()  # those of its parents that it has a link with now
+    trusts: bool = False  # whether it runs users' functions that come by value
 
 
 class Orders(_Message, frozen=True, tag=21):

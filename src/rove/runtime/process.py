@@ -122,6 +122,7 @@ def worker_settings(section: WorkerSection, address: str, keys: Keys | None) -> 
         memory_bytes=section.memory_bytes,
         report_us=section.report_ms * 1_000,
         keys=keys is not None,
+        trusts=section.trust_functions,
     )
 
 

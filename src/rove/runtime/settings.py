@@ -43,6 +43,7 @@ class WorkerSection(msgspec.Struct, frozen=True, kw_only=True):
     sources: tuple[str, ...] = ()
     columns: dict[str, str] = {}  # by stream, of those that sources here produce
     leave: bool = False  # say goodbye when stopped, for good
+    trust_functions: bool = False  # run users' functions that come by value: whoever may submit runs code here
 
 
 class CoordinatorSection(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +67,7 @@ class CloudSection(msgspec.Struct, frozen=True, kw_only=True):
     keys: str = ""  # a key file
     poll_ms: int = 500  # between two looks at what should run
     spark: dict[str, str] = {}  # settings of Spark's own, by their own names
+    trust_functions: bool = False  # run users' functions that come by value: whoever may submit runs code here
 
 
 class LogSection(msgspec.Struct, frozen=True, kw_only=True):
