@@ -27,7 +27,7 @@ CORE = ("model", "plan", "data", "control", "sim")
 # What a simulation leaves to chance is drawn from a seed.
 SEEDED = {"sim": {"random"}}
 # Only the coordinator's machine needs these.
-COORDINATOR = {"control": {"rustworkx", "highspy"}}
+COORDINATOR = {"control": {"rustworkx", "highspy"}, "runtime": {"prometheus_client"}}
 IO = {"socket", "threading", "time", "random", "os", "asyncio", "subprocess", "tempfile", "pathlib", "shutil", "uuid"}
 DEVICE = {"pyarrow", "zmq", "msgspec", "sqlglot"}
 
@@ -67,7 +67,8 @@ def test_a_device_needs_only_its_four_packages(layer: str) -> None:
 
 
 def test_a_worker_runs_without_what_only_the_coordinator_needs() -> None:
-    code = "import sys, rove.runtime.process; print(sorted({'rustworkx', 'highspy', 'pyspark'} & set(sys.modules)))"
+    others = "{'rustworkx', 'highspy', 'pyspark', 'prometheus_client'}"
+    code = f"import sys, rove.runtime.process; print(sorted({others} & set(sys.modules)))"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert said.strip() == "[]"
 

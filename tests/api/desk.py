@@ -12,7 +12,7 @@ from rove.control.requests import Named, from_body, to_body
 from rove.model.errors import RoveError
 from rove.model.events import Arrived, Send
 from rove.model.ids import NodeId, Origin, QueryId, Version
-from rove.model.messages import PROTOCOL, Answer, Ask, Kind, Report, SourceHere, Tally
+from rove.model.messages import PROTOCOL, Answer, Ask, Held, Kind, Report, SourceHere, Tally
 
 COLUMNS = "train string, coach int, ts timestamp, boarding int"
 START_US = 1_760_428_800_000_000
@@ -44,6 +44,7 @@ class Desk:
         running: dict[str, int] | None = None,
         tallies: tuple[Tally, ...] = (),
         trusts: bool = False,
+        held: tuple[Held, ...] = (),
     ) -> None:
         """A node says that it is there."""
         sources = tuple(SourceHere(stream=s, origin=Origin(f"{s}/{node}"), columns=COLUMNS) for s in streams)
@@ -63,6 +64,7 @@ class Desk:
             refused={},
             durable=kind != "device",
             trusts=trusts,
+            held=held,
         )
         self.machine.handle(Arrived(node, report), self.now, START_US + self.now)
 

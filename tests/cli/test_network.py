@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,12 @@ from rove.control.requests import NodeLine
 from rove.runtime import process
 from rove.runtime.settings import WorkerSection
 from tests.cli.conftest import Rove
+from tests.e2e.cluster import free_port
+from tests.runtime.scraping import values
 
 COMMAND = (sys.executable, "-c", "from rove.cli import main; main()")
 COLUMNS = "train string, ts timestamp, boarding int"
+LOOPBACK = "tcp://127.0.0.1:0"
 PATIENCE_S = 30
 
 
@@ -29,7 +33,9 @@ class Network:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._processes: list[subprocess.Popen[str]] = []
-        self.url = self.start("coordinator", "--listen", "tcp://127.0.0.1:0", "--data", str(folder / "coordinator"))
+        self.metrics = f"127.0.0.1:{free_port()}"
+        flags = ("--data", str(folder / "coordinator"), "--metrics", self.metrics)
+        self.url = self.start("coordinator", "--listen", "tcp://127.0.0.1:0", *flags)
 
     def start(self, *args: str) -> str:
         """Start a node; the address it says it is ready at."""
@@ -50,6 +56,11 @@ class Network:
         said = self.rove(*args, "--json")
         assert said.returncode == 0, said.stderr
         return json.loads(said.stdout)
+
+    def scraped(self) -> dict[str, dict[str, float]]:
+        """What Prometheus would read."""
+        with urllib.request.urlopen(f"http://{self.metrics}/metrics", timeout=PATIENCE_S) as answer:
+            return values(answer.read().decode())
 
     def end(self) -> None:
         for each in self._processes:
@@ -97,8 +108,17 @@ def test_a_query_runs_from_the_device_to_the_gateway_and_every_row_is_accounted_
         until(lambda: query.lastProgress["produced"] == query.lastProgress["delivered"] == 200)
     assert "The sums add up: 200 produced = 200 delivered" in network.rove("status").stdout
     assert network.told("status", "all")["adds_up"]
+    scraped = network.scraped()
+    ends = ("delivered_rows_total", "evicted_rows_total", "late_rows_total", "lost_rows_total", "in_flight_rows")
+    assert scraped["rove_query_produced_rows_total"] == {"all trains/tram": 200}
+    assert sum(scraped[f"rove_query_{end}"]["all trains/tram"] for end in ends) == 200
+    assert scraped["rove_query_delivered_rows_total"]["all trains/tram"] == 200
+    assert scraped["rove_node_up"] == {"gateway gateway": 1, "mast edge": 1, "tram device": 1}
+    until(lambda: set(network.scraped()["rove_node_buffered_rows"].values()) == {0})
+    assert scraped["rove_query_up"] == {"all": 1}
     assert network.rove("stop", "all").returncode == 0
     assert network.told("queries")[0]["state"] == "stopped"
+    assert "rove_query_produced_rows_total" not in network.scraped()  # series are of queries that run
 
 
 def test_a_query_is_written_stopped_and_awaited_from_python(network: Network) -> None:
@@ -122,6 +142,11 @@ def test_a_query_is_written_stopped_and_awaited_from_python(network: Network) ->
         (("device", "--name", "d", "--source", "s=generate:rows=1"), "source `s=generate:rows=1` has no columns"),
         (("coordinator", "--data", "{tmp}", "--listen", "tcp://192.0.2.1:1"), "without keys only addresses of this"),
         (("coordinator", "--settings", "none.toml"), "settings none.toml cannot be read"),
+        (("coordinator", "--data", "{tmp}", "--listen", LOOPBACK, "--metrics", "9470"), "write it like 127.0.0.1:9470"),
+        (
+            ("coordinator", "--data", "{tmp}", "--listen", LOOPBACK, "--metrics", "0.0.0.0:9470"),
+            "without keys metrics stay on this computer",
+        ),
     ],
 )
 def test_a_node_that_cannot_start_says_why_in_one_line(

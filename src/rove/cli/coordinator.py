@@ -23,6 +23,9 @@ def coordinator(
         Path | None,
         typer.Option(metavar="DIR", help="The folder of its keys; without it nothing leaves this computer."),
     ] = None,
+    metrics: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Serve metrics to Prometheus there, such as 127.0.0.1:9470.")
+    ] = None,
     settings: SettingsFile = None,
 ) -> None:
     """Start the coordinator: it knows nodes and queries and says who runs what. Rows flow without it."""
@@ -33,6 +36,7 @@ def coordinator(
         "advertise": advertise,
         "folder": None if data is None else str(data),
         "keys": None if keys is None else str(keys),
+        "metrics": metrics,
     }
     section = loaded(settings, "coordinator", flags).coordinator
     if section is None:

@@ -41,7 +41,8 @@ class _Run:
     plan: Any = None  # once it has been read
     spark: Any = None  # the StreamingQuery
     begun: float = 0.0
-    failures: int = 0
+    failures: int = 0  # in a row
+    restarts: int = 0
     retry_at: float = 0.0
     trouble: str = ""
     rows: int = 0
@@ -135,7 +136,7 @@ class CloudRuntime:
             run.failures = 0
         run.spark, run.trouble = None, _first_line(error)
         wait = min(RETRY_S_MAX, RETRY_S_MIN * 2**run.failures)
-        run.failures += 1
+        run.failures, run.restarts = run.failures + 1, run.restarts + 1
         run.retry_at = self._clock() + wait
         log.error("query %s failed in Spark and starts again in %.0f s: %s", run.wanted.query, wait, run.trouble)
 
@@ -145,7 +146,7 @@ class CloudRuntime:
             self._failed(run, run.spark.exception() or "it ended by itself")
         if run.spark is None:
             state = "failed" if run.trouble else "starting"
-            return Progress(query=query, state=state, rows=run.rows, trouble=run.trouble)
+            return Progress(query=query, state=state, rows=run.rows, restarts=run.restarts, trouble=run.trouble)
         self._keep_late(run)
         for each in run.spark.recentProgress:
             if each["batchId"] > run.counted:
@@ -154,7 +155,7 @@ class CloudRuntime:
                 run.watermark = str(each["eventTime"].get("watermark", run.watermark))  # an idle one says nothing
         last = run.spark.lastProgress
         if not last:
-            return Progress(query=query, state="starting", rows=run.rows)
+            return Progress(query=query, state="starting", rows=run.rows, restarts=run.restarts)
         return Progress(
             query=query,
             state="running",
@@ -164,6 +165,7 @@ class CloudRuntime:
             batch_ms=int(last["durationMs"].get("triggerExecution", 0)),
             state_rows=sum(int(op["numRowsTotal"]) for op in last["stateOperators"]),
             dropped_rows=run.dropped,
+            restarts=run.restarts,
             lag_entries=self._lag(run, last),
             watermark=run.watermark,
         )

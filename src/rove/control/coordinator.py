@@ -42,6 +42,7 @@ from rove.control.requests import (
     to_body,
 )
 from rove.control.rollout import may_leave, runs_above, waiting_for
+from rove.control.snapshot import Snapshot, snapshot
 from rove.control.sources import sources_of
 from rove.control.spark_side import SparkSide
 from rove.control.topology.files import Imported, read
@@ -147,6 +148,10 @@ class Coordinator:
                     self._stale[query.id] = None
                 self._settle(now)
         return self._commands
+
+    def snapshot(self, now: int, wall: int) -> Snapshot:
+        """All it has been told, for whoever watches from outside."""
+        return snapshot(self.queries.values(), self.membership, self.load, self.spark, now, wall)
 
     # Nodes
 

@@ -16,7 +16,7 @@ from rove.control.topology.topology import Topology
 from rove.model.errors import TopologyError
 from rove.model.events import Conn
 from rove.model.ids import NodeId, Origin, QueryId, Version
-from rove.model.messages import Kind, Peer, Report, SourceHere, Tally
+from rove.model.messages import Held, Kind, Peer, Report, SourceHere, Tally
 
 TELL_AGAIN_US = 900_000
 AWAY_US = 5_000_000  # without a report for this long a node is away
@@ -51,6 +51,7 @@ class Member:
     knows: str = ""
     tallies: tuple[Tally, ...] = ()
     past: list[Tally] = field(default_factory=list)  # of earlier incarnations that took their counts with them
+    held: tuple[Held, ...] = ()
     refused: dict[str, int] = field(default_factory=dict)
     troubles: dict[QueryId, str] = field(default_factory=dict)
     told: dict[QueryId, tuple[Version, int]] = field(default_factory=dict)  # what it was last told to run, and when
@@ -124,6 +125,7 @@ class Membership:
         member.conn, member.heard_us, member.incarnation = conn, now, report.incarnation
         member.running, member.unknown, member.knows = report.running, report.unknown, report.knows
         member.tallies, member.refused, member.troubles = report.tallies, report.refused, report.troubles
+        member.held = report.held
         if record == before and self.topology.has(record.node):
             return None
         self._settle(record)

@@ -73,6 +73,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     state_rows: int = 0
     dropped_rows: int = 0  # by Spark's own watermark; it has no reason to drop any
     lag_entries: int = 0
+    restarts: int = 0  # after failures
     watermark: str = ""
     trouble: str = ""
 

@@ -270,7 +270,7 @@ class Worker:
             raise ProtocolError("unexpected", f"query `{header.query}` goes nowhere from here at stage {header.stage}")
         if ticket is not None:
             ticket.hold()
-        self._commands += self._link(peer).offer(self.store.put(header, rows, ticket), self._now)
+        self._commands += self._link(peer).offer(self.store.put(header, rows, ticket, self._now), self._now)
 
     def _link(self, peer: NodeId) -> Link:
         link = self._links.get(peer)
@@ -504,6 +504,7 @@ class Worker:
             troubles=self._troubles,
             reaches=self._reached,
             trusts=self.settings.trusts,
+            held=self.store.held(self._now),
         )
 
     @property

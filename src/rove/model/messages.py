@@ -158,6 +158,14 @@ class Tally(msgspec.Struct, frozen=True, array_like=True):
     watermark: int | None = None
 
 
+class Held(msgspec.Struct, frozen=True, array_like=True):
+    """What one node keeps of one query until the next one has it: bytes, and how long the oldest batch has waited."""
+
+    query: QueryId
+    bytes: int
+    age_us: int
+
+
 class Report(_Message, frozen=True, tag=20):
     """A node's beat to the coordinator: who it is, what it runs, what it counted. Stands by itself, so one may be
     lost."""
@@ -180,6 +188,7 @@ class Report(_Message, frozen=True, tag=20):
     troubles: dict[QueryId, str] = {}  # queries that cannot run on it, and why
     reaches: tuple[NodeId, ...] = ()  # those of its parents that it has a link with now
     trusts: bool = False  # whether it runs users' functions that come by value
+    held: tuple[Held, ...] = ()
 
 
 class Orders(_Message, frozen=True, tag=21):

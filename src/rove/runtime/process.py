@@ -12,6 +12,7 @@ import signal
 import sys
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from rove.data.log.settings import LogSettings
 from rove.data.settings import WorkerSettings
@@ -28,6 +29,9 @@ from rove.runtime.shell import CoordinatorShell, Shell, WorkerShell
 from rove.runtime.sockets import keep_freed_memory
 from rove.runtime.sources import SourceSpec, read_spec
 from rove.runtime.zeromq import Wires
+
+if TYPE_CHECKING:
+    from rove.runtime.metrics import MetricsServer
 
 log = logging.getLogger("rove")
 
@@ -99,14 +103,20 @@ def run_coordinator(section: CoordinatorSection, stopped: Stopped | None = None)
         operator = theirs.public
     catalog = Catalog(Path(section.folder) / "catalog.sqlite")
     wires = Wires(section.listen, keys)
+    metrics = None
     try:
         wires.watch(stopped.bell.descriptor)
-        shell = CoordinatorShell(Coordinator(keys is not None, operator), wires, catalog)
+        if section.metrics:
+            metrics = _metrics(section.metrics, stopped.bell, keys)
+            log.info("metrics are at %s", metrics.url)
+        shell = CoordinatorShell(Coordinator(keys is not None, operator), wires, catalog, metrics)
         shell.start()
         _ready("coordinator", "coordinator", wires.address)
         _loop(shell, wires, stopped)
         shell.stop()
     finally:
+        if metrics is not None:
+            metrics.close()
         wires.close()
     log.info("coordinator stopped")
 
@@ -167,6 +177,14 @@ def _loop(shell: Shell, wires: Wires, stopped: Stopped) -> None:
     while not stopped.asked:
         wait_us = shell.due() - now_us()
         shell.round(wires.receive(min(WAIT_MS_MAX, max(0, -(-wait_us // 1_000)))))
+
+
+def _metrics(address: str, bell: Bell, keys: Keys | None) -> MetricsServer:
+    try:
+        from rove.runtime.metrics import MetricsServer
+    except ModuleNotFoundError as error:
+        raise SetupError("metrics need one more package. Type: pip install 'rove[coordinator]'") from error
+    return MetricsServer(address, bell, keys is not None)
 
 
 def _by_signals() -> Stopped:

@@ -47,12 +47,14 @@ class WorkerSection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CoordinatorSection(msgspec.Struct, frozen=True, kw_only=True):
-    """The coordinator: its catalog is in `folder`; `keys` is a folder for its own keys and its operator's."""
+    """The coordinator: its catalog is in `folder`; `keys` is a folder for its own keys and its operator's. `metrics` is
+    where Prometheus finds it, such as 127.0.0.1:9470; nowhere if it is empty."""
 
     listen: str = "tcp://127.0.0.1:4700"
     advertise: str = ""
     folder: str = "rove-coordinator"
     keys: str = ""
+    metrics: str = ""
 
 
 class CloudSection(msgspec.Struct, frozen=True, kw_only=True):

@@ -25,6 +25,7 @@ from rove.runtime.sources import Producers, SourceSpec
 if TYPE_CHECKING:
     from rove.control.coordinator import Coordinator
     from rove.runtime.catalog import Catalog
+    from rove.runtime.metrics import MetricsServer
 
 log = logging.getLogger("rove")
 
@@ -157,10 +158,12 @@ class WorkerShell:
 
 
 class CoordinatorShell:
-    """The coordinator with its catalog and its wires."""
+    """The coordinator with its catalog and its wires, and those who watch it."""
 
-    def __init__(self, machine: Coordinator, wires: Transport, catalog: Catalog) -> None:
-        self.machine, self._wires, self._catalog = machine, wires, catalog
+    def __init__(
+        self, machine: Coordinator, wires: Transport, catalog: Catalog, metrics: MetricsServer | None = None
+    ) -> None:
+        self.machine, self._wires, self._catalog, self._metrics = machine, wires, catalog, metrics
         self._unkept: list[tuple[str, str, bytes | None]] = []
         self._tick_due = 0
 
@@ -177,6 +180,8 @@ class CoordinatorShell:
             self._tick_due = now_us() + COORDINATOR_TICK_US
             commands += self._handle(Tick())
         self._obey(commands)
+        if self._metrics is not None:
+            self._metrics.answer(lambda: self.machine.snapshot(now_us(), wall_us()))
 
     def due(self) -> int:
         return self._tick_due

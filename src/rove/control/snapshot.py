@@ -1,0 +1,65 @@
+"""All that the coordinator has been told, at one moment, for whoever watches it from outside.
+
+Law: a snapshot is a value. Whoever holds one may read it in another thread while the coordinator goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rove.control.accounts import account_lines
+from rove.control.listings import node_lines, query_lines
+from rove.control.membership import Member, Membership
+from rove.control.placement import Load
+from rove.control.queries import Query
+from rove.control.requests import AccountLine, NodeLine, QueryLine
+from rove.control.spark_side import SparkSide
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holding:
+    """One node's part in one query: what it keeps until the next node has it, what it sent again, and the batches it
+    dropped because it knew them."""
+
+    node: str
+    query: str
+    rows: int = 0
+    bytes: int = 0
+    age_us: int = 0
+    resent: int = 0
+    duplicates: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    accounts: tuple[AccountLine, ...]
+    queries: tuple[QueryLine, ...]
+    nodes: tuple[NodeLine, ...]
+    holdings: tuple[Holding, ...]
+
+
+def snapshot(
+    queries: Iterable[Query], membership: Membership, load: Load, spark: SparkSide, now: int, wall: int
+) -> Snapshot:
+    """Everything as it was last told. O(tallies + queries + nodes)."""
+    members = membership.members.values()
+    return Snapshot(
+        accounts=tuple(account_lines((t for m in members for t in (*m.tallies, *m.past)), wall, membership.gone)),
+        queries=tuple(query_lines(queries, membership, spark)),
+        nodes=tuple(node_lines(membership, load, now)),
+        holdings=tuple(holding for member in members for holding in _holdings(member, now)),
+    )
+
+
+def _holdings(member: Member, now: int) -> list[Holding]:
+    sums: dict[str, dict[str, int]] = {}
+    for tally in (*member.tallies, *member.past):
+        line = sums.setdefault(tally.query, {"rows": 0, "resent": 0, "duplicates": 0})
+        line["rows"] += tally.buffered
+        line["resent"] += tally.resent
+        line["duplicates"] += tally.duplicates
+    for held in member.held:
+        # What it held when it was last heard has waited since then as well.
+        sums.setdefault(held.query, {}).update(bytes=held.bytes, age_us=held.age_us + max(0, now - member.heard_us))
+    return [Holding(node=member.record.node, query=query, **line) for query, line in sorted(sums.items())]
