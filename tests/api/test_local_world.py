@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import rove
 from rove import functions as F
-from rove.model.errors import SetupError
+from rove.model.errors import RoveError, SetupError
 
 COLUMNS = "train string, ts timestamp, boarding int"
 
@@ -67,3 +68,32 @@ def test_a_query_ends_in_a_table_in_a_function_and_on_an_edge(spark: Any, tmp_pa
     assert not folder.exists()
     with pytest.raises(SetupError, match="elsewhere"):
         _ = rove.Session("tcp://127.0.0.1:4700").world
+
+
+def named(trains: Any, lines: Any) -> Any:
+    return trains.where("boarding > 3").join(lines, on="train", how="left")
+
+
+def by_line(trains: Any, lines: Any) -> Any:
+    F = rove.functions_for(trains)
+    timed = named(trains, lines).withWatermark("ts", "5 seconds")
+    return timed.groupBy(F.window("ts", "10 seconds"), "line").agg(F.sum("boarding").alias("on"))
+
+
+def test_streams_are_joined_with_a_table_in_spark(spark: Any, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"train": ["a", "c"], "line": ["U1", "U2"]}), tmp_path / "lines.parquet")
+    frames = spark.createDataFrame(pa.concat_tables(map(rows, "ab"))), spark.read.parquet(str(tmp_path))
+    with rove.Session.local() as session:
+        data = {name: rows(name).to_batches(max_chunksize=8) for name in "ab"}
+        trains = session.stream("trains", schema=COLUMNS, data=data)
+        lines = session.read.parquet(str(tmp_path / "lines.parquet"))
+        queries = {query: query(trains, lines).writeStream.toTable(query.__name__) for query in (named, by_line)}
+        for query, running in queries.items():
+            running.processAllAvailable(120)
+            actual, expected = session.table(query.__name__), query(*frames).toArrow()
+            assert sorted(map(repr, actual.to_pylist())) == sorted(map(repr, expected.to_pylist()))
+            assert running.lastProgress["spark"]["dropped_rows"] == 0
+        with pytest.raises(
+            RoveError, match=r"Table .* is wanted at `edge`, but runs in Spark only: .*before this step"
+        ):
+            named(trains, lines).at("edge").writeStream.toTable("other")

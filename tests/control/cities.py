@@ -26,7 +26,11 @@ def windowed(s: Any) -> Any:
     return s.withWatermark("ts", "1 second").groupBy(F.window("ts", "5 seconds"), "key")
 
 
-# Every shape of plan there is: chains, partial and final, edge only, Spark only, joins, unions, shared beginnings.
+def names() -> Any:
+    return rove.Session.local().read.schema("key string, name string").table("names")
+
+
+# Every shape of plan: chains, partial and final, edge only, Spark only, joins, tables, unions, shared beginnings.
 PLANS: dict[str, Any] = {
     "raw": lambda s, t: s,
     "filter": lambda s, t: s.where("a > 1").selectExpr("key", "a * 2 AS b"),
@@ -37,6 +41,7 @@ PLANS: dict[str, Any] = {
     "union": lambda s, t: s.where("a > 1").union(t.where("a > 2")).selectExpr("key", "d + 1 AS e"),
     "union count": lambda s, t: windowed(s.where("a > 1").union(t)).count(),
     "join": lambda s, t: side(s).join(side(t).withColumnRenamed("a", "b"), on=["w", "key"]).where("a > b"),
+    "table": lambda s, t: s.where("a > 1").join(names().where("name <> ''"), on="key"),
     "two ways": lambda s, t: windowed(s).count().select("key").union(s.where("a > 1").select("key")),
 }
 

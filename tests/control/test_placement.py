@@ -218,6 +218,8 @@ def test_a_hint_wins(name: str) -> None:
         ("scan", "Scan", "cloud", ["d1"], None, "Scan.*wanted in the cloud.*event-time order"),
         ("spark", "Project", "edge", ["d1"], None, "wanted at `edge`.*Spark only.*soundex"),
         ("filter", "Source", "edge", ["d1"], None, "a source is where its device is"),
+        ("table", "Join", "edge", ["d1"], None, "Join inner on key.*wanted at `edge`.*Spark only: it joins a table"),
+        ("table", "Table", "e1", ["d1"], None, "Table names.*wanted at `e1`.*Spark only: Spark reads tables by itself"),
     ],
 )
 def test_a_hint_that_cannot_win_says_why(

@@ -26,18 +26,19 @@ from rove.model.ids import NodeId, Stage
 from rove.model.messages import Sink
 from rove.model.schema import schema_text
 from rove.plan import codec
-from rove.plan.operators import Source
+from rove.plan.operators import Source, Table
 from rove.plan.optimizer import optimize
 from rove.plan.stages import Stages
 from rove.runtime.local import LocalNet
 from rove.runtime.sources import SourceSpec
-from tests.portable.queries import QUERIES, STATIC, inputs, tables
+from tests.portable.queries import QUERIES, STATIC, frames_of, inputs, plan_of, tables
 from tests.portable.rows import assert_same_rows
-from tests.portable.test_portable import origins, plan_of
+from tests.portable.test_portable import origins
 
 SAMPLE = (
     "q5_hot_items",
     "q8_monitor_new_users",
+    "q13_join_a_side_input",
     "sums_of_each_type",
     "window_over_a_union",
     "window_of_windows",
@@ -52,8 +53,7 @@ GATEWAY, EDGE = NodeId("gateway"), NodeId("edge")
 
 
 def wanted(config: pytest.Config) -> list[Callable[..., Any]]:
-    streamed = [q for q in QUERIES if not set(STATIC) & set(inputs(q))]
-    return streamed if config.getoption("--all-queries") else [q for q in streamed if q.__name__ in SAMPLE]
+    return [q for q in QUERIES if config.getoption("--all-queries") or q.__name__ in SAMPLE]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -65,7 +65,7 @@ def cuts(stages: Stages, every: bool) -> Iterator[tuple[str, str, Stages]]:
     yield "little in Spark", "bottom_up", stages
     yield "much in Spark", "cloud_only", stages
     for n, operator in enumerate(stages.operators if every else ()):
-        if not isinstance(operator, Source):
+        if not isinstance(operator, Source | Table):
             hinted = Stages(stages.operators, stages.outputs, ((Stage(n), "cloud"),))
             yield f"from {type(operator).__name__} {n}", "bottom_up", hinted
 
@@ -73,6 +73,8 @@ def cuts(stages: Stages, every: bool) -> Iterator[tuple[str, str, Stages]]:
 def write_files(folder: Path, names: tuple[str, ...]) -> Iterator[SourceSpec]:
     """The rows of each origin as a file that a device replays, and when it may begin."""
     for name in names:
+        if name in STATIC:
+            continue
         for number, (_, batches) in enumerate(sorted(origins(name).items())):
             file = folder / f"{name}-{number}.parquet"
             pq.write_table(pa.Table.from_batches(batches), file)
@@ -91,7 +93,7 @@ def test_what_streams_into_spark_is_what_batch_spark_gives(
     spark: Any, tmp_path: Path, query: Callable[..., Any], pytestconfig: pytest.Config
 ) -> None:
     names = inputs(query)
-    expected = query(*(spark.createDataFrame(tables()[n]) for n in names)).toArrow()
+    expected = query(*frames_of(spark, query).values()).toArrow()
     net = LocalNet(tmp_path)
     net.add_node(WorkerSettings(node=GATEWAY, kind="gateway"), durable=True)
     net.add_node(WorkerSettings(node=EDGE, kind="edge", parents=(GATEWAY,), slots=64))

@@ -22,7 +22,7 @@ from rove.plan.operators import Aggregate, Operator, Source
 from rove.plan.optimizer import optimize
 from rove.plan.stages import Stages
 from rove.plan.user_functions import by_value
-from tests.portable.queries import QUERIES, inputs, tables
+from tests.portable.queries import QUERIES, inputs, plan_of
 from tests.portable.random_plans import compiled, source
 from tests.portable.rows import assert_same_rows
 from tests.portable.test_portable import origins
@@ -33,12 +33,6 @@ SCHEMA = "key string, ts timestamp, a int, b int, d double, place struct<lat: do
 
 def stream(schema: str | pa.Schema = SCHEMA) -> Any:
     return rove.Session.local().stream("s", schema=schema)
-
-
-def plan_of(query: Callable[..., Any]) -> Operator:
-    session = rove.Session.local()
-    plan: Operator = query(*(session.stream(n, schema=tables()[n].schema) for n in inputs(query))).plan
-    return plan
 
 
 def forms_of(plan: Operator) -> dict[str, dict[str, Operator]]:

@@ -19,9 +19,9 @@ from rove.plan.expressions.codec import write_schema
 from rove.plan.operators import Project, Source
 from rove.plan.optimizer import optimize
 from rove.plan.stages import Stages
-from tests.plan.test_codec import no_value, plan_of
+from tests.plan.test_codec import no_value
 from tests.plan.test_codec_expressions import LITERALS
-from tests.portable.queries import QUERIES
+from tests.portable.queries import QUERIES, plan_of
 from tests.portable.random_plans import compiled, source
 
 

@@ -15,12 +15,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+import rove
 from bench.nexmark import TIMESTAMP, NexmarkConfig, generate
+from rove.plan.operators import Operator
 from tests.portable.nexmark_queries import NEXMARK_QUERIES, NOT_EXPRESSIBLE
 from tests.portable.sensor_queries import SENSOR_QUERIES
 from tests.portable.window_queries import WINDOW_QUERIES
 
-__all__ = ["NOT_EXPRESSIBLE", "QUERIES", "STATIC", "inputs", "readings", "tables"]
+__all__ = ["NOT_EXPRESSIBLE", "QUERIES", "STATIC", "frames_of", "inputs", "plan_of", "readings", "tables"]
 
 QUERIES: tuple[Callable[..., Any], ...] = (*NEXMARK_QUERIES, *SENSOR_QUERIES, *WINDOW_QUERIES)
 # Tables that are whole before a query starts, also when the others are streams.
@@ -60,6 +62,25 @@ NEXMARK = NexmarkConfig(
 def inputs(query: Callable[..., Any]) -> tuple[str, ...]:
     """The tables that a query takes, in the order of its parameters."""
     return tuple(inspect.signature(query).parameters)
+
+
+def plan_of(query: Callable[..., Any]) -> Operator:
+    """The plan of a query over streams, and over tables that Spark knows by name."""
+    session = rove.Session.local()
+    given = {n: tables()[n].schema for n in inputs(query)}
+    plan: Operator = query(
+        *(session.read.schema(s).table(n) if n in STATIC else session.stream(n, schema=s) for n, s in given.items())
+    ).plan
+    return plan
+
+
+def frames_of(spark: Any, query: Callable[..., Any]) -> dict[str, Any]:
+    """The tables of a query as DataFrames; those that it reads by name get it."""
+    frames = {n: spark.createDataFrame(tables()[n]) for n in inputs(query)}
+    for name in STATIC:
+        if name in frames:
+            frames[name].createOrReplaceTempView(name)
+    return frames
 
 
 @cache

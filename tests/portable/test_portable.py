@@ -9,14 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import rove
 from rove.cloud.compile import compile_plan
 from rove.cloud.session import frame_of
 from rove.data.local import run
 from rove.plan.cuts import Cut, legal_cuts
 from rove.plan.operators import walk
 from rove.plan.optimizer import optimize
-from tests.portable.queries import QUERIES, inputs, tables
+from tests.portable.queries import QUERIES, STATIC, frames_of, inputs, plan_of, tables
 from tests.portable.rows import assert_same_rows
 
 ORIGINS = 3
@@ -34,14 +33,8 @@ def origins(name: str) -> dict[str, list[pa.RecordBatch]]:
     return parts
 
 
-def plan_of(query: Callable[..., Any]) -> Any:
-    session = rove.Session.local()
-    streams = [session.stream(n, schema=tables()[n].schema) for n in inputs(query)]
-    return query(*streams).plan
-
-
 def run_at(spark: Any, cut: Cut, names: tuple[str, ...]) -> pa.Table:
-    results = run(dict(cut.lower), {n: origins(n) for n in names})
+    results = run(dict(cut.lower), {n: origins(n) for n in names if n not in STATIC})
     assert all(r.late == 0 for r in results.values())
     if not cut.needs_spark:
         return results[cut.lower[0][0]].rows
@@ -52,7 +45,7 @@ def run_at(spark: Any, cut: Cut, names: tuple[str, ...]) -> pa.Table:
 @pytest.mark.parametrize("query", QUERIES, ids=lambda q: q.__name__)
 def test_a_query_gives_sparks_rows_wherever_it_is_cut(spark: Any, query: Callable[..., Any]) -> None:
     names = inputs(query)
-    expected = query(*(spark.createDataFrame(tables()[n]) for n in names)).toArrow()
+    expected = query(*frames_of(spark, query).values()).toArrow()
     assert expected.num_rows
     plan = optimize(plan_of(query))
     cuts = list(legal_cuts(plan))
@@ -63,8 +56,7 @@ def test_a_query_gives_sparks_rows_wherever_it_is_cut(spark: Any, query: Callabl
 
 def test_the_optimizer_changes_no_rows(spark: Any) -> None:
     for query in QUERIES:
-        names = inputs(query)
-        frames = {n: spark.createDataFrame(tables()[n]) for n in names}
+        frames = frames_of(spark, query)
         plan = plan_of(query)
         if query.__name__.startswith("q") and "approx" not in query.__name__:
             assert_same_rows(

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rove.api.local import LocalData
     from rove.api.local_world import LocalWorld
     from rove.api.query import Query
+    from rove.api.reader import TableReader
     from rove.runtime.client import Client
 
 T = TypeVar("T")
@@ -94,6 +95,13 @@ class Session:
                 self._streams[known] = Stream(self, Source(known, parse_schema(columns)))
                 return self._streams[known]
         raise PlanError(f"no stream `{name}`; {nearest(name, list({**self._streams, **told}))}")
+
+    @property
+    def read(self) -> TableReader:
+        """A table that Spark reads, for streams to be joined with: `session.read.parquet("stops.parquet")`."""
+        from rove.api.reader import TableReader
+
+        return TableReader(self)
 
     def query(self, name: str) -> Query:
         """A query that runs already, by its name."""

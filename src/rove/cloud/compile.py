@@ -10,12 +10,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from rove.model.clock import duration_text
-from rove.model.errors import EdgeRefusal
+from rove.model.errors import EdgeRefusal, SchemaMismatch
 from rove.model.names import quoted
 from rove.model.schema import WINDOW, schema_text, type_name
 from rove.plan.aggregates import AggregateCall, StateColumn, state_name
 from rove.plan.expressions.tree import Call, Column, sql
 from rove.plan.operators import (
+    BY_NAME,
     Aggregate,
     At,
     Deduplicate,
@@ -28,10 +29,14 @@ from rove.plan.operators import (
     Received,
     Source,
     SparkAggregate,
+    Table,
     Union,
     Watermark,
 )
 from rove.plan.rules.split_aggregates import merge_aggregates
+
+# Formats whose files Spark reads in the columns it is told; what else there is knows its own.
+TOLD_THEIR_COLUMNS = ("avro", "csv", "json", "orc", "parquet", "text", "xml")
 
 
 def compile_plan(plan: Operator, frames: Mapping[str, Any]) -> Any:
@@ -50,6 +55,8 @@ def compile_plan(plan: Operator, frames: Mapping[str, Any]) -> Any:
                     mark["spark.watermarkDelayMs"] = operator.traits.delay_us // 1_000
                 marked = {n: F.col(quoted(n)).alias(n, metadata=mark) for n in windows}
                 return frames[stream].withColumns(marked) if marked else frames[stream]
+            case Table():
+                return _table(operator, next(iter(frames.values())).sparkSession)
             case Filter(input=below, condition=condition):
                 return build(below).where(F.expr(sql(condition)))
             case Project(input=below, columns=columns):
@@ -84,6 +91,25 @@ def compile_plan(plan: Operator, frames: Mapping[str, Any]) -> Any:
         raise EdgeRefusal(f"{type(operator).__name__} runs at the edge only; Spark has no such step")
 
     return build(merge_aggregates(plan))
+
+
+def _table(table: Table, spark: Any) -> Any:
+    """A table as it is now, if it has the columns that the plan was made for."""
+    from pyspark.sql.types import DataType
+
+    reader = spark.read.options(**dict(table.options))
+    if table.format in TOLD_THEIR_COLUMNS:
+        reader = reader.schema(schema_text(table.columns))
+    found = reader.table(table.path) if table.format == BY_NAME else reader.format(table.format).load(table.path)
+    found = found.select(*map(quoted, table.columns.names))
+    for there, asked in zip(found.schema, table.columns, strict=True):
+        kind, wanted = there.dataType.simpleString(), DataType.fromDDL(type_name(asked.type)).simpleString()
+        if kind != wanted:
+            raise SchemaMismatch(
+                f"column `{asked.name}` of table `{table.path}` is {kind}, and the query was written for {wanted}; "
+                "say so in read.schema(…) and submit the query again"
+            )
+    return found
 
 
 def _groups(operator: Aggregate) -> list[Any]:

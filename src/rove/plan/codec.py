@@ -41,6 +41,7 @@ from rove.plan.operators import (
     Scan,
     Source,
     SparkAggregate,
+    Table,
     Traits,
     Union,
     Watermark,
@@ -131,6 +132,8 @@ def _write(operator: Operator, inputs: Sequence[Stage], pickled: Pickler | None)
         case Received(stream=stream, columns=columns, carried=carried):
             windows = tuple((name, _write_window(w)) for name, w in carried.windows)
             return wire.Received(stream, write_schema(columns), carried.event_time, carried.delay_us, windows)
+        case Table(path=path, columns=columns, format=form, options=options):
+            return wire.Table(path, write_schema(columns), form, options)
         case Filter(condition=condition):
             return wire.Filter(inputs[0], write_expression(condition, below))
         case Project(columns=columns):
@@ -170,6 +173,8 @@ def _read(word: wire.Operator, known: Sequence[Operator], function: Reader) -> O
         case wire.Received():
             windows = tuple((name, _read_window(w)) for name, w in word.windows)
             return Received(word.stream, read_schema(word.columns), Traits(word.event_time, word.delay_us, windows))
+        case wire.Table():
+            return Table(word.path, read_schema(word.columns), word.format, word.options)
         case wire.Union():
             return Union(tuple(_at(n, known) for n in word.members))
         case wire.Join():

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from rove.model.errors import PlanError
-from rove.plan.operators import At, Operator, Received
+from rove.plan.operators import At, Operator, Received, Table, refuse_tables_alone
 from rove.plan.rules.rewrite import with_inputs
 from rove.plan.sites import site
 
@@ -46,6 +46,9 @@ def _uppers(operator: Operator) -> Iterator[Operator]:
         for upper in _uppers(operator.input):
             yield _mark(operator) if isinstance(upper, _Lower) else with_inputs(operator, (upper,))
         return
+    if isinstance(operator, Table):
+        yield operator
+        return
     if found.edge:
         yield _mark(operator)
     if not operator.inputs or not found.spark:
@@ -78,6 +81,7 @@ def _mark(part: Operator) -> Operator:
 
 def _named(upper: Operator) -> Cut:
     """Give each lower part a name; equal parts are one."""
+    refuse_tables_alone(upper)
     names: dict[Operator, str] = {}
 
     def settle(operator: Operator) -> Operator:

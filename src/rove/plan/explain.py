@@ -20,6 +20,7 @@ from rove.plan.operators import (
     Scan,
     Source,
     SparkAggregate,
+    Table,
     Union,
     Watermark,
 )
@@ -61,6 +62,8 @@ def describe(operator: Operator) -> str:
             return f"Source {stream}: {schema_text(operator.schema)}"
         case Received(stream=stream):
             return f"Received {stream}"
+        case Table(path=path):
+            return f"Table {path}: {schema_text(operator.schema)}"
         case Filter(condition=condition):
             return f"Filter {_bare(sql(condition))}"
         case Project(columns=columns):

@@ -21,6 +21,7 @@ from rove.plan.expressions.tree import Call, Column, Expr, Literal, literal, sql
 from rove.plan.windows import Window
 
 PANE = "__pane"  # the event-time column of partial results: when their pane starts
+BY_NAME = "table"  # the format of a table that Spark knows by its name
 Named = tuple[str, Expr]
 
 
@@ -38,10 +39,12 @@ class Traits:
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """Any step. `schema` is what comes out of it, `traits` what is known of its event time."""
+    """Any step. `schema` is what comes out of it, `traits` what is known of its event time; it is `static` if it reads
+    tables and no stream."""
 
     schema: pa.Schema = field(init=False, repr=False, compare=False)
     traits: Traits = field(init=False, repr=False, compare=False)
+    static: bool = field(init=False, repr=False, compare=False)
 
     @property
     def inputs(self) -> tuple[Operator, ...]:
@@ -55,6 +58,8 @@ class Operator:
         """The one write to a frozen operator: what its constructor worked out."""
         object.__setattr__(self, "schema", schema)
         object.__setattr__(self, "traits", traits)
+        tables_only = bool(self.inputs) and all(i.static for i in self.inputs)
+        object.__setattr__(self, "static", tables_only or isinstance(self, Table))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +85,22 @@ class Received(Operator):
 
     def __post_init__(self) -> None:
         self._settle(self.columns, self.carried)
+
+
+@dataclass(frozen=True, slots=True)
+class Table(Operator):
+    """Rows that are all there when a query begins. Spark reads them by itself, in a format from a path, or under the
+    name of a table that it knows; `options` are its reader's."""
+
+    path: str
+    columns: pa.Schema
+    format: str = BY_NAME
+    options: tuple[tuple[str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.columns.names:
+            raise PlanError(f"table `{self.path}` has no columns")
+        self._settle(self.columns, Traits())
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +219,8 @@ class Union(Operator):
         for other in rest:
             if not other.schema.equals(first.schema):
                 raise PlanError(f"union of different columns: {_show(first.schema)} and {_show(other.schema)}")
+            if other.static != first.static:
+                raise PlanError("Spark has no union of a stream and a table; join them, or send both as streams")
         times = {m.traits.event_time for m in self.members}
         delay = max(m.traits.delay_us for m in self.members)
         windows = tuple(w for w in first.traits.windows if all(w in m.traits.windows for m in rest))
@@ -267,8 +290,8 @@ class SparkAggregate(_Unary):
 
 @dataclass(frozen=True, slots=True)
 class Join(Operator):
-    """Two streams matched on equal keys. `using` keys come out once and first, as in PySpark; `condition` is the
-    rest of what must hold, over the columns of both sides."""
+    """Two streams, or a stream and a table, matched on equal keys. `using` keys come out once and first, as in PySpark;
+    `condition` is the rest of what must hold, over the columns of both sides."""
 
     left: Operator
     right: Operator
@@ -288,9 +311,25 @@ class Join(Operator):
         else:
             fields = list(left) if self.how in ("left_semi", "left_anti") else [*left, *right]
         refuse_repeated([f.name for f in fields], "join")
-        event_time = self.left.traits.event_time
-        windows = tuple(w for w in self.left.traits.windows)
-        self._settle(pa.schema(fields), Traits(event_time, self.left.traits.delay_us, windows))
+        self._refuse_unmatched_of_tables()
+        timed = (self.right if self.left.static else self.left).traits
+        self._settle(pa.schema(fields), Traits(timed.event_time, timed.delay_us, timed.windows))
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether rows wait for others that match them. Those of a table are all there."""
+        return not self.left.static and not self.right.static
+
+    def _refuse_unmatched_of_tables(self) -> None:
+        """Which rows of a table no row of a stream will ever match, nobody can tell."""
+        if self.left.static == self.right.static:
+            return
+        possible = ("inner", "right_outer") if self.left.static else ("inner", "left_outer", "left_semi", "left_anti")
+        if self.how not in possible:
+            raise PlanError(
+                f"a {self.how} join with the table on the {'left' if self.left.static else 'right'} would have to know "
+                f"all rows of a stream that never ends; possible are {', '.join(possible)}, or change the sides"
+            )
 
     @property
     def inputs(self) -> tuple[Operator, ...]:
@@ -385,6 +424,12 @@ def walk(plan: Operator) -> Iterator[Operator]:
     for each in plan.inputs:
         yield from walk(each)
     yield plan
+
+
+def refuse_tables_alone(plan: Operator) -> None:
+    """A query has to read a stream."""
+    if plan.static:
+        raise PlanError("the query reads tables alone, and Spark can do that without us; join a stream with them")
 
 
 def column_of(schema: pa.Schema, name: str) -> Column:

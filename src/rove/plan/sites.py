@@ -26,6 +26,7 @@ from rove.plan.operators import (
     Scan,
     Source,
     SparkAggregate,
+    Table,
     Union,
     Watermark,
 )
@@ -66,6 +67,8 @@ def _own_refusal(operator: Operator) -> str | None:
         case Source() | Received() | Watermark() | Union() | Map():
             held = next((f for f in operator.schema if is_spark_only(f.type)), None)
             return f"column `{held.name}` is {type_name(held.type)}" if held else None
+        case Table():
+            return "Spark reads tables by itself"
         case Filter(condition=condition):
             return refusal_of(condition)
         case Project(columns=columns):
@@ -103,6 +106,8 @@ def _aggregate_refusal(operator: Aggregate) -> str | None:
 
 
 def _join_refusal(operator: Join) -> str | None:
+    if not operator.keeps_rows:
+        return "it joins a table, which Spark reads"
     if operator.how != "inner":
         return f"a {operator.how} join keeps rows until they find no match; Spark holds that state"
     found = operator.window_key()

@@ -16,7 +16,11 @@ _QUOTED = re.compile(r"'([^']*)'")
 
 def keeps_time(plan: Operator) -> bool:
     """Whether a plan, run in Spark, has state that event time closes."""
-    return any(isinstance(op, Aggregate | SparkAggregate | Join | Deduplicate | InSpark) for op in walk(plan))
+    return any(
+        op.keeps_rows if isinstance(op, Join) else isinstance(op, Aggregate | SparkAggregate | Deduplicate | InSpark)
+        for op in walk(plan)
+        if not op.static
+    )
 
 
 def span_us(plan: Operator) -> int:
@@ -24,6 +28,8 @@ def span_us(plan: Operator) -> int:
     windows: set[Window] = set()
     total = 0
     for op in walk(plan):
+        if op.static:
+            continue
         windows.update(window for _, window in op.traits.windows)
         match op:
             case Aggregate(window=window):
@@ -34,7 +40,7 @@ def span_us(plan: Operator) -> int:
                 total += op.traits.delay_us
             case InSpark():
                 total += UNKNOWN_US
-            case Join(condition=condition) if condition is not None:
+            case Join(condition=condition) if condition is not None and op.keeps_rows:
                 total += UNKNOWN_US
     return total + sum(window.size_us for window in windows)
 

@@ -32,6 +32,7 @@ from rove.plan.operators import (
     Source,
     Union,
     Watermark,
+    refuse_tables_alone,
 )
 from rove.plan.rules.rewrite import with_inputs
 
@@ -70,6 +71,8 @@ class Stages:
             raise PlanError(f"an output or a hint names a stage that is not among the {len(self.operators)} there are")
         if len(dict(self.outputs)) < len(self.outputs) or len(dict(self.hints)) < len(self.hints):
             raise PlanError("two outputs of one name, or two hints on one stage")
+        for _, output in self.outputs:
+            refuse_tables_alone(self.operators[output])
 
     @classmethod
     def of(cls, plans: Mapping[str, Operator]) -> Stages:

@@ -206,8 +206,15 @@ class InSpark(Word, frozen=True, tag=14):
     function: Function
 
 
+class Table(Word, frozen=True, tag=15):
+    path: str
+    columns: Schema
+    format: str
+    options: tuple[tuple[str, str], ...]
+
+
 Unary = Filter | Project | Watermark | Map | Aggregate | SparkAggregate | Deduplicate | CountWindow | Scan | InSpark
-Operator = Source | Received | Union | Join | Unary
+Operator = Source | Received | Table | Union | Join | Unary
 
 
 class Plan(Word, frozen=True):

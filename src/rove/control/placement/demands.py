@@ -53,7 +53,7 @@ def demands(request: Request) -> tuple[Demand, ...]:
 
 def short(operator: Operator) -> str:
     """An operator's name in a sentence."""
-    text = describe(operator).partition(":")[0]
+    text = describe(operator).partition(": ")[0]
     return text if len(text) <= 60 else text[:59] + "…"
 
 
@@ -79,7 +79,9 @@ def _check(request: Request, stage: Stage, op: Operator, at: Site) -> None:
     if hint == "cloud" and not at.spark:
         raise PlanError(f"`{short(op)}` is wanted in the cloud, but cannot run there: {at.why}")
     if hint != "cloud" and not at.edge:
-        raise PlanError(f"`{short(op)}` is wanted at `{hint}`, but runs in Spark only: {at.why}")
+        raise PlanError(
+            f"`{short(op)}` is wanted at `{hint}`, but runs in Spark only: {at.why}. Call at(…) before this step"
+        )
 
 
 def _timed(request: Request, sites: tuple[Site, ...]) -> list[bool]:
