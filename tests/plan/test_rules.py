@@ -13,6 +13,7 @@ from rove.plan.operators import Operator, walk
 from rove.plan.optimizer import RULES, optimize, optimize_together
 from rove.plan.rules.fold_constants import fold_constants
 from rove.plan.rules.fuse_neighbours import fuse_neighbours
+from rove.plan.rules.lower_watermarks import lower_watermarks
 from rove.plan.rules.narrow_structs import narrow_structs
 from rove.plan.rules.prune_columns import prune_columns
 from rove.plan.rules.push_filters import push_filters
@@ -137,6 +138,31 @@ def test_an_aggregate_that_the_edge_cannot_begin_is_not_split(s: Any) -> None:
     assert split_aggregates(plan) == plan
 
 
+def test_watermarks_go_below_what_only_spark_can_run(s: Any) -> None:
+    names = s.session.read.schema("key string, name string").table("names")
+    joined = s.select("key", F.col("ts").alias("t")).join(names, on="key").withColumn("sound", F.soundex("name"))
+    assert steps(lower_watermarks(joined.where("sound <> ''").withWatermark("t", "1 second").plan)) == [
+        "Source s",
+        "Project key, ts AS t",
+        "Watermark t, delay 1 second",
+        "Table names: key string, name string",
+        "Join inner on key",
+        "Project key, t, name, soundex(name) AS sound",
+        "Filter sound <> ''",
+    ]
+    other = names.join(s.select("key", "ts"), on="key", how="right").withWatermark("ts", "1 second")
+    assert steps(lower_watermarks(other.plan))[-2:] == ["Watermark ts, delay 1 second", "Join right_outer on key"]
+
+
+def test_a_watermark_stays_above_what_the_edge_can_run_and_what_computes_its_column(s: Any) -> None:
+    edge = s.where("a > 1").withWatermark("ts", "1 second").plan
+    assert lower_watermarks(edge) == edge
+    computed = s.selectExpr("date_trunc('HOUR', ts) AS t", "soundex(key) AS sound").withWatermark("t", "1 second").plan
+    assert lower_watermarks(computed) == computed
+    of_the_table = s.session.read.schema("key string, since timestamp").table("names").withWatermark("since", "1 day")
+    assert lower_watermarks(of_the_table.plan) == of_the_table.plan
+
+
 def test_equal_beginnings_become_one(s: Any) -> None:
     other = rove.Session.local().stream("s", schema=SCHEMA)
     plans = optimize_together({"x": s.where("a > 1").select("key").plan, "y": other.where("a > 1").select("b").plan})
@@ -148,4 +174,4 @@ def test_the_optimizer_settles(s: Any) -> None:
     plan = s.select("place", "a", "ts").where("place.lat > 1").select("place.lon", "a").where("a > 2").plan
     once = optimize(plan)
     assert optimize(once) == once
-    assert len(RULES) == 6
+    assert len(RULES) == 7

@@ -11,6 +11,7 @@ from rove.model.errors import PlanError
 from rove.plan.operators import Operator
 from rove.plan.rules.fold_constants import fold_constants
 from rove.plan.rules.fuse_neighbours import fuse_neighbours
+from rove.plan.rules.lower_watermarks import lower_watermarks
 from rove.plan.rules.narrow_structs import narrow_structs
 from rove.plan.rules.prune_columns import prune_columns
 from rove.plan.rules.push_filters import push_filters
@@ -22,6 +23,7 @@ Rule = Callable[[Operator], Operator]
 RULES: tuple[Rule, ...] = (
     fold_constants,
     push_filters,
+    lower_watermarks,
     fuse_neighbours,
     prune_columns,
     narrow_structs,
