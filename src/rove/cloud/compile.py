@@ -14,7 +14,7 @@ from rove.model.errors import EdgeRefusal, SchemaMismatch
 from rove.model.names import quoted
 from rove.model.schema import WINDOW, schema_text, type_name
 from rove.plan.aggregates import AggregateCall, StateColumn, state_name
-from rove.plan.expressions.tree import Call, Column, sql
+from rove.plan.expressions.tree import sql
 from rove.plan.operators import (
     BY_NAME,
     Aggregate,
@@ -47,14 +47,8 @@ def compile_plan(plan: Operator, frames: Mapping[str, Any]) -> Any:
         match operator:
             case Source(stream=stream):
                 return frames[stream]
-            case Received(stream=stream, columns=columns):
-                # Spark knows its own window columns by a mark, which rows from the edge have lost on the way.
-                windows = [f.name for f in columns if f.type == WINDOW]
-                mark: dict[str, Any] = {"spark.timeWindow": True}
-                if frames[stream].isStreaming:  # a window of event time closes with it
-                    mark["spark.watermarkDelayMs"] = operator.traits.delay_us // 1_000
-                marked = {n: F.col(quoted(n)).alias(n, metadata=mark) for n in windows}
-                return frames[stream].withColumns(marked) if marked else frames[stream]
+            case Received(stream=stream):
+                return _received(operator, frames[stream])
             case Table():
                 return _table(operator, next(iter(frames.values())).sparkSession)
             case Filter(input=below, condition=condition):
@@ -93,6 +87,19 @@ def compile_plan(plan: Operator, frames: Mapping[str, Any]) -> Any:
     return build(merge_aggregates(plan))
 
 
+def _received(received: Received, frame: Any) -> Any:
+    """Spark knows its own window columns by a mark, which rows from the edge have lost on the way."""
+    from pyspark.sql import functions as F
+
+    marked: dict[str, Any] = {}
+    for name in (f.name for f in received.columns if f.type == WINDOW):
+        mark: dict[str, Any] = {"spark.timeWindow": True}
+        if frame.isStreaming and name in dict(received.traits.windows):  # a window of event time closes with it
+            mark["spark.watermarkDelayMs"] = received.traits.delay_us // 1_000
+        marked[name] = F.col(quoted(name)).alias(name, metadata=mark)
+    return frame.withColumns(marked) if marked else frame
+
+
 def _table(table: Table, spark: Any) -> Any:
     """A table as it is now, if it has the columns that the plan was made for."""
     from pyspark.sql.types import DataType
@@ -116,21 +123,13 @@ def _groups(operator: Aggregate) -> list[Any]:
     from pyspark.sql import functions as F
 
     keys = [F.expr(sql(e)).alias(name) for name, e in operator.keys]
-    if (column := _window_column(operator)) is not None:
+    if (column := operator.window_column) is not None:
         return [F.col(quoted(column)).alias(operator.window_name), *keys]
     window = operator.window
     spans = [duration_text(window.size_us), duration_text(window.slide_us)]
     if window.offset_us:
         spans.append(duration_text(window.offset_us))
     return [F.window(F.expr(sql(operator.time)), *spans).alias(operator.window_name), *keys]
-
-
-def _window_column(operator: Aggregate) -> str | None:
-    """The column that already is the window to group by, where the time is just its start."""
-    match operator.time:
-        case Call(name=".start", args=(Column(name=name),)):
-            return name if operator.input.traits.window_of(name) == operator.window else None
-    return None
 
 
 def _join(operator: Join, left: Any, right: Any) -> Any:

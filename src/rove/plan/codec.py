@@ -130,7 +130,7 @@ def _write(operator: Operator, inputs: Sequence[Stage], pickled: Pickler | None)
         case Source(stream=stream, columns=columns):
             return wire.Source(stream, write_schema(columns))
         case Received(stream=stream, columns=columns, carried=carried):
-            windows = tuple((name, _write_window(w)) for name, w in carried.windows)
+            windows = tuple((name, None if w is None else _write_window(w)) for name, w in carried.windows)
             return wire.Received(stream, write_schema(columns), carried.event_time, carried.delay_us, windows)
         case Table(path=path, columns=columns, format=form, options=options):
             return wire.Table(path, write_schema(columns), form, options)
@@ -171,7 +171,7 @@ def _read(word: wire.Operator, known: Sequence[Operator], function: Reader) -> O
         case wire.Source():
             return Source(word.stream, read_schema(word.columns))
         case wire.Received():
-            windows = tuple((name, _read_window(w)) for name, w in word.windows)
+            windows = tuple((name, None if w is None else _read_window(w)) for name, w in word.windows)
             return Received(word.stream, read_schema(word.columns), Traits(word.event_time, word.delay_us, windows))
         case wire.Table():
             return Table(word.path, read_schema(word.columns), word.format, word.options)

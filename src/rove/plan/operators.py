@@ -27,11 +27,12 @@ Named = tuple[str, Expr]
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What event time means after an operator: the column that carries it, and the columns that are windows of it."""
+    """What event time means after an operator: the column that carries it, and the columns that are windows of it, with
+    None for one whose windows are not all of a kind."""
 
     event_time: str | None = None
     delay_us: int = 0
-    windows: tuple[tuple[str, Window], ...] = ()
+    windows: tuple[tuple[str, Window | None], ...] = ()
 
     def window_of(self, column: str) -> Window | None:
         return dict(self.windows).get(column)
@@ -145,13 +146,14 @@ class Project(_Unary):
         """Event time survives under its new name; `window(event_time, …)` makes a window column."""
         before = self.input.traits
         event_time = None
-        windows: list[tuple[str, Window]] = []
+        windows: list[tuple[str, Window | None]] = []
+        known = dict(before.windows)
         for name, expr in self.columns:
             if isinstance(expr, Column):
                 if expr.name == before.event_time and (event_time is None or name == before.event_time):
                     event_time = name  # of several copies the one that kept its name
-                if window := before.window_of(expr.name):
-                    windows.append((name, window))
+                if expr.name in known:
+                    windows.append((name, known[expr.name]))
             elif before.event_time and (spec := window_call(expr)) and spec[0] == before.event_time:
                 windows.append((name, spec[1]))
         return Traits(event_time, before.delay_us, tuple(windows))
@@ -223,7 +225,12 @@ class Union(Operator):
                 raise PlanError("Spark has no union of a stream and a table; join them, or send both as streams")
         times = {m.traits.event_time for m in self.members}
         delay = max(m.traits.delay_us for m in self.members)
-        windows = tuple(w for w in first.traits.windows if all(w in m.traits.windows for m in rest))
+        known = [dict(m.traits.windows) for m in self.members]
+        windows = tuple(
+            (name, window if all(each[name] == window for each in known) else None)
+            for name, window in first.traits.windows
+            if all(name in each for each in known)
+        )
         self._settle(first.schema, Traits(times.pop(), delay, windows) if len(times) == 1 else Traits())
 
     @property
@@ -250,7 +257,7 @@ class Aggregate(_Unary):
     window_name: str = "window"
 
     def __post_init__(self) -> None:
-        if self.input.traits.event_time is None and not self._starts_of_windows():
+        if self.input.traits.event_time is None and self.starts_of is None:
             raise PlanError(
                 "a window over an unbounded stream needs event time: call withWatermark(column, delay) before groupBy"
             )
@@ -265,12 +272,19 @@ class Aggregate(_Unary):
         refuse_repeated(schema.names)
         self._settle(schema, Traits(None, 0, ((self.window_name, self.window),)))
 
-    def _starts_of_windows(self) -> bool:
-        """Whether the time is the start of a window that is known to close."""
+    @property
+    def starts_of(self) -> str | None:
+        """The window column of which the time is the start, if it is one that is known to close."""
         match self.time:
-            case Call(name=".start", args=(Column(name=name),)):
-                return self.input.traits.window_of(name) is not None
-        return False
+            case Call(name=".start", args=(Column(name=name),)) if self.input.traits.window_of(name) is not None:
+                return name
+        return None
+
+    @property
+    def window_column(self) -> str | None:
+        """The column that already is the window to group by."""
+        name = self.starts_of
+        return name if name is not None and self.input.traits.window_of(name) == self.window else None
 
 
 @dataclass(frozen=True, slots=True)

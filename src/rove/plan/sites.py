@@ -31,6 +31,9 @@ from rove.plan.operators import (
     Watermark,
 )
 
+# A window of starts may close before the windows that begin in it do, and Spark has one event time for both.
+_STARTS = "Spark closes no windows of other windows' starts; write window(`window`, …) for one of their ends"
+
 
 @dataclass(frozen=True, slots=True)
 class Site:
@@ -50,6 +53,8 @@ def site(operator: Operator) -> Site:
     if isinstance(operator, Scan | CountWindow):
         # Spark has no event-time order over an unbounded stream, so there is no second place to go to.
         return Site(own is None and below is None, False, own or "only the edge keeps rows in event-time order")
+    if isinstance(operator, Aggregate) and operator.starts_of is not None and operator.window_column is None:
+        return Site(own is None and below is None, False, own or _STARTS)
     if own is not None:
         return Site(False, True, own)
     if below is not None:

@@ -30,7 +30,7 @@ def span_us(plan: Operator) -> int:
     for op in walk(plan):
         if op.static:
             continue
-        windows.update(window for _, window in op.traits.windows)
+        windows.update(window for _, window in op.traits.windows if window is not None)
         match op:
             case Aggregate(window=window):
                 windows.add(window)

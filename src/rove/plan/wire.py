@@ -120,7 +120,7 @@ class Received(Word, frozen=True, tag=2):
     columns: Schema
     event_time: str | None
     delay_us: int
-    windows: tuple[tuple[str, Window], ...]
+    windows: tuple[tuple[str, Window | None], ...]
 
 
 class Filter(Word, frozen=True, tag=3):
