@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import StreamingQueryException
 
 from rove.cloud.compile import compile_plan
 from rove.cloud.source import register
@@ -49,6 +50,8 @@ SAMPLE = (
     "sounds_like",
 )
 NUMBERS = count()
+STARTS_MAX = 5
+NOT_UP = "Python worker failed to connect back"  # Spark gives a process ten seconds, however busy the machine is
 GATEWAY, EDGE = NodeId("gateway"), NodeId("edge")
 
 
@@ -90,7 +93,11 @@ def write_files(folder: Path, names: tuple[str, ...]) -> Iterator[SourceSpec]:
 
 
 def test_what_streams_into_spark_is_what_batch_spark_gives(
-    spark: Any, tmp_path: Path, query: Callable[..., Any], pytestconfig: pytest.Config
+    spark: Any,
+    tmp_path: Path,
+    query: Callable[..., Any],
+    pytestconfig: pytest.Config,
+    record_property: Callable[[str, object], None],
 ) -> None:
     names = inputs(query)
     expected = query(*frames_of(spark, query).values()).toArrow()
@@ -111,6 +118,7 @@ def test_what_streams_into_spark_is_what_batch_spark_gives(
     finally:
         net.close()
     register(spark)
+    record_property("cuts", len(parts))
     for name, part in parts:
         actual = streamed(spark, tmp_path, part)
         assert_same_rows(actual, expected, f"{query.__name__} {name}")
@@ -148,7 +156,18 @@ def arrived(net: LocalNet, query: str) -> bool:
 
 
 def streamed(spark: Any, folder: Path, part: CloudQuery) -> pa.Table:
-    """The answer of streaming Spark over what is in the log."""
+    """The answer of streaming Spark over what is in the log; begun again if its processes do not come up, as the
+    runtime does."""
+    for left in reversed(range(STARTS_MAX)):
+        try:
+            return answer(spark, folder, part)
+        except StreamingQueryException as failed:
+            if not left or NOT_UP not in str(failed):
+                raise
+    raise AssertionError("unreachable")
+
+
+def answer(spark: Any, folder: Path, part: CloudQuery) -> pa.Table:
     stages = codec.decode(part.plan)
     plan = stages.operators[stages.outputs[0][1]]
     frames = streams_of(spark, plan, LogAt(path=str(folder / GATEWAY), query=part.query))

@@ -239,15 +239,16 @@ def united_by_name(readings: Frame) -> Frame:
     return warm.unionByName(readings.where("level = 9").select("value", "sensor"), allowMissingColumns=True)
 
 
+def double(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Has a name that every node can import it by."""
+    for batch in batches:
+        kept = batch.filter(pc.is_valid(batch["level"]))
+        doubled = pc.multiply(kept["level"], pa.scalar(2, pa.int32()))
+        yield pa.RecordBatch.from_arrays([kept["sensor"], doubled], names=["sensor", "doubled"])
+
+
 def doubled_in_arrow(readings: Frame) -> Frame:
     """A function of record batches that keeps no state and may drop rows."""
-
-    def double(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            kept = batch.filter(pc.is_valid(batch["level"]))
-            doubled = pc.multiply(kept["level"], pa.scalar(2, pa.int32()))
-            yield pa.RecordBatch.from_arrays([kept["sensor"], doubled], names=["sensor", "doubled"])
-
     return readings.select("sensor", "level").mapInArrow(double, "sensor string, doubled int").where("doubled > 4")
 
 

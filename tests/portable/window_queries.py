@@ -259,13 +259,40 @@ def window_above_spark_only_functions(readings: Frame) -> Frame:
     return sounds.groupBy(F.window("ts", "20 seconds"), "sound").agg(F.sum("level").alias("levels"))
 
 
-def _scored(readings: Frame) -> Frame:
-    def score(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            points = pc.fill_null(pc.cast(batch["level"], pa.int64()), 0)
-            columns = [batch["sensor"], batch["ts"], pc.multiply(points, points)]
-            yield pa.RecordBatch.from_arrays(columns, names=["sensor", "ts", "points"])
+def watermark_above_spark_only_functions(readings: Frame) -> Frame:
+    """A watermark that stands above what only Spark can compute."""
+    F = functions_for(readings)
+    sounds = readings.select(F.soundex("sensor").alias("sound"), "level", "ts").where("sound <> 'D200'")
+    timed = sounds.withWatermark("ts", DELAY)
+    return timed.groupBy(F.window("ts", "20 seconds"), "sound").agg(F.sum("level").alias("levels"))
 
+
+def named_levels_of_a_window(readings: Frame, side_input: Frame) -> Frame:
+    """A window above a join with a table, which has names for some levels."""
+    F = functions_for(readings)
+    named = readings.select("ts", "level").join(side_input, on=F.expr("level = key"), how="left_outer")
+    timed = named.withWatermark("ts", DELAY)
+    return timed.groupBy(F.window("ts", "20 seconds"), "value").agg(F.count("*").alias("n"), F.max("ts").alias("last"))
+
+
+def levels_that_have_names(side_input: Frame, readings: Frame) -> Frame:
+    """A table joined with windows of a stream, the table on the left."""
+    F = functions_for(readings)
+    counts = _watched(readings).groupBy(F.window("ts", "20 seconds"), F.expr("CAST(level AS bigint) AS key")).count()
+    return (
+        side_input.where("key > 1").join(counts, on="key", how="right_outer").select("window.start", "value", "count")
+    )
+
+
+def score(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Has a name that every node can import it by."""
+    for batch in batches:
+        points = pc.fill_null(pc.cast(batch["level"], pa.int64()), 0)
+        columns = [batch["sensor"], batch["ts"], pc.multiply(points, points)]
+        yield pa.RecordBatch.from_arrays(columns, names=["sensor", "ts", "points"])
+
+
+def _scored(readings: Frame) -> Frame:
     return readings.select("sensor", "ts", "level").mapInArrow(score, "sensor string, ts timestamp, points bigint")
 
 
@@ -354,6 +381,9 @@ WINDOW_QUERIES: tuple[Callable[..., Frame], ...] = (
     window_of_a_copied_time,
     window_of_windows,
     window_above_spark_only_functions,
+    watermark_above_spark_only_functions,
+    named_levels_of_a_window,
+    levels_that_have_names,
     arrow_below_a_window,
     tags_of_a_window,
     seen_once,
