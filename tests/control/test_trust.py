@@ -52,7 +52,7 @@ def test_a_node_that_does_not_take_functions_by_value_is_named_at_once() -> None
     assert "`gateway`" in str(refused.value)
     assert "`tram`" not in str(refused.value)  # it hands rows on as they are
     assert desk.machine.queries == {}
-    assert desk.machine.load.slots == {}
+    assert desk.machine.deployments.load.slots == {}
     desk.line_up(trusts=True)
     assert "Map <lambda>" in submit(desk, at_edge).text
     assert set(desk.machine.queries[QueryId("q")].record.fragments) == {"tram", "mast", "gateway"}

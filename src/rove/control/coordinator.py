@@ -19,11 +19,11 @@ from msgspec.structs import replace
 
 from rove.control.absence import Absence
 from rove.control.accounts import account_lines
-from rove.control.deployment.split import split
+from rove.control.deployments import Deployments
 from rove.control.invitations import Invitations, InviteRecord
 from rove.control.listings import node_lines, query_lines
 from rove.control.membership import Member, Membership, NodeRecord, records_of
-from rove.control.placement import STRATEGIES, Load, Placement, Request
+from rove.control.placement import STRATEGIES
 from rove.control.queries import Query, QueryRecord
 from rove.control.requests import (
     AccountLine,
@@ -43,7 +43,6 @@ from rove.control.requests import (
 )
 from rove.control.rollout import may_leave, runs_above, waiting_for
 from rove.control.snapshot import Snapshot, snapshot
-from rove.control.sources import sources_of
 from rove.control.spark_side import SparkSide
 from rove.control.topology.files import Imported, read
 from rove.control.trust import check_trust
@@ -52,8 +51,7 @@ from rove.model.events import COORDINATOR, Allow, Arrived, Conn, Drop, Garbled, 
 from rove.model.ids import NodeId, QueryId
 from rove.model.messages import PROTOCOL, Answer, Ask, Goodbye, Orders, Peer, Refused, Report, Sink, digest_of
 from rove.model.schema import schema_text
-from rove.plan.operators import Operator, Source
-from rove.plan.stages import Stages
+from rove.plan.operators import Source
 
 OPERATOR = NodeId("operator")  # whoever holds this key gives commands
 
@@ -80,12 +78,11 @@ class Coordinator:
         self.membership = Membership()
         self.invitations = Invitations()
         self.streams: dict[str, str] = {}
-        self.queries: dict[QueryId, Query] = {}
-        self.load = Load()
+        self.deployments = Deployments(self.membership)
+        self.queries = self.deployments.queries
         self.spark = SparkSide()
         self._absence = Absence()
         self.refused: dict[str, int] = {}
-        self._stale: dict[QueryId, None] = {}  # queries whose sources changed since the last tick
         self._answers: dict[str, Answer] = {}  # to asks that changed something, so that a repeated one changes nothing
         self._verbs: dict[str, Callable[[bytes, int], Any]] = {
             "submit": self._submit,
@@ -117,9 +114,7 @@ class Coordinator:
                     self.streams[name] = data.decode()
                 case "query":
                     record = msgspec.msgpack.decode(data, type=QueryRecord)
-                    query = self.queries[record.query] = Query.of(record)
-                    if query.placement is not None and not record.stopped:
-                        self.load.add(query.placement)
+                    self.deployments.add(Query.of(record))
                 case "invite":
                     self.invitations.keep(msgspec.msgpack.decode(data, type=InviteRecord))
         self.membership.restore(nodes)
@@ -145,13 +140,13 @@ class Coordinator:
             case Tick():
                 for query, absent in self._absence.changed(self.queries.values(), self.membership, now):
                     query.record = replace(query.record, absent=tuple(absent))
-                    self._stale[query.id] = None
-                self._settle(now)
+                    self.deployments.mark(query)
+                self._settle()
         return self._commands
 
     def snapshot(self, now: int, wall: int) -> Snapshot:
         """All it has been told, for whoever watches from outside."""
-        return snapshot(self.queries.values(), self.membership, self.load, self.spark, now, wall)
+        return snapshot(self.queries.values(), self.membership, self.deployments.load, self.spark, now, wall)
 
     # Nodes
 
@@ -172,32 +167,17 @@ class Coordinator:
             self._refuse(event.conn, "malformed", str(error))
             return
         if self.membership.marked(report):
-            self._touch_roads(report)
+            self.deployments.touch_roads(report)
         if changed is not None:
             self._keep("node", changed.node, changed)
-            self._touch({s.stream for s in changed.sources}, relay=changed.kind != "device")
+            self.deployments.touch({s.stream for s in changed.sources}, relay=changed.kind != "device")
             self._commands.append(self._allowed())
-        self._settle(now)
+        self._settle()
         self._order(self.membership.members[report.node], trouble)
         for id in [q for q, version in report.running.items() if before.get(q) != version]:
             if id in self.queries:
                 for node in waiting_for(self.queries[id], self.membership):  # those below may begin now
                     self._order(self.membership.members.get(node))
-
-    def _touch(self, streams: set[str], relay: bool = False) -> None:
-        """Queries that read one of these streams, or wait for a road, are placed anew at the next moment."""
-        for query in self.queries.values():
-            if not query.record.stopped and (relay or query.placement is None or streams & set(query.streams)):
-                self._stale[query.id] = None
-
-    def _touch_roads(self, report: Report) -> None:
-        """Queries whose rows are cut off on a device that reaches another parent, or may go by a relay now that they
-        could not before, look for a better road at the next moment."""
-        for query in self.queries.values():
-            roads = {} if query.record.stopped or query.placement is None else query.placement.roads
-            cut_off = report.node in roads and roads[report.node] not in report.reaches and report.reaches
-            if roads and (report.kind != "device" or cut_off):
-                self._stale[query.id] = None
 
     def _check_sources(self, report: Report) -> str:
         """A source that contradicts its stream is said so; the others are taken."""
@@ -242,7 +222,7 @@ class Coordinator:
 
     def _forget_node(self, node: NodeId) -> None:
         member = self.membership.members.get(node)
-        self._touch({s.stream for s in member.record.sources} if member is not None else set())
+        self.deployments.touch({s.stream for s in member.record.sources} if member is not None else set())
         self.membership.remove(node)
         self._commands.append(Keep("node", node, None))
         self._commands.append(self._allowed())
@@ -262,60 +242,12 @@ class Coordinator:
 
     # Queries
 
-    def _settle(self, now: int) -> None:
-        """Place what is waiting for a place, in the order it came."""
-        for id in list(self._stale):
-            del self._stale[id]
-            query = self.queries[id]
-            version = query.record.version
-            self._deploy(query)
-            if query.record.version != version:
-                self._keep("query", id, query.record)
-                for node in query.record.fragments:
-                    self._order(self.membership.members.get(node))
-
-    def _deploy(self, query: Query) -> None:
-        try:
-            request = self._request(query)
-            if request is None:
-                return
-            before = query.placement
-            placement = query.place(request, self.membership.topology, self.load)
-            query.deploy(request, placement)
-            if before is not None:
-                self.load.remove(before)
-            self.load.add(placement)
-        except RoveError as error:
-            query.trouble = str(error)
-
-    def _request(self, query: Query) -> Request | None:
-        """What is to be placed now; None while a stream has no source or there is no gateway."""
-        gateways = self.membership.gateways()
-        sink = query.record.sink
-        if sink.node is not None and not self.membership.topology.has(sink.node):
-            query.trouble = f"waits for node `{sink.node}`"
-            return None
-        if not gateways and sink.node is None:
-            query.trouble = "waits for a gateway"
-            return None
-        gateway = gateways[0] if gateways else sink.node
-        if gateway is None:
-            return None
-        sources = sources_of(query, self.membership, sink.node or gateway)
-        if query.placement is None and not any(sources.values()):
-            query.trouble = "waits for sources of " + ", ".join(f"`{s}`" for s in query.streams)
-            return None
-        query.trouble = ""
-        return query.request(sources, gateway)
-
-    def parts(self, query: QueryId) -> tuple[Stages, Operator | None]:
-        """What workers run of a query, and what is left for Spark."""
-        found = self.queries[query]
-        request = self._request(found)
-        if request is None or found.placement is None:
-            raise PlanError(f"query `{query}` has no place yet: {found.trouble}")
-        halves = split(request, found.placement)
-        return halves.lower, next(iter(halves.upper.values()), None)
+    def _settle(self) -> None:
+        """Place what waits for a place, and tell those whom it concerns."""
+        for query in self.deployments.settle():
+            self._keep("query", query.id, query.record)
+            for node in query.record.fragments:
+                self._order(self.membership.members.get(node))
 
     # Asks
 
@@ -358,7 +290,7 @@ class Coordinator:
                 raise PlanError(f"a query `{asked.name}` was stopped, and its rows are kept; choose another name")
             if known.record.plan != asked.plan:
                 raise PlanError(f"there is another query `{asked.name}` already; choose another name")
-            return Submitted(query=asked.name, version=known.record.version, text=self._text(known))
+            return Submitted(query=asked.name, version=known.record.version, text=self.deployments.explained(known))
         self._check_sink(asked.sink)
         record = QueryRecord(
             query=QueryId(asked.name),
@@ -371,18 +303,14 @@ class Coordinator:
         query = Query.of(record)
         self._declare(query, keep=not asked.explain)
         if asked.explain:
-            return Submitted(query=asked.name, version=0, text=self._text(query))
-        request = self._request(query)
-        if request is not None:  # a query that cannot be placed is refused, not kept
-            placement = query.place(request, self.membership.topology, self.load)
-            query.deploy(request, placement)
-            check_trust(query, self.membership, self.spark)
-            self.load.add(placement)
-        self.queries[query.id] = query
+            return Submitted(query=asked.name, version=0, text=self.deployments.explained(query))
+        self.deployments.place(query)  # one that cannot be placed is refused, not kept
+        check_trust(query, self.membership, self.spark)
+        self.deployments.add(query)
         self._keep("query", query.id, query.record)
         for node in query.record.fragments:
             self._order(self.membership.members.get(node))
-        return Submitted(query=asked.name, version=query.record.version, text=self._text(query))
+        return Submitted(query=asked.name, version=query.record.version, text=self.deployments.explained(query))
 
     def _check_sink(self, sink: Sink) -> None:
         """A sink that writes needs a node with a disk."""
@@ -402,33 +330,14 @@ class Coordinator:
             elif known not in (None, columns):
                 raise PlanError(f"stream `{stream}` has columns {known}; the query reads {columns}")
 
-    def _text(self, query: Query) -> str:
-        request = self._request(query)
-        if request is None:
-            return query.trouble
-        placement: Placement = query.placement or query.place(request, self.membership.topology, self.load)
-        return query.explained(request, placement, self.membership.topology)
-
     def _stop(self, body: bytes, now: int) -> Named:
-        query = self._query(from_body(body, Named).name)
+        query = self.deployments.query(from_body(body, Named).name)
         if not query.record.stopped:
-            if query.placement is not None:
-                self.load.remove(query.placement)
-            nodes = list(query.record.fragments)
-            query.record = replace(query.record, stopped=True, fragments={})
+            nodes = self.deployments.stop(query)
             self._keep("query", query.id, query.record)
             for node in nodes:
                 self._order(self.membership.members.get(node))
-            for other in self.queries.values():
-                if other.trouble and not other.record.stopped:  # there is more room now
-                    self._stale[other.id] = None
         return Named(name=query.id)
-
-    def _query(self, name: str) -> Query:
-        query = self.queries.get(QueryId(name))
-        if query is None:
-            raise PlanError(f"no query `{name}`; {nearest(name, list(self.queries))}")
-        return query
 
     # Listings
 
@@ -436,12 +345,12 @@ class Coordinator:
         return query_lines(self.queries.values(), self.membership, self.spark)
 
     def _topology(self, body: bytes, now: int) -> list[NodeLine]:
-        return node_lines(self.membership, self.load, now)
+        return node_lines(self.membership, self.deployments.load, now)
 
     def _status(self, body: bytes, now: int) -> list[AccountLine]:
         name = from_body(body, Named).name
         if name:
-            self._query(name)
+            self.deployments.query(name)
         members = self.membership.members.values()
         tallies = (t for m in members for t in (*m.tallies, *m.past) if not name or t.query == name)
         return account_lines(tallies, self._wall, self.membership.gone)
@@ -450,23 +359,23 @@ class Coordinator:
         return self.streams
 
     def _explain(self, body: bytes, now: int) -> Named:
-        return Named(name=self._text(self._query(from_body(body, Named).name)))
+        return Named(name=self.deployments.explained(self.deployments.query(from_body(body, Named).name)))
 
     def _cloud(self, body: bytes, now: int) -> list[CloudQuery]:
         """What Spark should run."""
         self.spark.trusts = from_body(body, CloudAsk).trusts
         placed = [q for q in self.queries.values() if q.placement is not None and not q.record.stopped]
-        return [self.spark.part_of(q, *self.parts(q.id)) for q in placed if q.record.cloud is not None]
+        return [self.spark.part_of(q, *self.deployments.parts(q)) for q in placed if q.record.cloud is not None]
 
     def _progress(self, body: bytes, now: int) -> Named:
         """How Spark gets on."""
         said = from_body(body, Progress)
-        self._query(said.query)
+        self.deployments.query(said.query)
         self.spark.heard(said)
         return Named(name=said.query)
 
     def _recent(self, body: bytes, now: int) -> list[Progress]:
-        return self.spark.recent(self._query(from_body(body, Named).name).id)
+        return self.spark.recent(self.deployments.query(from_body(body, Named).name).id)
 
     # The topology, by hand
 
@@ -493,7 +402,7 @@ class Coordinator:
     def _revoke(self, body: bytes, now: int) -> Named:
         node = NodeId(from_body(body, Named).name)
         self._member(node)
-        self._touch({s.stream for s in self.membership.members[node].record.sources})
+        self.deployments.touch({s.stream for s in self.membership.members[node].record.sources})
         self._keep("node", node, self.membership.revoke(node))
         self._commands.append(self._allowed())
         for member in self.membership.members.values():

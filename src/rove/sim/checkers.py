@@ -204,7 +204,7 @@ def check_rows(world: World, query: QueryId) -> int:
         if expected:
             raise BrokenLaw(f"`{query}` was never placed: {deployed.trouble}")
         return 0
-    lower, upper = machine.parts(query)
+    lower, upper = machine.deployments.parts(deployed)
     if _late_on_the_way(world, query, lower):
         return 0
     outputs = {name: delivered(world, query, name, lower) for name, _ in lower.outputs}
