@@ -16,10 +16,10 @@ from collections import deque
 from msgspec.structs import replace
 
 from rove.data.accounts import Accounts
-from rove.data.credit import Credit
-from rove.data.events import Command, Dial, DiskDone, Event, Produced, Remember
+from rove.data.events import Command, DiskDone, Event, Produced, Remember
 from rove.data.fragment import Running, encode_rows
 from rove.data.link import BEAT_US, Link
+from rove.data.neighbours import Neighbours
 from rove.data.parking import Parked, Parking
 from rove.data.pipeline import Emitted
 from rove.data.settings import WorkerSettings
@@ -29,7 +29,7 @@ from rove.data.store import ENTRY_BYTES, Store
 from rove.data.tickets import Ticket
 from rove.model.batch import Batch, Header
 from rove.model.errors import DataError, ProtocolError, RoveError
-from rove.model.events import COORDINATOR, Allow, Arrived, Conn, Drop, Garbled, Payload, Send, Tick
+from rove.model.events import COORDINATOR, Arrived, Conn, Garbled, Payload, Send, Tick
 from rove.model.ids import NodeId, Origin, QueryId, Stage
 from rove.model.messages import (
     PROTOCOL,
@@ -57,10 +57,7 @@ class Worker:
         self.store = Store(settings.memory_bytes)
         self.sinks = Sinks(shelf)
         self.accounts = Accounts()
-        self._links: dict[NodeId, Link] = {}
-        self._conns: dict[Conn, NodeId] = {}
-        self._dirty: dict[NodeId, Link] = {}  # links that may have news for their peers
-        self._credit = Credit(settings.memory_bytes)
+        self._neighbours = Neighbours(settings, incarnation, self.store)
         self._running: dict[QueryId, Running] = {}
         self._stopped: dict[QueryId, None] = {}
         self._parking = Parking()
@@ -68,9 +65,6 @@ class Worker:
         self._replay_bytes = 0
         self._troubles: dict[QueryId, str] = {}  # why a query cannot run here
         self.sources = Sources()
-        self._peers: dict[NodeId, Peer] = {}  # who may talk to this node
-        self._knows = ""  # a digest of them
-        self._reached: tuple[NodeId, ...] = ()  # the parents that this node has a link with
         self._beat_due = self._report_due = 0
         self._changed = False
         self._commands: list[Command] = []
@@ -121,49 +115,29 @@ class Worker:
 
     def _arrived(self, event: Arrived) -> None:
         message, conn = event.message, event.conn
-        peer = self._conns.get(conn)
-        if isinstance(message, Data) and peer is not None:
-            self._data(self._links[peer], message, event.payload, conn)
+        link = self._neighbours.at(conn)
+        if isinstance(message, Data) and link is not None:
+            self._data(link, message, event.payload, conn)
             return
         match message:
             case Hello():
-                self._hello(message, event)
+                try:
+                    self._commands += self._neighbours.hello(message, event, self._now)
+                except ProtocolError as error:
+                    self._refuse(conn, error.why, str(error))
             case Orders() if conn == COORDINATOR:
                 self._orders(message)
-            case Refused() if peer is not None:
-                self._count("told no")
-                if message.why == "unexpected":
-                    self._links[peer].refused()
-                    self._beat_due = self._now
             case Refused():
                 self._count("told no")
+                if link is not None and message.why == "unexpected":
+                    link.refused()
+                    self._beat_due = self._now
             case Welcome(protocol=protocol) if protocol != PROTOCOL:
                 self._count("protocol")
-            case _ if peer is not None:
-                link = self._links[peer]
-                self._commands += link.heard(message, conn, self._now)
-                self._dirty[peer] = link
+            case _ if link is not None:
+                self._commands += self._neighbours.heard(link, message, conn, self._now)
             case _:
                 self._refuse(conn, "unexpected", "say hello first")
-
-    def _hello(self, hello: Hello, event: Arrived) -> None:
-        if hello.protocol != PROTOCOL:
-            text = f"{self.node} speaks protocol {PROTOCOL}, not {hello.protocol}; bring both to one version of rove"
-            self._refuse(event.conn, "protocol", text)
-            return
-        known = self._peers.get(hello.node)
-        if self.settings.keys and (known is None or known.key != event.key):
-            self._refuse(event.conn, "identity", f"`{hello.node}` is not known here by this key")
-            return
-        if not hello.node or hello.node == self.node:
-            self._refuse(event.conn, "identity", f"`{hello.node}` cannot be the name of a peer")
-            return
-        link = self._link(hello.node)
-        for old in [c for c, n in self._conns.items() if n == hello.node and c != event.conn]:
-            del self._conns[old]
-        self._conns[event.conn] = hello.node
-        self._commands += link.heard(hello, event.conn, self._now)
-        self._dirty[hello.node] = link
 
     def _data(self, link: Link, data: Data, payload: Payload | None, conn: Conn) -> None:
         size = ENTRY_BYTES + (0 if payload is None else len(payload))
@@ -175,9 +149,8 @@ class Worker:
         except ProtocolError as error:
             self._refuse(conn, error.why, str(error))
             return
-        fresh, sends = link.receive(data.number, size, self._now)
+        fresh, sends = self._neighbours.receive(link, data.number, size, self._now)
         self._commands += sends
-        self._dirty[link.peer] = link
         if not fresh:
             self._count("frame again")
             return
@@ -270,13 +243,8 @@ class Worker:
             raise ProtocolError("unexpected", f"query `{header.query}` goes nowhere from here at stage {header.stage}")
         if ticket is not None:
             ticket.hold()
-        self._commands += self._link(peer).offer(self.store.put(header, rows, ticket, self._now), self._now)
-
-    def _link(self, peer: NodeId) -> Link:
-        link = self._links.get(peer)
-        if link is None:
-            link = self._links[peer] = Link(self.node, self._incarnation, peer, self.store)
-        return link
+        entry = self.store.put(header, rows, ticket, self._now)
+        self._commands += self._neighbours.link(peer).offer(entry, self._now)
 
     def _catch_up(self) -> None:
         """Compute with what is safe, in order, as far as there is room for what comes of it."""
@@ -362,7 +330,7 @@ class Worker:
         if orders.protocol != PROTOCOL:
             self._count("protocol")
             return
-        if orders.peers is not None and digest_of(orders.peers) != self._knows:
+        if orders.peers is not None and digest_of(orders.peers) != self._neighbours.digest:
             self._meet(orders.peers)
             self._changed = True
         for query in orders.stop:
@@ -407,10 +375,9 @@ class Worker:
 
     def _turn(self, query: QueryId, road: NodeId, other: NodeId) -> None:
         """What is not in safe hands yet takes the other road. What has arrived after all is known there by its name."""
-        if road in self._links:
-            self._beat_due = self._now
-            for entry in self._links[road].take_back(query):
-                self._commands += self._link(other).offer(entry, self._now)
+        self._beat_due = self._now
+        for entry in self._neighbours.link(road).take_back(query):
+            self._commands += self._neighbours.link(other).offer(entry, self._now)
 
     def _stop(self, query: QueryId) -> None:
         """A query is over; what has not arrived is lost."""
@@ -427,7 +394,7 @@ class Worker:
             dropped += self.sinks.close(running)
             self.accounts.stopped(query, running.counts())
             dropped += [batch.header for batch in running.pipeline.held()]
-        for link in self._links.values():
+        for link in self._neighbours.links.values():
             dropped += link.forget(query)
         for header, _, ticket in self._parking.take(query):
             dropped.append(header)
@@ -435,19 +402,7 @@ class Worker:
         return dropped
 
     def _meet(self, peers: tuple[Peer, ...]) -> None:
-        """Learn who may talk to this node, and dial the parents among them."""
-        before = self._peers
-        self._peers, self._knows = {p.node: p for p in peers}, digest_of(peers)
-        self._commands.append(Allow(peers))
-        for name, peer in self._peers.items():
-            if name in self.settings.parents and peer.address and before.get(name) != peer:
-                self._commands.append(Dial(peer))
-                self._link(name).dial(name)
-                self._conns[name] = name
-        for gone in [n for n in before if n not in self._peers and n in self._links]:
-            self._commands += [Drop(conn) for conn, name in self._conns.items() if name == gone]
-            self._conns = {conn: name for conn, name in self._conns.items() if name != gone}
-            self._links[gone].refused()
+        self._commands += self._neighbours.meet(peers)
         self._beat_due = 0
 
     # Time
@@ -455,20 +410,16 @@ class Worker:
     def _tick(self) -> None:
         self._catch_up()
         self._commands += self.sinks.flush(self._now)
-        self._dirty = self._credit.share(self._dirty, self.room, len(self._conns))
-        for link in self._dirty.values():
-            self._commands += link.flush(self._now)
-        self._dirty = {name: link for name, link in self._dirty.items() if link.open_frames()}
+        self._commands += self._neighbours.flush(self.room, self._now)
         if self._now >= self._beat_due:
             self._beat_due = self._now + BEAT_US // 2
-            for link in self._links.values():
-                self._commands += link.tick(self._now)
-            reached = tuple(p for p in self.settings.parents if p in self._links and self._links[p].up)
-            if reached != self._reached:
-                self._reached, self._report_due = reached, self._now
+            before = self._neighbours.reached
+            self._commands += self._neighbours.beat(self._now)
+            if self._neighbours.reached != before:
+                self._report_due = self._now
         if self._changed and self.sinks.durable:  # kept before those below hear that they may begin
             running = tuple(r.fragment for r in self._running.values())
-            self._commands.append(Remember(running, tuple(self._peers.values())))
+            self._commands.append(Remember(running, self._neighbours.peers))
         self._changed = False
         if self._now >= self._report_due:
             self._report_due = self._now + self.settings.report_us
@@ -497,12 +448,12 @@ class Worker:
             sources=self.sources.listed(),
             running={q: r.fragment.version for q, r in self._running.items()},
             unknown=self._parking.queries(),
-            tallies=self.accounts.tallies(self._running, self.sinks, self.store, self._links.values()),
+            tallies=self.accounts.tallies(self._running, self.sinks, self.store, self.links().values()),
             refused=dict(self.refused),
             durable=self.sinks.durable,
-            knows=self._knows,
+            knows=self._neighbours.digest,
             troubles=self._troubles,
-            reaches=self._reached,
+            reaches=self._neighbours.reached,
             trusts=self.settings.trusts,
             held=self.store.held(self._now),
         )
@@ -516,7 +467,7 @@ class Worker:
         return self._running
 
     def links(self) -> dict[NodeId, Link]:
-        return self._links
+        return self._neighbours.links
 
     def _refuse(self, conn: Conn, why: str, text: str) -> None:
         self._count(why)
