@@ -1,11 +1,14 @@
-"""What several folders of tests share: one Spark, started once."""
+"""What several folders of tests share: one Spark and one PostgreSQL, started once."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from tests.cloud.postgres_server import Server
 
 SETTINGS = {
     "spark.sql.shuffle.partitions": "1",
@@ -25,7 +28,19 @@ def spark() -> Iterator[Any]:
     session.stop()
 
 
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A PostgreSQL of the tests' own."""
+    from tests.cloud.postgres_server import programs, server
+
+    if programs() is None:
+        pytest.skip("no PostgreSQL here; on Debian: apt-get install -y --no-install-recommends postgresql")
+    with server() as running:
+        yield running
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite-docs", action="store_true", help="write generated documents instead of comparing")
     parser.addoption("--all-queries", action="store_true", help="all portable queries through streaming Spark")
     parser.addoption("--all-kills", action="store_true", help="kill every part of the cloud five times")
+    parser.addoption("--long-absence", action="store_true", help="a device that is away for a minute")

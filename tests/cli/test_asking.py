@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from rove.api import session
+from rove.control.requests import CloudSink
 from rove.model.ids import NodeId, Origin, QueryId
 from rove.model.messages import Tally
+from rove.plan.user_functions import encode_name
 from tests.api.desk import COLUMNS, Desk
 from tests.cli.conftest import Rove
 
@@ -58,6 +60,32 @@ def test_a_statement_reads_the_coordinators_streams(rove: Rove, desk: Desk, tmp_
     assert json.loads(said.out)["query"] == "by_train"
     record = desk.machine.queries[QueryId("by_train")].record
     assert (record.sink.kind, record.sink.node, record.sink.path, record.strategy) == ("file", "mast", "rows", "ilp")
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        (("table",), CloudSink(kind="table", name="busy")),
+        (
+            ("postgres:trains.busy", "--mode", "update", "--option", "keys=train", "--option", "url=host=db"),
+            CloudSink(kind="postgres", name="trains.busy", mode="update", options={"keys": "train", "url": "host=db"}),
+        ),
+        (
+            ("foreachBatch:fleet.sinks:store",),
+            CloudSink(
+                kind="foreachBatch", name="fleet.sinks:store", function=encode_name(module="fleet.sinks", name="store")
+            ),
+        ),
+    ],
+    ids=["table", "postgres", "foreachBatch"],
+)
+def test_what_spark_does_with_the_rows_is_said_by_flags(
+    rove: Rove, desk: Desk, busy: str, flags: tuple[str, ...], expected: CloudSink
+) -> None:
+    said = rove("submit", busy, "--option", "returnTimeout=30 seconds", "--sink", *flags)
+    assert said.code == 0, said.error
+    record = desk.machine.queries[QueryId("busy")].record
+    assert (record.cloud, record.patience_us) == (expected, 30_000_000)
 
 
 def test_explain_shows_the_places_and_starts_nothing(rove: Rove, desk: Desk, busy: str) -> None:
@@ -143,6 +171,9 @@ def test_topology_takes_a_pair_of_nebulastreams(rove: Rove, desk: Desk, tmp_path
         (("submit", "{tmp}/query.txt"), "neither Python (.py) nor a SQL statement (.sql)"),
         (("submit", "{tmp}/bad.py"), "bad.py, line 2, raised ZeroDivisionError: division by zero"),
         (("submit", "{tmp}/good.sql", "--sink", "kafka"), "`kafka` is no place for rows to end"),
+        (("submit", "{tmp}/good.sql", "--sink", "foreachBatch:store"), "write `table`, `table:NAME`"),
+        (("submit", "{tmp}/good.sql", "--sink", "table", "--option", "keys"), "`keys` is no option; write KEY=VALUE"),
+        (("submit", "{tmp}/good.sql", "--option", "keys=train"), "rows that end on a node go on as they come"),
         (("submit", "{tmp}/good.sql", "--strategy", "topdown"), "no placement strategy `topdown`"),
         (("submit", "{tmp}/good.sql", "--coordinator", "here"), "`here` is no address of a coordinator"),
         (("submit", "{tmp}/unknown.sql"), "no stream `trams`; there are: trains; did you mean `trains`?"),

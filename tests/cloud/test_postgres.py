@@ -8,7 +8,7 @@ import math
 import pickle
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
@@ -20,20 +20,12 @@ import pytest
 from rove.cloud.postgres import upsert
 from rove.control.requests import CloudSink
 from rove.model.errors import DataError, PlanError, RoveError, SetupError
-from tests.cloud.postgres_server import PASSWORD, Server, programs, server
+from tests.cloud.postgres_server import PASSWORD, Server
 
 QUERY = "sql.streaming.queryId"  # where Spark tells a batch whose it is
 NUMBERS = count()
 MINUTE = "named_struct('start', TIMESTAMP'2024-01-01 00:00:00', 'end', TIMESTAMP'2024-01-01 00:01:00') AS window"
 NUL = "decode(X'610062', 'UTF-8')"
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Server]:
-    if programs() is None:
-        pytest.skip("no PostgreSQL here; on Debian: apt-get install -y --no-install-recommends postgresql")
-    with server() as running:
-        yield running
 
 
 @pytest.fixture

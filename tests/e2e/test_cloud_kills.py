@@ -1,6 +1,7 @@
 """kill -9 of Spark's driver, of a Python worker, of an executor and of the gateway, in the middle of the flow.
 
-`pytest tests/e2e/test_cloud_kills.py --all-kills` kills each of them five times (some 10 minutes); without it the
+One query ends in a table of files, one is corrected in PostgreSQL, one goes to a user's function, all in one Spark.
+`pytest tests/e2e/test_cloud_kills.py --all-kills` kills each of them five times (some 12 minutes); without it the
 driver and the gateway are killed once each.
 """
 
@@ -11,7 +12,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from operator import gt
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +25,8 @@ import pytest
 from rove.cloud.compile import compile_plan
 from rove.control.requests import AccountLine, QueryLine
 from rove.runtime.sources import generated, read_spec
+from tests.cloud.postgres_server import Server
+from tests.e2e import by_hand
 from tests.e2e.cluster import Cluster, eventually
 from tests.e2e.test_processes import WINDOWS_PY
 from tests.portable.rows import assert_same_rows
@@ -29,7 +34,10 @@ from tests.runtime.queries import COLUMNS, windows
 
 DEVICES = ("dev0", "dev1", "dev2")
 RATE = 10
-ROUND_S = 8.0  # from one kill to the next
+ROUND_S = {"driver": 20.0, "python worker": 8.0, "executor": 8.0, "gateway": 8.0}  # rows flow for as long after a kill
+WAIT_S = 300.0  # at the most, for Spark to come up on a busy machine
+BY_HAND = "by_hand.sqlite"
+QUERIES = ("counted", "corrected", "stored")
 
 
 class Cloud:
@@ -37,6 +45,12 @@ class Cloud:
 
     def __init__(self, cluster: Cluster, folder: Path, master: str) -> None:
         self._folder = folder
+        self._environment = {
+            **os.environ,
+            "ROVE__CLOUD__SPARK": '{"spark.sql.shuffle.partitions": "2"}',
+            "PYTHONPATH": str(Path(__file__).parents[2]),  # for the user's function
+            by_hand.PLACE: str(folder / BY_HAND),
+        }
         self._command = [
             sys.executable, "-c", "from rove.cli import main; main()", "cloud",
             "--logs", str(folder / "gateway"), "--tables", str(folder / "tables"), "--state", str(folder / "state"),
@@ -46,7 +60,7 @@ class Cloud:
 
     def start(self) -> subprocess.Popen[bytes]:
         with open(self._folder / "cloud.log", "a") as log:
-            self.process = subprocess.Popen(self._command, stdout=log, stderr=log, env={**os.environ, **SETTINGS})
+            self.process = subprocess.Popen(self._command, stdout=log, stderr=log, env=self._environment)
         return self.process
 
     def children(self, *words: str) -> list[psutil.Process]:
@@ -70,9 +84,6 @@ class Cloud:
         psutil.wait_procs(below, 20)
 
 
-SETTINGS = {"ROVE__CLOUD__SPARK": '{"spark.sql.shuffle.partitions": "2"}'}
-
-
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
     found = Cluster(tmp_path)
@@ -90,11 +101,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     metafunc.parametrize("victims", kills(metafunc.config), ids=lambda v: " ".join(dict.fromkeys(v)))
 
 
-def test_every_result_is_in_the_table_once_whatever_dies(
-    cluster: Cluster, tmp_path: Path, spark: Any, victims: list[str]
+def test_every_result_is_there_once_in_a_table_in_postgresql_and_by_a_function_whatever_dies(
+    cluster: Cluster, tmp_path: Path, spark: Any, postgres: Server, victims: list[str]
 ) -> None:
     go = tmp_path / "go"
-    batches = round((len(victims) * ROUND_S + 10) * RATE)
+    busy = min(4.0, max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)))  # others' work makes all of this slower
+    batches = round((sum(ROUND_S[victim] for victim in victims) + 10) * RATE * busy)
     cluster.add("gateway", "gateway", listen="tcp://127.0.0.1:0", folder=str(tmp_path / "gateway"))
     specs = []
     for device in DEVICES:
@@ -102,34 +114,47 @@ def test_every_result_is_in_the_table_once_whatever_dies(
         specs.append(read_spec(text, COLUMNS, device))
         cluster.add(device, "device", parents=["gateway"], slots=64, sources=[text], columns={"trains": COLUMNS})
     cluster.start("gateway", *DEVICES)
-    (tmp_path / "counted.py").write_text(WINDOWS_PY.format(columns=COLUMNS, where="cloud"))
-    cluster.submit(tmp_path / "counted.py", "--sink", "table")
+    in_postgres = f"killed_{victims[0].replace(' ', '_')}"
+    for name, flags in {
+        "counted": ("table",),
+        "corrected": (
+            *(f"postgres:{in_postgres}", "--mode", "update", "--option", "keys=window,train"),
+            *("--option", f"url={postgres.url()}"),
+        ),
+        "stored": (f"foreachBatch:{by_hand.store.__module__}:{by_hand.store.__qualname__}",),
+    }.items():
+        (tmp_path / f"{name}.py").write_text(WINDOWS_PY.format(columns=COLUMNS, where="cloud"))
+        cluster.submit(tmp_path / f"{name}.py", "--sink", *flags)
     master = "local-cluster[2,1,1024]" if "executor" in victims else "local[2]"
     cloud = Cloud(cluster, tmp_path, master)
     try:
-        assert eventually(lambda: line(cluster).state == "running" and batch(cluster) >= -1, 60)
+        assert eventually(lambda: all(q.state == "running" and q.spark for q in lines(cluster)), WAIT_S)
         go.touch()
-        assert eventually(lambda: batch(cluster) >= 1, 90), (tmp_path / "cloud.log").read_text()
-        for victim in victims:
-            kill(cluster, cloud, victim)
-            time.sleep(ROUND_S)
+        assert eventually(lambda: all(b >= 1 for b in progress(cluster)), WAIT_S), (tmp_path / "cloud.log").read_text()
         rows = pa.Table.from_batches([b for spec in specs for b in generated(spec)])
+        for number, victim in enumerate(victims):
+            before = progress(cluster)
+            kill(cluster, cloud, victim, number)
+            time.sleep(ROUND_S[victim] / 2)  # it takes a while to be noticed
+            eventually(partial(at_work_again, cluster, before, rows.num_rows), WAIT_S)
         expected = compile_plan(windows("cloud"), {"trains": spark.createDataFrame(rows)}).toArrow()
-        table = tmp_path / "tables" / "counted"
-        done = eventually(lambda: settled(cluster) and table_of(spark, table).num_rows >= expected.num_rows, 120, 1.0)
-        assert done, (tmp_path / "cloud.log").read_text()
-        time.sleep(2)
-        assert_same_rows(table_of(spark, table), expected, f"after {victims}")
-        progress = line(cluster).spark
-        assert progress is not None
-        assert progress.dropped_rows == 0
+        found: dict[str, Callable[[], pa.Table]] = {
+            "counted": lambda: table_of(spark, tmp_path / "tables" / "counted"),
+            "corrected": lambda: windows_of(rows_in(postgres, in_postgres), expected.schema),
+            "stored": lambda: windows_of(by_hand.stored(tmp_path / BY_HAND), expected.schema),
+        }
+        eventually(lambda: settled(cluster) and all(same(now(), expected) for now in found.values()), WAIT_S, 1.0)
+        time.sleep(2)  # for what would be there twice
+        for name, now in found.items():
+            assert_same_rows(now(), expected, f"{name}, after {victims}")
+        assert [q.spark.dropped_rows for q in lines(cluster) if q.spark is not None] == [0] * len(QUERIES)
         cloud.process.send_signal(signal.SIGTERM)
         assert cloud.process.wait(30) == 0
     finally:
         cloud.kill()
 
 
-def kill(cluster: Cluster, cloud: Cloud, victim: str) -> None:
+def kill(cluster: Cluster, cloud: Cloud, victim: str, number: int) -> None:
     match victim:
         case "driver":
             cloud.kill()
@@ -139,22 +164,30 @@ def kill(cluster: Cluster, cloud: Cloud, victim: str) -> None:
             time.sleep(0.5)
             cluster.start("gateway")
         case "python worker":
-            workers = cloud.children("pyspark.daemon")
+            kind = ("pyspark.daemon", "streaming_source_runner")[number % 2]  # one that reads, one that plans
+            workers = cloud.children(kind)
             assert workers
-            workers[-1].kill()
+            workers[-1 - number // 2 % len(workers)].kill()
         case "executor":
             executors = cloud.children("CoarseGrainedExecutorBackend")
             assert executors
             executors[0].kill()
 
 
-def line(cluster: Cluster) -> QueryLine:
-    return cluster.client.ask("queries", None, list[QueryLine])[0]
+def lines(cluster: Cluster) -> list[QueryLine]:
+    return cluster.client.ask("queries", None, list[QueryLine])
 
 
-def batch(cluster: Cluster) -> int:
-    spark = line(cluster).spark
-    return -2 if spark is None else spark.batch
+def progress(cluster: Cluster) -> list[int]:
+    """The last micro-batch of every query."""
+    return [-2 if q.spark is None else q.spark.batch for q in lines(cluster)]
+
+
+def at_work_again(cluster: Cluster, before: list[int], rows: int) -> bool:
+    """Whether all queries have come further, or devices have made all their rows."""
+    lines = cluster.client.ask("status", None, list[AccountLine])
+    made = sum(a.produced for a in lines if a.query == QUERIES[0] and a.origin.startswith("trains/"))
+    return all(map(gt, progress(cluster), before)) or made == rows
 
 
 def settled(cluster: Cluster) -> bool:
@@ -167,3 +200,27 @@ def table_of(spark: Any, folder: Path) -> pa.Table:
         return spark.read.parquet(str(folder)).toArrow()
     except Exception:  # not there yet, or being written
         return pa.table({})
+
+
+def rows_in(postgres: Server, table: str) -> list[tuple[Any, ...]]:
+    if postgres.ask(f"SELECT to_regclass('{table}')") == [(None,)]:
+        return []
+    micros = "(extract(epoch FROM window_{0}) * 1000000)::bigint"
+    return postgres.ask(f'SELECT {micros.format("start")}, {micros.format("end")}, train, "on", rows FROM {table}')
+
+
+def windows_of(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
+    """Rows that begin with the two ends of a window, with a window."""
+    starts, ends, *others = zip(*rows, strict=True) if rows else ((), (), *(() for _ in schema.names[1:]))
+    window = schema.field("window").type
+    both = [pa.array(found, pa.int64()).cast(part.type) for found, part in zip((starts, ends), window, strict=True)]
+    arrays = [pa.array(found, kind) for found, kind in zip(others, schema.types[1:], strict=True)]
+    return pa.Table.from_arrays([pa.StructArray.from_arrays(both, fields=list(window)), *arrays], names=schema.names)
+
+
+def same(actual: pa.Table, expected: pa.Table) -> bool:
+    try:
+        assert_same_rows(actual, expected, "")
+    except AssertionError:
+        return False
+    return True

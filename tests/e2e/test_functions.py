@@ -11,7 +11,7 @@ import pytest
 
 from rove.runtime.sources import generated, read_spec
 from tests.e2e.cluster import Cluster, eventually
-from tests.e2e.test_cloud_kills import Cloud, line, settled
+from tests.e2e.test_cloud_kills import Cloud, lines, settled
 from tests.runtime.queries import COLUMNS
 
 QUERY_PY = """
@@ -70,13 +70,13 @@ def test_functions_of_a_query_file_run_where_they_are_trusted_and_are_refused_el
     monkeypatch.setenv("ROVE__CLOUD__TRUST_FUNCTIONS", "true")
     cloud = Cloud(cluster, tmp_path, "local[1]")
     try:
-        assert eventually(lambda: line(cluster).state == "running", 30), line(cluster)
+        assert eventually(lambda: lines(cluster)[0].state == "running", 30), lines(cluster)
         (tmp_path / "go").touch()
         rows = [n for b in generated(read_spec(source, COLUMNS, "device")) for n in b["boarding"].to_pylist()]
         expected, table = sorted(2 * n for n in rows if n > 40), tmp_path / "tables" / "trusting"
         done = eventually(lambda: settled(cluster) and twice_in(table) == expected, 120, 1.0)
         assert done, (tmp_path / "cloud.log").read_text()
-        assert (line(cluster).state, line(cluster).trouble) == ("running", "")
+        assert [(q.state, q.trouble) for q in lines(cluster)] == [("running", "")]
     finally:
         cloud.kill()
 

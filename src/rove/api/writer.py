@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rove.api.by_value import pickled
 from rove.api.query import Query
-from rove.control.requests import PATIENCE_US, CloudSink, Submit, Submitted
+from rove.control.requests import PATIENCE_US, CloudKind, CloudSink, Submit, Submitted
 from rove.model.clock import parse_duration
 from rove.model.errors import PlanError, nearest
 from rove.model.ids import NodeId
 from rove.model.messages import Sink
 from rove.plan.codec import encode
-from rove.plan.operators import Operator
 from rove.plan.optimizer import optimize
 from rove.plan.stages import Stages
 
@@ -37,29 +36,6 @@ NOT_YET = {
     "partitionBy": "leave it out: files are not split by key yet",
     "reliability": "leave it out: rows wait on the node below until the one above has them",
 }
-
-
-def submission(
-    plan: Operator,
-    *,
-    name: str,
-    sink: Sink,
-    cloud: CloudSink | None = None,
-    strategy: str = STRATEGY,
-    patience_us: int = PATIENCE_US,
-    explain: bool = False,
-) -> Submit:
-    """A plan as the coordinator takes it: optimized, numbered, as bytes."""
-    stages = Stages.of({"out": optimize(plan)})
-    return Submit(
-        name=name,
-        plan=encode(stages, pickled),
-        sink=sink,
-        cloud=cloud,
-        strategy=strategy,
-        patience_us=patience_us,
-        explain=explain,
-    )
 
 
 def submit(session: Session, asked: Submit) -> Submitted:
@@ -176,16 +152,11 @@ class StreamWriter:
             "start needs a place: .format('files').on(node).start(path), .format('console').start(), or .toTable(name)"
         )
 
-    def _in_spark(
-        self,
-        name: str,
-        kind: Literal["table", "console", "memory", "postgres", "noop", "foreachBatch"],
-        to: str,
-        function: bytes = b"",
-    ) -> Query:
+    def spark_sink(self, kind: CloudKind, to: str, function: bytes = b"") -> CloudSink:
+        """Where Spark puts the rows, with everything that was said about it."""
         if self._node is not None:
             raise PlanError(f"`{kind}` is in Spark, not on node `{self._node}`; leave out .on(…)")
-        sink = CloudSink(
+        return CloudSink(
             kind=kind,
             name=to,
             mode=self._mode,
@@ -193,20 +164,31 @@ class StreamWriter:
             options=self._options,
             function=function,
         )
-        return self._started(name, Sink(kind="log"), sink)
 
-    def _started(self, name: str, sink: Sink, cloud: CloudSink | None = None) -> Query:
+    def asked(self, name: str, sink: Sink, cloud: CloudSink | None = None, explain: bool = False) -> Submit:
+        """The query as the coordinator takes it: optimized, numbered, as bytes."""
         if not name:
             raise PlanError("the query has no name to find it by; give it one with .queryName(name)")
         if cloud is None and (self._options or self._mode != "append" or self._trigger_ms):
             raise PlanError(
                 "options, output modes and triggers are Spark's; rows that end on a node go on as they come"
             )
-        session = self._stream.session
-        session.prepare(self._stream)
-        asked = submission(
-            self._stream.plan, name=name, sink=sink, cloud=cloud, strategy=self._strategy, patience_us=self._patience_us
+        return Submit(
+            name=name,
+            plan=encode(Stages.of({"out": optimize(self._stream.plan)}), pickled),
+            sink=sink,
+            cloud=cloud,
+            strategy=self._strategy,
+            patience_us=self._patience_us,
+            explain=explain,
         )
+
+    def _in_spark(self, name: str, kind: CloudKind, to: str, function: bytes = b"") -> Query:
+        return self._started(name, Sink(kind="log"), self.spark_sink(kind, to, function))
+
+    def _started(self, name: str, sink: Sink, cloud: CloudSink | None = None) -> Query:
+        asked, session = self.asked(name, sink, cloud), self._stream.session
+        session.prepare(self._stream)
         return Query(session, submit(session, asked).query)
 
     def __getattr__(self, name: str) -> Any:

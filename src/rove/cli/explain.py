@@ -26,13 +26,13 @@ def explain(
     With --coordinator: where each operator would run in that network, and what each link would carry. Nothing is
     started.
     """
-    from rove.api.writer import submission, submit
+    from rove.api.writer import submit
 
     if not coordinator:
         stream_in(file, variable, None).explain()
         return
     with session(coordinator, keys) as asked:
         stream = stream_in(file, variable, asked)
-        chosen, cloud = sink_of(sink, on, file.stem)
-        plan = submission(stream.plan, name=file.stem, sink=chosen, cloud=cloud, strategy=strategy, explain=True)
-        print(submit(asked, plan).text)
+        writer = stream.writeStream.option("strategy", strategy)
+        query = writer.asked(file.stem, *sink_of(sink, on, file.stem, writer), explain=True)
+        print(submit(asked, query).text)

@@ -5,18 +5,24 @@ Law: a file that is no query is refused by a line that says what is missing; an 
 
 from __future__ import annotations
 
+import re
 import runpy
+from collections.abc import Sequence
 from pathlib import Path
 from traceback import extract_tb
 from typing import TYPE_CHECKING
 
 from rove.model.errors import PlanError, RoveError, nearest
 from rove.model.messages import Sink
+from rove.plan.user_functions import encode_name
 
 if TYPE_CHECKING:
     from rove.api.session import Session
     from rove.api.stream import Stream
+    from rove.api.writer import StreamWriter
     from rove.control.requests import CloudSink
+
+FUNCTION = re.compile(r"[\w.]+:[\w.]+")  # a module and what it holds
 
 
 def stream_in(file: Path, variable: str, session: Session | None) -> Stream:
@@ -54,9 +60,8 @@ def _line(file: Path, error: Exception) -> str:
     return f", line {lines[-1]}," if lines else ""
 
 
-def sink_of(text: str, node: str, query: str) -> tuple[Sink, CloudSink | None]:
-    """`log` or `file:PATH`, on a node or, without one, at the gateway; `table` or `console`, in Spark."""
-    from rove.control.requests import CloudSink as Cloud
+def sink_of(text: str, node: str, query: str, writer: StreamWriter) -> tuple[Sink, CloudSink | None]:
+    """`log` or `file:PATH`, on a node or, without one, at the gateway; all others in Spark, as the writer was told."""
     from rove.model.ids import NodeId
 
     kind, _, path = text.partition(":")
@@ -66,16 +71,27 @@ def sink_of(text: str, node: str, query: str) -> tuple[Sink, CloudSink | None]:
             return Sink(kind="log", node=where), None
         case "file" if path:
             return Sink(kind="file", node=where, path=path), None
-        case "table" | "console" if node:
+        case "table" | "console" | "postgres" | "foreachBatch" if node:
             raise PlanError(f"`{kind}` is in Spark, not on node `{node}`; leave out --on")
-        case "table":
-            return Sink(kind="log"), Cloud(kind="table", name=path or query)
+        case "table" | "postgres":
+            return Sink(kind="log"), writer.spark_sink(kind, path or query)
         case "console" if not path:
-            return Sink(kind="log"), Cloud(kind="console", name=query)
+            return Sink(kind="log"), writer.spark_sink(kind, query)
+        case "foreachBatch" if FUNCTION.fullmatch(path):
+            return Sink(kind="log"), writer.spark_sink(kind, path, encode_name(*path.split(":")))
     raise PlanError(
-        f"`{text}` is no place for rows to end; write `table` or `table:NAME` for Spark, `log` for the gateway, or "
-        "`file:PATH` for a folder of files on a node"
+        f"`{text}` is no place for rows to end; write `table`, `table:NAME`, `postgres:TABLE`, `console` or "
+        "`foreachBatch:MODULE:FUNCTION` for Spark, `log` for the gateway, `file:PATH` for a folder of files on a node"
     )
+
+
+def options_in(given: Sequence[str]) -> dict[str, str]:
+    """`KEY=VALUE`, as often as it was given."""
+    pairs = [text.partition("=") for text in given]
+    for key, equals, _ in pairs:
+        if not key or not equals:
+            raise PlanError(f"`{key}` is no option; write KEY=VALUE, such as keys=window,train")
+    return {key: value for key, _, value in pairs}
 
 
 def _text(file: Path) -> str:

@@ -25,6 +25,7 @@ def run_cloud(section: CloudSection) -> None:
     ended = threading.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda *_: ended.set())
+    logging.getLogger("py4j").setLevel(logging.WARNING)  # it tells of every call of a function by Spark
     keys = load_keys(section.keys) if section.keys else None
     with Client(section.coordinator or (keys.url if keys is not None else ""), keys) as client:
         log.info("starts Spark at %s", section.master)

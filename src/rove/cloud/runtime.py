@@ -30,6 +30,7 @@ from rove.runtime.disk import LogFolder
 log = logging.getLogger(__name__)
 
 RETRY_S_MIN, RETRY_S_MAX = 1.0, 60.0
+INITIALIZING = "Initializing"  # what Spark says of a query before its source is there
 LATE = "late-"  # folders of a query's log with rows that came too late
 
 
@@ -75,13 +76,13 @@ class CloudRuntime:
         register(spark)
 
     def settle(self, wanted: Iterable[CloudQuery]) -> None:
-        """Start what should run and does not, stop what should not and does."""
+        """Start what should run and does not, one at a time, and stop what should not and does."""
         names = {query.query: query for query in wanted}
         for name in [n for n in self._runs if n not in names]:
             self._stop(self._runs.pop(name))
         for name, query in names.items():
             run = self._runs.setdefault(name, _Run(query))
-            if run.spark is None and self._clock() >= run.retry_at:
+            if run.spark is None and self._clock() >= run.retry_at and not self._starting():
                 self._start(run)
 
     def watch(self) -> list[Progress]:
@@ -125,6 +126,12 @@ class CloudRuntime:
     def _function(self, sink: CloudSink) -> Callable[[Any, int], None]:
         """What a sink calls: a function of this process, or one that came with the query."""
         return self.functions.get(sink.name) or decode_function(sink.function, self._read)
+
+    def _starting(self) -> bool:
+        """Whether a query is on its way up. Spark waits ten seconds for the Python process that plans one, and then
+        fails it; many that start at once on few cores would all take longer."""
+        runs = (run.spark for run in self._runs.values() if run.spark is not None)
+        return any(spark.isActive and spark.status["message"].startswith(INITIALIZING) for spark in runs)
 
     def _has_log(self, run: _Run) -> bool:
         """Whether the gateway has begun to keep what the query reads."""

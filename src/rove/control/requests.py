@@ -5,13 +5,14 @@ Law: one verb, one type each way. Bodies travel as JSON inside `Ask` and `Answer
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 
 from rove.model.messages import Kind, Sink
 
 T = TypeVar("T")
+CloudKind: TypeAlias = Literal["table", "console", "memory", "postgres", "noop", "foreachBatch"]
 
 PATIENCE_US = 300_000_000  # how long event time waits for a node that is away
 
@@ -20,7 +21,7 @@ class CloudSink(msgspec.Struct, frozen=True, kw_only=True):
     """What Spark does with the rows of a query that ends in the cloud. With `update` a result comes early and is
     corrected; with `append` it comes once, when nobody can change it any more."""
 
-    kind: Literal["table", "console", "memory", "postgres", "noop", "foreachBatch"]
+    kind: CloudKind
     name: str = ""  # of a table, or of a function
     mode: Literal["append", "update"] = "append"
     trigger_ms: int = 0  # between two micro-batches; 0: as soon as the last one is done

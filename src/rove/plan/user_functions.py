@@ -105,6 +105,11 @@ def encode_function(function: Any, pickled: Pickler) -> bytes:
     return _encoder.encode(write_function(function, pickled))
 
 
+def encode_name(module: str, name: str) -> bytes:
+    """A function outside of a plan that others import by its name, as bytes; nobody looks for it here."""
+    return _encoder.encode(wire.Reference(module, name))
+
+
 def decode_function(data: bytes, read: Reader) -> Function:
     """The function that `encode_function` wrote."""
     try:
