@@ -8,8 +8,9 @@ import pytest
 
 import rove
 from rove import functions as F
+from rove.plan.cuts import highest_cut
 from rove.plan.explain import describe
-from rove.plan.operators import Operator, walk
+from rove.plan.operators import Operator, Project, Received, column_of, walk
 from rove.plan.optimizer import RULES, optimize, optimize_together
 from rove.plan.rules.fold_constants import fold_constants
 from rove.plan.rules.fuse_neighbours import fuse_neighbours
@@ -108,6 +109,16 @@ def test_a_value_that_can_raise_is_not_moved_into_a_branch(s: Any) -> None:
 def test_columns_nobody_reads_go_at_the_source(s: Any) -> None:
     counts = s.where("a > 1").withWatermark("ts", "1 second").groupBy(F.window("ts", "5 seconds"), "key").count()
     assert steps(prune_columns(counts.plan))[:2] == ["Source s", "Project key, ts, a"]
+
+
+def test_only_the_columns_that_are_read_are_received_and_event_time_with_them(s: Any) -> None:
+    filtered = highest_cut(optimize(s.where("a > 1").selectExpr("soundex(key) AS sound", "a + 1 AS more").plan)).upper
+    assert [o.schema.names for o in walk(prune_columns(filtered)) if isinstance(o, Received)] == [["key", "a"]]
+    timed = s.withWatermark("ts", "1 second")
+    received = Received("edge0", timed.plan.schema, timed.plan.traits)
+    picked = Project(received, (("a", column_of(received.schema, "a")),))
+    assert [o.schema.names for o in walk(prune_columns(picked))] == [["ts", "a"], ["a"]]
+    assert prune_columns(received) is received
 
 
 def test_only_the_fields_that_are_read_go_through_a_filter(s: Any) -> None:

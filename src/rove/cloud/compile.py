@@ -91,6 +91,8 @@ def _received(received: Received, frame: Any) -> Any:
     """Spark knows its own window columns by a mark, which rows from the edge have lost on the way."""
     from pyspark.sql import functions as F
 
+    if frame.columns != received.columns.names:  # another part of the plan reads more of it
+        frame = frame.select(*map(quoted, received.columns.names))
     marked: dict[str, Any] = {}
     for name in (f.name for f in received.columns if f.type == WINDOW):
         mark: dict[str, Any] = {"spark.timeWindow": True}

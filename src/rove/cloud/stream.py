@@ -6,9 +6,11 @@ delay; a heartbeat row carries event time on where no rows flow, and is gone aga
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import pyarrow as pa
 
 from rove.model.clock import duration_text
 from rove.model.names import quoted
@@ -33,19 +35,23 @@ class LogAt:
 
 
 def streams_of(spark: Any, plan: Operator, log: LogAt) -> dict[str, Any]:
-    """A streaming DataFrame for everything that a plan receives."""
+    """A streaming DataFrame for everything that a plan receives, with the columns that any part of it receives."""
     timed = keeps_time(plan)
-    return {op.stream: _stream(spark, op, log, timed) for op in walk(plan) if isinstance(op, Received)}
+    received = [op for op in walk(plan) if isinstance(op, Received)]
+    return {
+        name: _stream(spark, [op for op in received if op.stream == name], log, timed)
+        for name in dict.fromkeys(op.stream for op in received)
+    }
 
 
-def _stream(spark: Any, received: Received, log: LogAt, timed: bool) -> Any:
+def _stream(spark: Any, received: Sequence[Received], log: LogAt, timed: bool) -> Any:
     from pyspark.sql import functions as F
 
-    traits = received.traits
+    traits = received[0].traits  # of one output, so all say the same of its event time
     window = next((name for name, _ in traits.windows), None)
     time = (traits.event_time or window) if timed else None
     reader = spark.readStream.format("rove").schema(_columns(received, time is not None))
-    options = {"path": log.path, "query": log.query, "output": received.stream, **log.options}
+    options = {"path": log.path, "query": log.query, "output": received[0].stream, **log.options}
     if time is None:
         return reader.options(**options).load()
     delay_us = traits.delay_us + log.patience_us
@@ -60,6 +66,6 @@ def _stream(spark: Any, received: Received, log: LogAt, timed: bool) -> Any:
     return frame.drop(HEARTBEAT, MOMENT)
 
 
-def _columns(received: Received, heartbeat: bool) -> str:
-    columns = schema_text(received.columns)
+def _columns(received: Sequence[Received], heartbeat: bool) -> str:
+    columns = schema_text(pa.schema({field.name: field for op in received for field in op.columns}.values()))
     return f"{columns}, {HEARTBEAT} boolean" if heartbeat else columns

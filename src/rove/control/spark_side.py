@@ -14,6 +14,7 @@ from rove.model.errors import PlanError
 from rove.model.ids import QueryId
 from rove.plan.codec import encode
 from rove.plan.operators import Operator, Received
+from rove.plan.rules.prune_columns import prune_columns
 from rove.plan.stages import Stages
 
 RECENT_MAX = 100
@@ -42,7 +43,8 @@ class SparkSide:
         return recent[-1] if recent else None
 
     def part_of(self, query: Query, lower: Stages, upper: Operator | None) -> CloudQuery:
-        """What Spark runs of a query: what is left of its plan, or nothing but the reading of its rows."""
+        """What Spark runs of a query: what is left of its plan, or nothing but the reading of its rows. It receives the
+        columns that it reads and no others."""
         if upper is None:
             (stage,) = (stage for _, stage in lower.outputs)
             last = lower.operators[stage]
@@ -51,4 +53,5 @@ class SparkSide:
         if sink is None:
             raise PlanError(f"query `{query.id}` does not end in Spark")
         patience = query.record.patience_us if sink.mode == "update" else 0
-        return CloudQuery(query=query.id, plan=encode(Stages.of({OUTPUT: upper})), sink=sink, patience_us=patience)
+        plan = encode(Stages.of({OUTPUT: prune_columns(upper)}))
+        return CloudQuery(query=query.id, plan=plan, sink=sink, patience_us=patience)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+
 from rove.plan.expressions.tree import Column, Expr, columns_of, fallible
 from rove.plan.operators import (
     Aggregate,
@@ -11,8 +13,11 @@ from rove.plan.operators import (
     Join,
     Operator,
     Project,
+    Received,
     Scan,
     Source,
+    SparkAggregate,
+    Traits,
     Union,
     Watermark,
 )
@@ -46,8 +51,15 @@ def _prune(operator: Operator, wanted: tuple[str, ...]) -> Operator:
             reads = _reads(below, operator.time, *(e for _, e in operator.keys), *states, *arguments)
             times = {t for t in (below.traits.event_time,) if t}
             return with_inputs(operator, (_prune(below, _ordered(below, {*reads, *times})),))
+        case SparkAggregate(input=below):
+            arguments = (a.argument for a in operator.aggregates if a.argument is not None)
+            reads = _reads(below, *(e for _, e in operator.groups), *arguments)
+            times = {t for t in (below.traits.event_time,) if t}
+            return with_inputs(operator, (_prune(below, _ordered(below, {*reads, *times})),))
         case Source():
             return _exactly(operator, _some(operator, wanted))
+        case Received():
+            return _prune_received(operator, set(wanted))
         case Join():
             return _prune_join(operator, set(wanted))
         case Union():
@@ -59,6 +71,18 @@ def _prune(operator: Operator, wanted: tuple[str, ...]) -> Operator:
                 read |= set(wanted)
             return with_inputs(operator, (_prune(below, _ordered(below, read)),))
     return with_inputs(operator, tuple(_prune(i, tuple(i.schema.names)) for i in operator.inputs))
+
+
+def _prune_received(operator: Received, wanted: set[str]) -> Operator:
+    """Fewer columns of the same rows. Their event time stays, or the window that is all they have of it."""
+    traits = operator.traits
+    time = traits.event_time or next((name for name, _ in traits.windows), None)
+    kept = _some(operator, _ordered(operator, {*wanted, *([time] if time else ())}))
+    if kept == tuple(operator.schema.names):
+        return operator
+    windows = tuple(window for window in traits.windows if window[0] in kept)
+    columns = pa.schema([operator.columns.field(name) for name in kept])
+    return Received(operator.stream, columns, Traits(traits.event_time, traits.delay_us, windows))
 
 
 def _prune_union(operator: Union, wanted: tuple[str, ...]) -> Operator:
