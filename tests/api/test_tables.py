@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import rove
-from rove.model.errors import ParseError, PlanError
+from rove.cloud.compile import compile_plan
+from rove.model.errors import ParseError, PlanError, SchemaMismatch
 from rove.plan.build import JOINS
 from rove.plan.operators import Table, walk
 
@@ -108,3 +109,21 @@ def test_joins_with_tables_are_refused_where_spark_refuses_them(spark: Any, trai
                 ours()
         else:
             assert ours().columns, name
+
+
+def test_spark_opens_a_table_with_the_options_it_was_given(
+    spark: Any, session: Any, trains: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "stops.csv").write_text("stop;name\n1;Jungfernstieg\n2;Sternschanze\n")
+    reader = session.read.format("csv").schema("stop int, name string").options(header=True, sep=";")
+    stops = reader.load(str(tmp_path / "stops.csv"))
+    frames = {"trains": spark.createDataFrame([("S1", 2, None)], "train string, stop int, ts timestamp")}
+    found = compile_plan(trains.join(stops, "stop").select("train", "name").plan, frames)
+    assert found.toArrow().to_pylist() == [{"train": "S1", "name": "Sternschanze"}]
+
+
+def test_a_table_of_other_types_than_the_query_was_written_for_is_refused(spark: Any, trains: Any, stops: Any) -> None:
+    spark.createDataFrame([(1, "Jungfernstieg")], "stop bigint, name string").createOrReplaceTempView("stops")
+    frames = {"trains": spark.createDataFrame([], "train string, stop int, ts timestamp")}
+    with pytest.raises(SchemaMismatch, match="`stop` of table `stops` is bigint, and the query was written for int"):
+        compile_plan(trains.join(stops, "stop").plan, frames)

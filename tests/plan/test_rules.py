@@ -170,6 +170,8 @@ def test_a_watermark_stays_above_what_the_edge_can_run_and_what_computes_its_col
     assert lower_watermarks(edge) == edge
     computed = s.selectExpr("date_trunc('HOUR', ts) AS t", "soundex(key) AS sound").withWatermark("t", "1 second").plan
     assert lower_watermarks(computed) == computed
+    copied = s.selectExpr("ts AS t", "ts", "soundex(key) AS sound").withWatermark("t", "1 second").plan
+    assert lower_watermarks(copied) == copied
     of_the_table = s.session.read.schema("key string, since timestamp").table("names").withWatermark("since", "1 day")
     assert lower_watermarks(of_the_table.plan) == of_the_table.plan
 

@@ -60,7 +60,7 @@ class TableReader:
             self.option(key, value)
         return self
 
-    def load(self, path: str) -> Stream:
+    def load(self, path: str = "") -> Stream:
         """A file or folder, where the Spark of the query finds it. Parquet that is here as well needs no schema."""
         return self._table(path, self._format)
 

@@ -109,7 +109,9 @@ def _table(table: Table, spark: Any) -> Any:
     reader = spark.read.options(**dict(table.options))
     if table.format in TOLD_THEIR_COLUMNS:
         reader = reader.schema(schema_text(table.columns))
-    found = reader.table(table.path) if table.format == BY_NAME else reader.format(table.format).load(table.path)
+    found = (
+        reader.table(table.path) if table.format == BY_NAME else reader.format(table.format).load(table.path or None)
+    )
     found = found.select(*map(quoted, table.columns.names))
     for there, asked in zip(found.schema, table.columns, strict=True):
         kind, wanted = there.dataType.simpleString(), DataType.fromDDL(type_name(asked.type)).simpleString()

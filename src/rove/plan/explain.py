@@ -63,7 +63,7 @@ def describe(operator: Operator) -> str:
         case Received(stream=stream):
             return f"Received {stream}"
         case Table(path=path):
-            return f"Table {path}: {schema_text(operator.schema)}"
+            return f"Table {path or operator.format}: {schema_text(operator.schema)}"
         case Filter(condition=condition):
             return f"Filter {_bare(sql(condition))}"
         case Project(columns=columns):

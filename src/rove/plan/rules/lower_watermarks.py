@@ -1,6 +1,6 @@
 """Watermarks move below steps that only Spark can run, so that workers decide who is late, by each origin's own clock.
 
-It stops at what the edge can run as well, and at a step that computes its column or keeps rows of its own.
+They stop at what the edge can run as well, and at a step that computes their column or keeps rows of its own.
 """
 
 from __future__ import annotations
@@ -18,17 +18,22 @@ def lower_watermarks(plan: Operator) -> Operator:
 def _lower(operator: Operator) -> Operator:
     if not isinstance(operator, Watermark) or operator.input.static or site(operator.input).edge:
         return operator
-    column, delay = operator.column, operator.delay_us
-    match operator.input:
-        case Filter(input=below) as step:
-            return with_inputs(step, (_lower(Watermark(below, column, delay)),))
-        case Project(input=below, columns=columns) as step:
+    lowered = _below(operator.input, operator.column, operator.delay_us)
+    return lowered if lowered.traits.event_time == operator.column else operator
+
+
+def _below(step: Operator, column: str, delay_us: int) -> Operator:
+    """The step over a watermark; itself, if its rows could not have one by then."""
+    match step:
+        case Filter(input=below):
+            return with_inputs(step, (_lower(Watermark(below, column, delay_us)),))
+        case Project(input=below, columns=columns):
             read = dict(columns)[column]
             if isinstance(read, Column):
-                return with_inputs(step, (_lower(Watermark(below, read.name, delay)),))
-        case Join(left=left, right=right) as step if not step.keeps_rows:
-            sides = (right, left) if left.static else (left, right)
-            if column in sides[0].schema.names:
-                lowered = _lower(Watermark(sides[0], column, delay))
+                return with_inputs(step, (_lower(Watermark(below, read.name, delay_us)),))
+        case Join(left=left, right=right) if not step.keeps_rows:
+            stream = right if left.static else left
+            if column in stream.schema.names:
+                lowered = _lower(Watermark(stream, column, delay_us))
                 return with_inputs(step, (left, lowered) if left.static else (lowered, right))
-    return operator
+    return step
