@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from itertools import pairwise
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -26,7 +27,7 @@ class End:
         self.name, self.peer, self.conn = name, peer, conn
         self.incarnation = 0
         self.taken: list[int] = []
-        self.pending: deque[tuple[int, int, int]] = deque()  # number, session, seq
+        self.pending: deque[tuple[int, int, Header]] = deque()  # number, session, header
         self.start()
 
     def start(self) -> None:
@@ -47,16 +48,19 @@ class LinkMachine(RuleBasedStateMachine):
         self.device, self.edge = End(DEVICE, EDGE, "edge"), End(EDGE, DEVICE, b"device")
         self.wires: dict[NodeId, deque[Send]] = {DEVICE: deque(), EDGE: deque()}
         self.offered = 0
+        self.rows_offered = self.rows_taken = self.rows_evicted = 0
         self.cut = False
 
     def say(self, sender: End, sends: list[Send]) -> None:
         if not self.cut:
             self.wires[sender.name].extend(sends)
 
-    @rule(rows=st.integers(0, 300))
-    def offer(self, rows: int) -> None:
-        header = Header(origin="o", seq=self.offered, through=self.offered, rows=rows, born=rows, query="q")
+    @rule(rows=st.integers(0, 300), filtered=st.integers(0, 3))
+    def offer(self, rows: int, filtered: int) -> None:
+        born = rows + filtered
+        header = Header(origin="o", seq=self.offered, through=self.offered, rows=rows, born=born, query="q")
         self.offered += 1
+        self.rows_offered += born
         entry = self.device.store.put(header, bytes(rows) if rows else None)
         self.say(self.device, self.device.link.offer(entry, self.now))
 
@@ -71,7 +75,7 @@ class LinkMachine(RuleBasedStateMachine):
                     size = ENTRY_BYTES + (0 if send.payload is None else len(send.payload))
                     fresh, sends = link.receive(number, size, self.now)
                     if fresh:
-                        receiver.pending.append((number, link.sessions, header.seq))
+                        receiver.pending.append((number, link.sessions, header))
                     elif not link.up:
                         sends = [Send(conn, Refused("unexpected", "say hello first"))]
                     self.say(receiver, sends)
@@ -87,9 +91,23 @@ class LinkMachine(RuleBasedStateMachine):
     def take(self, most: int) -> None:
         """The edge makes some frames safe, and says so."""
         for _ in range(min(most, len(self.edge.pending))):
-            number, session, seq = self.edge.pending.popleft()
-            self.edge.taken.append(seq)
+            number, session, header = self.edge.pending.popleft()
+            new = set(range(header.seq, header.through + 1)) - set(self.edge.taken)
+            if new:
+                assert len(new) == header.through - header.seq + 1, "a header says what it said, or all of it is new"
+                self.edge.taken += sorted(new)
+                self.rows_taken += header.born
+                self.rows_evicted += header.evicted
             self.edge.link.took(number, session)
+
+    @rule(most=st.integers(1, 6))
+    def throw_away(self, most: int) -> None:
+        """The device's store makes room."""
+        for _ in range(most):
+            victim = self.device.store.oldest("q")
+            if victim is not None:
+                self.device.store.evict(victim)
+                self.device.link.sweep()
 
     @rule()
     def flush(self) -> None:
@@ -118,8 +136,15 @@ class LinkMachine(RuleBasedStateMachine):
         """What was offered is with the device, or was taken."""
         if not hasattr(self, "device"):
             return
-        kept = {entry.header.seq for entry in self.device.link.entries()}
+        headers = [entry.header for entry in self.device.link.entries()]
+        kept = {seq for h in headers for seq in range(h.seq, h.through + 1)}
         assert set(range(self.offered)) <= kept | set(self.edge.taken)
+
+    @invariant()
+    def headers_that_wait_are_one_with_their_neighbours(self) -> None:
+        if hasattr(self, "device"):
+            waiting = [e for e in self.device.link.entries() if not e.number]
+            assert not any(a.payload is None and b.payload is None for a, b in pairwise(waiting))
 
     @invariant()
     def the_accounts_are_exact(self) -> None:
@@ -143,7 +168,8 @@ class LinkMachine(RuleBasedStateMachine):
             if not len(self.device.store):
                 break
         assert not len(self.device.store)
-        assert set(self.edge.taken) == set(range(self.offered))
+        assert sorted(self.edge.taken) == list(range(self.offered))
+        assert self.rows_taken + self.rows_evicted == self.rows_offered
 
 
 TestLink = LinkMachine.TestCase

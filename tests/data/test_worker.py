@@ -128,6 +128,29 @@ def test_what_is_not_acked_takes_the_other_road_when_the_node_is_led_there() -> 
     assert (tally.produced, tally.buffered, tally.resent, tally.lost) == (6, 4, 4, 0)
 
 
+@pytest.mark.parametrize("evict", ["fifo", "query_aware", "priority"])
+def test_a_device_that_is_away_makes_room_and_says_later_what_went(evict: str) -> None:
+    settings = WorkerSettings(
+        node=NodeId("device"), kind="device", parents=(NodeId("west"),), memory_bytes=4_000, evict=evict
+    )
+    device = Worker(settings, 1)
+    device.add_source("s", ORIGIN, COLUMNS)
+    peers = (Peer(node=NodeId("west"), address="there"),)
+    device.handle(orders(fragment(NodeId("west"), (ORIGIN,)), peers=peers), 0)
+    for n in range(100):
+        commands = device.handle(Produced(ORIGIN, rows(), n), n)
+        assert not any(isinstance(c, Wait) for c in commands)
+        assert device.store.bytes <= 4_000
+    (tally,) = device.report().tallies
+    assert tally.produced == 200
+    assert 0 < tally.buffered < 30
+    sent = said(device.handle(Arrived("west", Welcome(PROTOCOL, NodeId("west"), 7, 1, 0, 10**6)), 1_000))
+    headers = [m.header for m in sent if isinstance(m, Data)]
+    assert (headers[0].seq, headers[0].rows, headers[0].evicted) == (0, 0, 200 - tally.buffered)
+    assert [h.seq for h in headers[1:]] == list(range(headers[0].through + 1, 100))
+    assert sum(h.born for h in headers) == tally.buffered
+
+
 def test_a_node_that_is_passed_by_lets_go_of_what_others_hold_and_loses_nothing() -> None:
     worker = edge()
     worker.handle(orders(fragment(NodeId("gateway"))), 0)

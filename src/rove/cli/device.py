@@ -37,6 +37,13 @@ def device(
     data: Data = None,
     slots: Slots = None,
     memory: Memory = None,
+    evict: Annotated[
+        str | None,
+        typer.Option(
+            metavar="POLICY",
+            help="What goes when that is full: block (nothing: sources wait), fifo, query_aware or priority.",
+        ),
+    ] = None,
     trust_functions: TrustFunctions = None,
     keys: Keys = None,
     settings: SettingsFile = None,
@@ -54,6 +61,7 @@ def device(
         data=data,
         slots=slots,
         memory=memory,
+        evict=evict,
         trust_functions=trust_functions,
         keys=keys,
         settings=settings,

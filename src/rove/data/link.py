@@ -43,6 +43,7 @@ class Link:
         self._waiting: deque[Entry] = deque()  # not sent yet
         self._unacked: deque[Entry] = deque()  # sent, in the order of their numbers
         self._unsaid: deque[Entry] = deque()  # of those, to be sent again
+        self._gone = 0  # entries that wait and may be gone
         self._numbered = 0
         self._sent_bytes, self._allowance = 0, 0
         self._received = 0
@@ -63,6 +64,8 @@ class Link:
 
     def offer(self, entry: Entry, now: int) -> list[Send]:
         """Carry a batch to the peer, now or as soon as it can be."""
+        if entry.gone:
+            return []
         self._waiting.append(entry)
         return self._pump(now) if self.up else []
 
@@ -111,11 +114,11 @@ class Link:
     def entries(self) -> Iterable[Entry]:
         """Everything not acked, oldest first."""
         yield from self._unacked
-        yield from self._waiting
+        yield from (entry for entry in self._waiting if not entry.gone)
 
     def forget(self, query: str) -> list[Header]:
         """Drop what is not sent yet of a query that was stopped, and say what it was."""
-        dropped = [e for e in self._waiting if e.header.query == query]
+        dropped = [e for e in self._waiting if e.header.query == query and not e.gone]
         for entry in dropped:
             self._store.drop(entry)
         self._waiting = deque(e for e in self._waiting if e.header.query != query)
@@ -134,8 +137,14 @@ class Link:
         for entry in taken:
             if entry.number:
                 self._count_resent(entry.header)
-                entry.number = 0
         return taken
+
+    def sweep(self) -> None:
+        """An entry that waits here may be gone. A look at all of them, after as many as wait. O(1), spread out."""
+        self._gone += 1
+        if self._gone > len(self._waiting):
+            self._waiting = deque(e for e in self._waiting if not e.gone)
+            self._gone = 0
 
     def open_frames(self) -> int:
         return len(self._open)
@@ -240,6 +249,9 @@ class Link:
             sends.append(self._frame(entry, now))
         while self._waiting and self._sent_bytes < self._allowance:
             entry = self._waiting.popleft()
+            if entry.gone:
+                continue
+            self._store.sent(entry)
             self._numbered += 1
             entry.number = self._numbered
             self._sent_bytes += entry.bytes

@@ -17,6 +17,8 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     parents: tuple[NodeId, ...] = ()
     slots: int = 8
     memory_bytes: int = 64 * 1024 * 1024  # batches it may hold
+    evict: str = "block"  # what goes when they are too many: block, fifo, query_aware or priority
+    weights: dict[str, float] = {}  # of queries, for priority
     report_us: int = 1_000_000
     keys: bool = False  # whether a peer has to prove its name
     trusts: bool = False  # whether it runs users' functions that come by value

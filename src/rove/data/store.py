@@ -1,13 +1,18 @@
 """Encoded batches that a node keeps, with exact accounts of their bytes and rows.
 
 Law: what is put in is there until it is dropped, and the accounts are those of what is there, by query and by origin.
-A store decides nothing about roads; links and policies do.
+A batch that is evicted leaves its header, which says how many rows went; neighbouring headers become one, so they are
+never more than the batches between them. Numbers have no gaps, and who counts at the end counts these rows too. A
+store decides nothing about roads; links and policies do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
 from typing import Protocol
+
+from msgspec.structs import replace
 
 from rove.model.batch import Header
 from rove.model.events import Payload
@@ -24,14 +29,31 @@ class Receipt(Protocol):
 
 
 class Entry:
-    """One batch, and since when it is here; `number` is its frame on the link that carries it, 0 before it has one."""
+    """One batch, and since when it is here; `number` is its frame on the link that carried it, 0 before it was sent.
 
-    __slots__ = ("bytes", "header", "number", "payload", "receipt", "since")
+    `order` tells which came first. `before` and `after` are those of the same query and origin. One that is `gone` has
+    become part of its neighbour, and is not sent.
+    """
 
-    def __init__(self, header: Header, payload: Payload | None, receipt: Receipt | None, since: int) -> None:
-        self.header, self.payload, self.receipt, self.since = header, payload, receipt, since
+    __slots__ = ("after", "before", "bytes", "gone", "header", "number", "order", "payload", "receipt", "since")
+
+    def __init__(self, header: Header, payload: Payload | None, receipt: Receipt | None) -> None:
+        self.header, self.payload, self.receipt = header, payload, receipt
         self.bytes = ENTRY_BYTES if payload is None else ENTRY_BYTES + len(payload)
-        self.number = 0
+        self.number = self.order = self.since = 0
+        self.before: Entry | None = None
+        self.after: Entry | None = None
+        self.gone = False
+
+    @property
+    def may_go(self) -> bool:
+        """Whether its rows may be thrown away: they are from here, nobody else has them, they are not late already."""
+        return self.payload is not None and self.receipt is None and not self.number and not self.header.late
+
+    @property
+    def folds(self) -> bool:
+        """Whether it is a header from here that waits, and may become one with a neighbour."""
+        return self.payload is None and self.receipt is None and not self.number and not self.header.late
 
 
 class Store:
@@ -44,22 +66,108 @@ class Store:
         self._entries: dict[str, dict[int, Entry]] = {}  # by query, the oldest first
         self._bytes: dict[str, int] = {}
         self._rows: dict[tuple[str, str], int] = {}
+        self._evictable: dict[str, OrderedDict[int, Entry]] = {}  # by query, those with rows that were not sent
+        self._last: dict[tuple[str, str], Entry] = {}  # by query and origin, the one that came last
+        self._count = 0
 
     def put(self, header: Header, payload: Payload | None, receipt: Receipt | None = None, now: int = 0) -> Entry:
-        """Keep a batch. O(1)."""
-        entry = Entry(header, payload, receipt, now)
+        """Keep a batch. A header may be `gone` at once, if the one before it could take it in. O(1)."""
+        entry = Entry(header, payload, receipt)
+        self._count += 1
+        entry.order, entry.since = self._count, now
+        if entry.may_go:
+            self._evictable.setdefault(header.query, OrderedDict())[entry.order] = entry
+        key = (header.query, header.origin)
+        entry.before = self._last.get(key)
+        if entry.before is not None:
+            entry.before.after = entry
+        self._last[key] = entry
         self._entries.setdefault(header.query, {})[id(entry)] = entry
         self._account(entry, 1)
         if self.bytes > self.bytes_most:
             self.bytes_most = self.bytes
+        self._fold(entry)
         return entry
 
     def drop(self, entry: Entry) -> None:
         """Forget a batch: it is in safe hands, or nobody wants it any more. O(1)."""
-        del self._entries[entry.header.query][id(entry)]
+        query = entry.header.query
+        del self._entries[query][id(entry)]
+        if query in self._evictable:
+            self._evictable[query].pop(entry.order, None)
+        self._unlink(entry)
         self._account(entry, -1)
         if entry.receipt is not None:
             entry.receipt.release()
+
+    # Eviction
+
+    def sent(self, entry: Entry) -> None:
+        """It may have arrived, from now on, whatever happens to the link: who takes it counts its rows, and what is
+        said of them later is not heard."""
+        if (evictable := self._evictable.get(entry.header.query)) is not None:
+            evictable.pop(entry.order, None)
+
+    def queries(self) -> Iterable[str]:
+        """Queries that have, or had, batches which may go."""
+        return self._evictable
+
+    def batches(self, query: str) -> int:
+        """How many batches of a query may go."""
+        return len(self._evictable.get(query, ()))
+
+    def oldest(self, query: str) -> Entry | None:
+        """The oldest batch of a query that may go."""
+        return next(iter(self._evictable.get(query, {}).values()), None)
+
+    def evict(self, entry: Entry) -> None:
+        """Throw a batch's rows away. Its header stays, alone or as part of the one before it. O(1)."""
+        header = entry.header
+        self._account(entry, -1)
+        self._evictable[header.query].pop(entry.order)
+        entry.header = replace(
+            header, rows=0, born=0, evicted=header.evicted + header.born, event_min=None, event_max=None
+        )
+        entry.payload, entry.bytes = None, ENTRY_BYTES
+        self._account(entry, 1)
+        self._fold(entry)
+
+    def _fold(self, entry: Entry) -> None:
+        """Make neighbouring headers one."""
+        if entry.before is not None and _neighbours(entry.before, entry):
+            entry = self._absorb(entry.before, entry)
+        if entry.after is not None and _neighbours(entry, entry.after):
+            self._absorb(entry, entry.after)
+
+    def _absorb(self, entry: Entry, after: Entry) -> Entry:
+        a, b = entry.header, after.header
+        self._account(entry, -1)
+        entry.header = replace(
+            a,
+            through=b.through,
+            watermark=max(a.watermark, b.watermark),
+            born=a.born + b.born,
+            evicted=a.evicted + b.evicted,
+            lost=a.lost + b.lost,
+            produced_at=b.produced_at,
+        )
+        self._account(entry, 1)
+        after.gone = True
+        self.drop(after)
+        return entry
+
+    def _unlink(self, entry: Entry) -> None:
+        key = (entry.header.query, entry.header.origin)
+        if entry.before is not None:
+            entry.before.after = entry.after
+        if entry.after is not None:
+            entry.after.before = entry.before
+        elif self._last.get(key) is entry:
+            if entry.before is None:
+                del self._last[key]
+            else:
+                self._last[key] = entry.before
+        entry.before = entry.after = None
 
     @property
     def room(self) -> int:
@@ -93,3 +201,9 @@ class Store:
         self._bytes[header.query] = self._bytes.get(header.query, 0) + sign * entry.bytes
         key = (header.query, header.origin)
         self._rows[key] = self._rows.get(key, 0) + sign * header.born
+
+
+def _neighbours(entry: Entry, after: Entry) -> bool:
+    """Whether two headers of an origin stand for numbers without a gap, at one stage."""
+    a, b = entry.header, after.header
+    return entry.folds and after.folds and a.through + 1 == b.seq and (a.stage, a.epoch) == (b.stage, b.epoch)

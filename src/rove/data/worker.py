@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from rove.data.accounts import Accounts
 from rove.data.events import Command, DiskDone, Event, Produced, Remember
+from rove.data.eviction import policy
 from rove.data.fragment import Running, encode_rows
 from rove.data.link import BEAT_US, Link
 from rove.data.neighbours import Neighbours
@@ -57,6 +58,7 @@ class Worker:
         self.store = Store(settings.memory_bytes)
         self.sinks = Sinks(shelf)
         self.accounts = Accounts()
+        self._policy = policy(settings.evict, settings.weights)
         self._neighbours = Neighbours(settings, incarnation, self.store)
         self._running: dict[QueryId, Running] = {}
         self._stopped: dict[QueryId, None] = {}
@@ -245,6 +247,16 @@ class Worker:
             ticket.hold()
         entry = self.store.put(header, rows, ticket, self._now)
         self._commands += self._neighbours.link(peer).offer(entry, self._now)
+        if self.store.room < 0:
+            self._make_room(QueryId(header.query))
+
+    def _make_room(self, query: QueryId) -> None:
+        """Throw away what the policy points at, until what is left fits."""
+        while self.store.room < 0 and (victim := self._policy.victim(self.store, query)) is not None:
+            self.store.evict(victim)
+            running = self._running.get(QueryId(victim.header.query))
+            if running is not None and running.fragment.next is not None:
+                self._neighbours.link(running.fragment.next).sweep()
 
     def _catch_up(self) -> None:
         """Compute with what is safe, in order, as far as there is room for what comes of it."""
@@ -310,7 +322,12 @@ class Worker:
                     self._feed(running, stream, batch)
                 except RoveError as error:  # one query's trouble is not another's
                     self._lose(replace(batch.header, query=running.fragment.query), type(error).__name__)
-        self._commands += self.sources.held(self.room, self.settings.memory_bytes)
+        self._hold_sources()
+
+    def _hold_sources(self) -> None:
+        """Where nothing is thrown away, sources wait before there is no room."""
+        if self.settings.evict == "block":
+            self._commands += self.sources.held(self.room, self.settings.memory_bytes)
 
     def _feed(self, running: Running, stream: str, batch: Batch) -> None:
         stage = running.sources.get(stream)
@@ -425,7 +442,7 @@ class Worker:
             self._report_due = self._now + self.settings.report_us
             self._commands.append(Send(COORDINATOR, self.report()))
             self._commands += self.sinks.retire(self._now)
-        self._commands += self.sources.held(self.room, self.settings.memory_bytes)
+        self._hold_sources()
 
     @property
     def room(self) -> int:

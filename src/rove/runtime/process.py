@@ -130,6 +130,8 @@ def worker_settings(section: WorkerSection, address: str, keys: Keys | None) -> 
         parents=tuple(NodeId(p) for p in section.parents),
         slots=section.slots,
         memory_bytes=section.memory_bytes,
+        evict=section.evict,
+        weights=section.weights,
         report_us=section.report_ms * 1_000,
         keys=keys is not None,
         trusts=section.trust_functions,
