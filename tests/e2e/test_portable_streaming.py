@@ -7,6 +7,7 @@ without it a few run, with as little and as much in Spark as can be.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -18,6 +19,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 from rove.cloud.compile import compile_plan
+from rove.cloud.runtime import RETRY_S_MAX, RETRY_S_MIN
 from rove.cloud.source import register
 from rove.cloud.stream import LogAt, streams_of
 from rove.control.requests import AccountLine, CloudQuery, CloudSink, Named, Submit, Submitted
@@ -50,7 +52,7 @@ SAMPLE = (
     "sounds_like",
 )
 NUMBERS = count()
-STARTS_MAX = 5
+STARTS_MAX = 10
 NOT_UP = "Python worker failed to connect back"  # Spark gives a process ten seconds, however busy the machine is
 GATEWAY, EDGE = NodeId("gateway"), NodeId("edge")
 
@@ -156,15 +158,16 @@ def arrived(net: LocalNet, query: str) -> bool:
 
 
 def streamed(spark: Any, folder: Path, part: CloudQuery) -> pa.Table:
-    """The answer of streaming Spark over what is in the log; begun again if its processes do not come up, as the
-    runtime does."""
-    for left in reversed(range(STARTS_MAX)):
+    """The answer of streaming Spark over what is in the log. If its processes do not come up it is begun again after a
+    pause, as the runtime does."""
+    for failures in range(STARTS_MAX):
         try:
             return answer(spark, folder, part)
         except StreamingQueryException as failed:
-            if not left or NOT_UP not in str(failed):
+            if NOT_UP not in str(failed):
                 raise
-    raise AssertionError("unreachable")
+            time.sleep(min(RETRY_S_MAX, RETRY_S_MIN * 2**failures))
+    raise AssertionError(f"Spark's processes did not come up in {STARTS_MAX} starts; this machine is too busy")
 
 
 def answer(spark: Any, folder: Path, part: CloudQuery) -> pa.Table:
