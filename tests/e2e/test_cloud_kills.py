@@ -2,7 +2,7 @@
 
 One query ends in a table of files, one is corrected in PostgreSQL, one goes to a user's function, all in one Spark.
 `pytest tests/e2e/test_cloud_kills.py --all-kills` kills each of them five times (some 12 minutes); without it the
-driver and the gateway are killed once each.
+driver is killed once.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 def kills(config: pytest.Config) -> list[list[str]]:
     if config.getoption("--all-kills"):
         return [[what] * 5 for what in ("driver", "python worker", "executor", "gateway")]
-    return [["driver", "gateway"]]
+    return [["driver"]]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

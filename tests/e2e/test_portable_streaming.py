@@ -39,17 +39,12 @@ from tests.portable.rows import assert_same_rows
 from tests.portable.test_portable import origins
 
 SAMPLE = (
-    "q5_hot_items",
     "q8_monitor_new_users",
     "q13_join_a_side_input",
     "sums_of_each_type",
-    "window_over_a_union",
     "window_of_windows",
     "seen_once",
-    "low_with_or_without_high",
-    "tags_of_a_window",
     "steps_without_state",
-    "sounds_like",
 )
 NUMBERS = count()
 PATIENCE_S = 600  # a machine may be busy with other things
