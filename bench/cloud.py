@@ -42,8 +42,8 @@ from rove.plan.operators import Aggregate, Operator, Source
 from rove.plan.optimizer import optimize
 from rove.runtime.disk import LogWriter, open_partition
 
-BATCH_ROWS, BATCH_ROWS_QUICK = 1_000_000, 800_000
-TURNS, TURNS_QUICK = 15, 7
+BATCH_ROWS, BATCH_ROWS_QUICK = 1_000_000, 500_000
+TURNS, TURNS_QUICK = 15, 5
 TURNS_WARM = 3
 POLL_MS = 100  # how often the query whose turn it is not looks for rows
 ENTRY_ROWS, ENTRY_ROWS_SMALL = 8_192, 1_000
