@@ -26,6 +26,7 @@ import numpy as np
 import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.sql.pandas.types import from_arrow_schema
 from rich.progress import Progress
 
 import rove
@@ -42,15 +43,17 @@ from rove.plan.operators import Aggregate, Operator, Source
 from rove.plan.optimizer import optimize
 from rove.runtime.disk import LogWriter, open_partition
 
-BATCH_ROWS, BATCH_ROWS_QUICK = 1_000_000, 500_000
-TURNS, TURNS_QUICK = 15, 5
-TURNS_WARM = 3
+BATCH_ROWS, BATCH_ROWS_QUICK = 1_000_000, 400_000
+TURNS, TURNS_MIN = 15, 3
+TURNS_WARM = 1
+QUICK_S = 6.0  # for the turns of one kind of rows
 POLL_MS = 100  # how often the query whose turn it is not looks for rows
 ENTRY_ROWS, ENTRY_ROWS_SMALL = 8_192, 1_000
 FILES_PER_BATCH = 4
 BEGIN_US = 1_700_000_000_000_000
 ROWS_PER_S = 1_000
-TAXI_ROWS, TAXI_ROWS_QUICK = 2_000_000, 150_000
+PATIENCE_S = 120.0  # for micro-batches that must come
+TAXI_ROWS, TAXI_ROWS_QUICK = 2_000_000, 100_000
 CAB_BATCH_ROWS = 60  # an hour of a taxi
 RAW, PARTIAL = "raw rows", "partial results"
 GOAL, LATENCY_GOAL, SAVED_GOAL = 0.8, 1.2, 10.0
@@ -71,10 +74,6 @@ class Bench:
     def batch_rows(self) -> int:
         return BATCH_ROWS_QUICK if self.quick else BATCH_ROWS
 
-    @property
-    def turns(self) -> int:
-        return TURNS_QUICK if self.quick else TURNS
-
 
 def run(quick: bool, data: Path | None) -> dict[str, Any]:
     """All parts, one after the other; `data` is for the taxis."""
@@ -91,7 +90,7 @@ def _session() -> Iterator[Any]:
     from rove.cloud.session import spark_session, streaming_settings
     from rove.cloud.source import register
 
-    spark = spark_session("local[*]", {**streaming_settings(), "spark.driver.memory": "4g"}, "rove-bench")
+    spark = spark_session("local[*]", {**streaming_settings(), "spark.driver.memory": "4g"}, "rove-bench", record=True)
     register(spark)
     try:
         yield spark
@@ -137,7 +136,7 @@ def _grouped(frame: Any) -> Any:
 
 def one_row(bench: Bench) -> None:
     """What a micro-batch costs in which there is next to nothing."""
-    batches = 8 if bench.quick else 60
+    batches = 6 if bench.quick else 60
     row = numbers(1).to_batches()[0]
     with open_partition(bench.folder / "log" / "drops" / "out", row.schema) as writer:
         _append(writer, row, 0)
@@ -165,15 +164,21 @@ class Taken:
 
 def latency(bench: Bench) -> None:
     """From the making of a row to its result, at 1,000 rows a second, against Spark's own rate source with the same
-    settings. It gives out rows by whole seconds; the newest rows show what a trigger alone takes."""
+    settings, both at the same time. It gives out rows by whole seconds; the newest rows show what a trigger alone
+    takes."""
     batches = 8 if bench.quick else 80
-    ours = _ours(bench, batches)
     rates = bench.spark.readStream.format("rate").option("rowsPerSecond", ROWS_PER_S).load()
-    theirs = _taken(bench, rates.selectExpr("timestamp AS ts"), batches // 2, "rate")
-    middles = {way: _middle([(t.mean_ms, t.rows) for t in found]) for way, found in (("rove", ours), ("rate", theirs))}
-    newest = {way: median(t.newest_ms for t in found) for way, found in (("rove", ours), ("rate", theirs))}
+    with _ticking(bench) as ticks:
+        begun = {
+            way: Taking(bench, frame, way)
+            for way, frame in (("rove", ticks), ("rate", rates.selectExpr("timestamp AS ts")))
+        }
+        found = {"rove": begun["rove"].warm(batches), "rate": begun["rate"].warm(batches // 2)}
+        for taking in begun.values():
+            taking.query.stop()
+    middles = {way: _middle([(t.mean_ms, t.rows) for t in taken]) for way, taken in found.items()}
     bench.figures["row_to_result_ms"] = middles
-    bench.figures["newest_row_to_result_ms"] = newest
+    bench.figures["newest_row_to_result_ms"] = {way: median(t.newest_ms for t in taken) for way, taken in found.items()}
     bench.checks.append(check("latency_vs_rate", middles["rove"] / middles["rate"], LATENCY_GOAL, at_least=False))
 
 
@@ -187,8 +192,9 @@ def _middle(weighed: list[tuple[float, int]]) -> float:
     raise AssertionError("nothing was measured")
 
 
-def _ours(bench: Bench, batches: int) -> list[Taken]:
-    """With a gateway that appends and syncs every tenth of a second, as devices bring rows."""
+@contextmanager
+def _ticking(bench: Bench) -> Iterator[Any]:
+    """The log of a gateway that appends and syncs every tenth of a second, as devices bring rows."""
     schema = pa.schema([("ts", TIMESTAMP)])
     ended = threading.Event()
 
@@ -204,31 +210,35 @@ def _ours(bench: Bench, batches: int) -> list[Taken]:
         thread = threading.Thread(target=produce, args=(writer,))
         thread.start()
         try:
-            frame = bench.spark.readStream.format("rove").options(path=str(bench.folder), query="ticks").load()
-            return _taken(bench, frame, batches, "ticks")
+            yield bench.spark.readStream.format("rove").options(path=str(bench.folder), query="ticks").load()
         finally:
             ended.set()
             thread.join()
 
 
-def _taken(bench: Bench, frame: Any, batches: int, name: str) -> list[Taken]:
-    """Micro-batches with their latencies; the first half warms up and is left out."""
-    found: list[Taken] = []
-    done = threading.Event()
+class Taking:
+    """A query that notes how late the rows of each micro-batch are."""
 
-    def take(rows: Any, batch: int) -> None:
+    def __init__(self, bench: Bench, frame: Any, name: str) -> None:
+        self._found: list[Taken] = []
+        self._grew = threading.Condition()
+        writer = frame.writeStream.foreachBatch(self._take)
+        self.query = writer.option("checkpointLocation", str(bench.folder / f"{name}-at")).start()
+
+    def _take(self, rows: Any, batch: int) -> None:
         count, mean, newest = rows.selectExpr("count(*)", "avg(unix_micros(ts))", "max(unix_micros(ts))").collect()[0]
-        if count:
-            now = time.time_ns() / 1e3
-            found.append(Taken(count, (now - mean) / 1e3, (now - newest) / 1e3))
-        if len(found) >= batches:
-            done.set()
+        now = time.time_ns() / 1e3
+        with self._grew:
+            if count:
+                self._found.append(Taken(count, (now - mean) / 1e3, (now - newest) / 1e3))
+            self._grew.notify()
 
-    query = frame.writeStream.foreachBatch(take).option("checkpointLocation", str(bench.folder / f"{name}-at")).start()
-    if not done.wait(120):
-        raise AssertionError(f"{len(found)} of {batches} batches in 120 s: {query.exception()}")
-    query.stop()
-    return found[len(found) // 2 :]
+    def warm(self, batches: int) -> list[Taken]:
+        """Wait for as many micro-batches; the second half of all there are."""
+        with self._grew:
+            if not self._grew.wait_for(lambda: len(self._found) >= batches, PATIENCE_S):
+                raise AssertionError(f"{len(self._found)} of {batches} micro-batches: {self.query.exception()}")
+            return self._found[len(self._found) // 2 :]
 
 
 def savings(bench: Bench) -> None:
@@ -359,6 +369,7 @@ class Parquet:
         for number in range(FILES_PER_BATCH):
             pq.write_table(rows.slice(number * size, size), self._made / f"{number}.parquet")
         self._folder.mkdir()
+        self._schema = from_arrow_schema(rows.schema)
 
     def feed(self) -> None:
         shutil.rmtree(self._folder / str(self._fed), ignore_errors=True)  # what was read need not be listed again
@@ -368,8 +379,7 @@ class Parquet:
         whole.rename(self._folder / str(self._fed))
 
     def frame(self) -> Any:
-        schema = self._spark.read.parquet(str(self._made)).schema
-        return self._spark.readStream.schema(schema).parquet(f"{self._folder}/*")
+        return self._spark.readStream.schema(self._schema).parquet(f"{self._folder}/*")
 
     def close(self) -> None:
         shutil.rmtree(self._folder)
@@ -379,20 +389,27 @@ def in_turns(
     bench: Bench, ways: dict[str, Log | Parquet], over: Callable[[Any], Any] = lambda frame: frame, mode: str = "append"
 ) -> dict[str, list[float]]:
     """Million rows a second of each way in each turn, but for the first ones."""
+    begun = time.monotonic()
     delay = bench.spark.conf.get("spark.sql.streaming.pollingDelay")
     bench.spark.conf.set("spark.sql.streaming.pollingDelay", f"{POLL_MS}ms")
     queries = {}
     for way, made in ways.items():
         writer = over(made.frame()).writeStream.outputMode(mode).format("noop")
         queries[way] = writer.option("checkpointLocation", str(bench.folder / f"at-{uuid4()}")).start()
-    for _ in range(TURNS_WARM + bench.turns):
+    for made in ways.values():
+        made.feed()
+    for query in queries.values():  # the first time, Spark loads and compiles: both at once
+        query.processAllAvailable()
+    for turn in range(TURNS_WARM + TURNS):
+        if bench.quick and turn >= TURNS_WARM + TURNS_MIN and time.monotonic() - begun > QUICK_S:
+            break
         for way, made in ways.items():
             made.feed()
             queries[way].processAllAvailable()
     bench.spark.conf.set("spark.sql.streaming.pollingDelay", delay)
     found = {}
     for way, query in queries.items():
-        found[way] = [_rate(p, bench.batch_rows) for p in query.recentProgress if p["numInputRows"]][TURNS_WARM:]
+        found[way] = [_rate(p, bench.batch_rows) for p in query.recentProgress if p["numInputRows"]][1 + TURNS_WARM :]
         query.stop()
         ways[way].close()
     return found

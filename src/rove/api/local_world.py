@@ -155,7 +155,7 @@ class LocalWorld:
         """Spark, if it does not run yet."""
         if self._cloud is not None:
             return
-        self._spark = spark_session(settings=streaming_settings(), name="rove local")
+        self._spark = spark_session(settings=streaming_settings(), name="rove local", record=True)
         places = (self.folder / GATEWAY, self.folder / "tables", self.folder / "cloud")
         self.runtime = CloudRuntime(self._spark, *places, trusts=True)
         self._cloud = threading.Thread(

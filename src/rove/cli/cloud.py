@@ -48,6 +48,8 @@ def cloud(
         raise SetupError("Spark reads the gateway's log, and does not know where it is; give it: --logs DIR")
     if not section.coordinator and not section.keys:
         section = replace(section, coordinator=DEFAULT_URL)
+    from rich.console import Console
+
     from rove.cloud.process import run_cloud
 
-    run_cloud(section)
+    run_cloud(section, Console(stderr=True).status)

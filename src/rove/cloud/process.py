@@ -6,6 +6,7 @@ import logging
 import signal
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,9 @@ from rove.runtime.settings import CloudSection
 log = logging.getLogger(__name__)
 
 
-def run_cloud(section: CloudSection) -> None:
-    """Run queries in Spark until a signal says stop. Without the coordinator they run on as they are."""
+def run_cloud(section: CloudSection, shown: Callable[[str], AbstractContextManager[object]] = nullcontext) -> None:
+    """Run queries in Spark until a signal says stop. Without the coordinator they run on as they are. `shown` tells
+    people what they wait for."""
     ended = threading.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda *_: ended.set())
@@ -29,7 +31,8 @@ def run_cloud(section: CloudSection) -> None:
     keys = load_keys(section.keys) if section.keys else None
     with Client(section.coordinator or (keys.url if keys is not None else ""), keys) as client:
         log.info("starts Spark at %s", section.master)
-        spark = start_spark(section)
+        with shown("Spark starts; it takes some ten seconds …"):
+            spark = start_spark(section)
         log.info("Spark is up")
         places = (Path(section.logs), Path(section.tables), Path(section.state))
         runtime = CloudRuntime(spark, *places, trusts=section.trust_functions)
@@ -61,4 +64,4 @@ def follow(runtime: CloudRuntime, ask: Callable[[str, Any, Any], Any], every_s: 
 def start_spark(section: CloudSection) -> Any:
     """A Spark session as the section wants it, with the settings that make small batches quick."""
     wanted = {**streaming_settings(), "spark.driver.memory": section.memory, **section.spark}
-    return spark_session(section.master, wanted, "rove cloud")
+    return spark_session(section.master, wanted, "rove cloud", record=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from rove.cloud.archive import class_archive
 from rove.cloud.java import ensure_java
 
 SETTINGS: dict[str, str] = {
@@ -51,17 +52,24 @@ def frame_of(spark: Any, table: pa.Table) -> Any:
     return spark.createDataFrame(table if table.num_rows else table.schema.empty_table())
 
 
-def spark_session(master: str = "local[*]", settings: Mapping[str, str] | None = None, name: str = "rove") -> Any:
-    """A session at `master`; `settings` are laid over ours. Finds or installs Java first."""
-    ensure_java()
+def spark_session(
+    master: str = "local[*]", settings: Mapping[str, str] | None = None, name: str = "rove", record: bool = False
+) -> Any:
+    """A session at `master`; `settings` are laid over ours. Finds or installs Java first. With `record` the next start
+    is quicker, if this one is the first (`archive`)."""
+    archive = class_archive(ensure_java())
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     from pyspark.sql import SparkSession
 
     chosen = {**SETTINGS, **(settings or {})}
-    quiet = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}"
-    chosen[_JAVA_OPTIONS] = f"{quiet} {chosen.get(_JAVA_OPTIONS, '')}".strip()
+    ours = [f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}"]
+    ours += archive.options(record) if archive is not None else []
+    chosen[_JAVA_OPTIONS] = " ".join([*(f'"{option}"' for option in ours), chosen.get(_JAVA_OPTIONS, "")]).strip()
     builder = SparkSession.builder.master(master).appName(name)
     for key, value in chosen.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    if archive is not None and record:
+        archive.build_at_exit(session)
+    return session

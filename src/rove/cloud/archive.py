@@ -1,0 +1,153 @@
+"""Spark's classes in one file that Java maps, instead of reading and checking them jar by jar at each start.
+
+Law: an aid, never a need. An archive is used if it is whole (its name says its size: Java would die of half a one) and
+was made by this Java of these jars; without one Spark starts as ever. It is made when a process that ran Spark has
+ended, by a process of its own at the lowest priority, of the classes that were loaded. `ROVE_CLASS_ARCHIVE=off` does
+without.
+
+    ~/.cache/rove/spark-4.3.0-java-17.0.15+6-1f0c….208703488.jsa
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from shutil import disk_usage
+from typing import Any
+
+SWITCH = "ROVE_CLASS_ARCHIVE"
+KEPT = 3  # archives, of other versions and environments; the oldest goes
+FREE_BYTES_MIN = 2 * 1024**3  # of the disk, before anything is written
+PATIENCE_S = 120.0  # until Java has ended and its list of classes is whole
+QUIET = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")  # that an archive does not fit is no news
+
+
+@dataclass(frozen=True, slots=True)
+class ClassArchive:
+    """The archive of one Java and one Spark, which may not be there yet."""
+
+    folder: Path
+    key: str
+    java: Path  # its home
+
+    def options(self, record: bool) -> list[str]:
+        """What Java is told when it starts: to map the archive, or (`record`) to write down the classes it loads."""
+        try:
+            if (found := self.whole()) is not None:
+                return [f"-XX:SharedArchiveFile={found}", "-Xshare:auto", *QUIET]
+            if record and os.access(self.folder, os.W_OK) and disk_usage(self.folder).free > FREE_BYTES_MIN:
+                return [f"-XX:DumpLoadedClassList={self._classes(os.getpid())}"]
+        except OSError:
+            pass
+        return []
+
+    def whole(self) -> Path | None:
+        """The archive, if there is one and nothing of it is missing."""
+        return next((f for f in sorted(self.folder.glob(f"{self.key}.*.jsa")) if f.name == self._named(f).name), None)
+
+    def build_at_exit(self, spark: Any) -> None:
+        """Leave a process behind, when this one ends, that makes the archive."""
+        jvm, pid = spark._jvm, os.getpid()
+        if not self._classes(pid).exists():  # this Java was started by somebody else
+            return
+        java_pid, class_path = jvm.ProcessHandle.current().pid(), jvm.System.getProperty("java.class.path")
+        command = [sys.executable, "-m", __name__, str(self.folder), self.key, str(self.java), str(pid)]
+        atexit.register(_leave_behind, [*command, str(java_pid), class_path])
+
+    def build(self, pid: int, class_path: str) -> Path | None:
+        """Make the archive of the classes that a process has loaded; None if Java would not."""
+        classes, new = self._classes(os.getpid()), self.folder / f"{self.key}.{os.getpid()}.new"
+        try:
+            self._classes(pid).rename(classes)
+            java, files = self.java / "bin" / "java", (f"-XX:SharedArchiveFile={new}", "-cp", class_path)
+            made = _ran(java, "-Xshare:dump", "-Xmx512m", f"-XX:SharedClassListFile={classes}", *files)
+            if not made or not _ran(java, "-Xshare:on", *files, "-version"):
+                return None
+            return new.rename(self._named(new))
+        finally:
+            classes.unlink(missing_ok=True)
+            new.unlink(missing_ok=True)
+
+    def _classes(self, pid: int) -> Path:
+        """The list of classes that a process's Java has loaded, or that it makes an archive of."""
+        return self.folder / f"{self.key}.{pid}.classes"
+
+    def _named(self, file: Path) -> Path:
+        return self.folder / f"{self.key}.{file.stat().st_size}.jsa"
+
+
+def class_archive(java: Path, environ: Mapping[str, str] = os.environ) -> ClassArchive | None:
+    """The archive for a Java home and the Spark that is installed; None if there is no place for one, or none is
+    wanted."""
+    if environ.get(SWITCH) == "off":
+        return None
+    import pyspark
+
+    jars = Path(pyspark.__file__).with_name("jars")
+    try:
+        version = _said(java / "release", "JAVA_RUNTIME_VERSION")
+        digest = blake2b(f"{java} {jars} {jars.stat().st_mtime_ns}".encode(), digest_size=6).hexdigest()
+        folder = Path(environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rove"
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):  # no home, no place to write, no description of this Java
+        return None
+    return ClassArchive(folder, f"spark-{pyspark.__version__}-java-{version}-{digest}", java) if version else None
+
+
+def tidy(folder: Path, kept: int = KEPT) -> None:
+    """Let the oldest archives go, and what processes that were killed have left."""
+    archives = sorted(folder.glob("*.jsa"), key=lambda file: file.stat().st_mtime, reverse=True)
+    begun = [*folder.glob("*.classes"), *folder.glob("*.new")]
+    left = [f for f in begun if not _runs(int(f.name.split(".")[-2]))]
+    for file in (*archives[kept:], *left):
+        file.unlink(missing_ok=True)
+
+
+def main(folder: str, key: str, java: str, pid: str, java_pid: str, class_path: str) -> None:
+    """Wait for a process and its Java to end, then make the archive, unless another does or has."""
+    deadline = time.monotonic() + PATIENCE_S
+    while (_runs(int(pid)) or _runs(int(java_pid))) and time.monotonic() < deadline:
+        time.sleep(0.5)
+    archive = ClassArchive(Path(folder), key, Path(java))
+    if not _runs(int(java_pid)) and archive.whole() is None:
+        archive.build(int(pid), class_path)
+    tidy(archive.folder)
+
+
+def _leave_behind(command: list[str]) -> None:
+    nowhere = subprocess.DEVNULL
+    subprocess.Popen(command, stdin=nowhere, stdout=nowhere, stderr=nowhere, start_new_session=True)
+
+
+def _ran(java: Path, *options: str) -> bool:
+    """Whether Java did what it was told."""
+    nowhere = subprocess.DEVNULL
+    return subprocess.run([java, *options], check=False, stdin=nowhere, stdout=nowhere, stderr=nowhere).returncode == 0
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _said(file: Path, name: str) -> str:
+    """A value of a Java's own description, without its quotes; empty if it says nothing of it."""
+    lines = file.read_text().splitlines()
+    return next((line.partition("=")[2].strip('"') for line in lines if line.startswith(f"{name}=")), "")
+
+
+if __name__ == "__main__":
+    os.nice(19)
+    main(*sys.argv[1:])
