@@ -287,8 +287,7 @@ def _keep(bench: Bench, query: str, rows: pa.Table) -> int:
     with open_partition(bench.folder / "log" / query / "out", rows.schema) as writer:
         for seq, batch in enumerate(rows.combine_chunks().to_batches(max_chunksize=ENTRY_ROWS)):
             total += batch.serialize().size
-            _append(writer, batch, seq, commit=False)
-        writer.commit()
+            _append(writer, batch, seq)
     return total
 
 
@@ -423,7 +422,6 @@ def _rate(progress: Any, rows: int) -> float:
     return float(rows / (spent["triggerExecution"] - spent["walCommit"] - spent["commitOffsets"]) / 1_000)
 
 
-def _append(writer: LogWriter, rows: pa.RecordBatch, seq: int, commit: bool = True) -> None:
+def _append(writer: LogWriter, rows: pa.RecordBatch, seq: int) -> None:
     writer.append(Header(origin="bench", seq=seq, through=seq, rows=rows.num_rows), rows.serialize())
-    if commit:
-        writer.commit()
+    writer.commit()
