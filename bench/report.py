@@ -61,7 +61,8 @@ def _plot(result: dict[str, Any], out: Path) -> Path | None:
     for axis, (title, lines) in zip(axes.flat, curves.items(), strict=False):
         for label, points in lines.items():
             axis.plot([float(x) for x in points], list(points.values()), marker="o", label=label)
-        axis.set(title=title, xscale="log", yscale="log")
+        scale = "log" if all(float(n) > 0 for p in lines.values() for n in (*p, *p.values())) else "linear"
+        axis.set(title=title, xscale=scale, yscale=scale)
         axis.legend(fontsize=7)
     figure.tight_layout()
     path = out / f"{result['bench']}.png"

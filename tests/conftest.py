@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from tests.cloud.postgres_server import Server
+
+os.environ["ROVE_CLASS_ARCHIVE"] = "off"  # tests leave nothing behind in anybody's home
+settings.register_profile("rove", deadline=None)  # how fast things are is for benchmarks to say
+settings.load_profile("rove")
 
 SETTINGS = {
     "spark.sql.shuffle.partitions": "1",

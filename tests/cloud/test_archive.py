@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from fcntl import LOCK_EX, flock
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rove.cloud.archive import ClassArchive, class_archive, main, tidy
+from rove.cloud.archive import LOCK_FILE, ClassArchive, class_archive, main, tidy
 from rove.cloud.java import ensure_java
 
 DEAD = 2**22 + 1  # no process has this number
@@ -44,7 +45,7 @@ def test_the_classes_of_one_run_are_the_archive_of_the_next(archive: ClassArchiv
     pid = ended()
     Path(recording.partition("=")[2]).rename(archive.folder / f"{archive.key}.{pid}.classes")
     main(str(archive.folder), archive.key, str(archive.java), str(pid), str(pid), "")
-    (file,) = archive.folder.iterdir()
+    (file,) = archive.folder.glob("*.jsa")
     assert file.name == f"{archive.key}.{file.stat().st_size}.jsa"
     options = archive.options(record=True)
     assert options[0] == f"-XX:SharedArchiveFile={file}"
@@ -69,7 +70,17 @@ def test_an_archive_that_does_not_fit_costs_neither_the_start_nor_a_word(archive
 def test_a_list_that_java_cannot_use_leaves_nothing_behind(archive: ClassArchive) -> None:
     (archive.folder / f"{archive.key}.{DEAD}.classes").write_text("@half-a-line")
     main(str(archive.folder), archive.key, str(archive.java), str(DEAD), str(DEAD), "")
-    assert list(archive.folder.iterdir()) == []
+    assert [file.name for file in archive.folder.iterdir()] == [LOCK_FILE]
+
+
+def test_only_one_is_made_at_a_time(archive: ClassArchive) -> None:
+    classes = archive.folder / f"{archive.key}.{DEAD}.classes"
+    classes.write_text("java/lang/Object id: 0")
+    with open(archive.folder / LOCK_FILE, "w") as lock:
+        flock(lock, LOCK_EX)
+        main(str(archive.folder), archive.key, str(archive.java), str(DEAD), str(DEAD), "")
+    assert classes.exists()
+    assert archive.whole() is None
 
 
 def test_old_archives_and_what_the_killed_have_left_go(tmp_path: Path) -> None:

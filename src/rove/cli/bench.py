@@ -13,7 +13,7 @@ import typer
 
 from rove.model.errors import SetupError, nearest
 
-NOT_BENCHMARKS = ("__init__", "bare", "cabs", "cities", "loopback", "nexmark", "report")
+NOT_BENCHMARKS = ("__init__", "bare", "cabs", "cities", "football", "loopback", "nexmark", "report")
 
 
 def bench(

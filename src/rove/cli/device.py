@@ -44,6 +44,9 @@ def device(
             help="What goes when that is full: block (nothing: sources wait), fifo, query_aware or priority.",
         ),
     ] = None,
+    compress: Annotated[
+        str | None, typer.Option(metavar="CODEC", help="Batches that wait are packed: zstd, lz4 or off.")
+    ] = None,
     trust_functions: TrustFunctions = None,
     keys: Keys = None,
     settings: SettingsFile = None,
@@ -62,6 +65,7 @@ def device(
         slots=slots,
         memory=memory,
         evict=evict,
+        compress=compress,
         trust_functions=trust_functions,
         keys=keys,
         settings=settings,

@@ -16,7 +16,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from fcntl import LOCK_EX, LOCK_NB, flock
 from hashlib import blake2b
 from pathlib import Path
 from shutil import disk_usage
@@ -24,6 +26,7 @@ from typing import Any
 
 SWITCH = "ROVE_CLASS_ARCHIVE"
 KEPT = 3  # archives, of other versions and environments; the oldest goes
+LOCK_FILE = "lock"
 FREE_BYTES_MIN = 2 * 1024**3  # of the disk, before anything is written
 PATIENCE_S = 120.0  # until Java has ended and its list of classes is whole
 QUIET = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")  # that an archive does not fit is no news
@@ -116,9 +119,11 @@ def main(folder: str, key: str, java: str, pid: str, java_pid: str, class_path: 
     while (_runs(int(pid)) or _runs(int(java_pid))) and time.monotonic() < deadline:
         time.sleep(0.5)
     archive = ClassArchive(Path(folder), key, Path(java))
-    if not _runs(int(java_pid)) and archive.whole() is None:
-        archive.build(int(pid), class_path)
-    tidy(archive.folder)
+    with open(archive.folder / LOCK_FILE, "w") as lock, suppress(BlockingIOError):
+        flock(lock, LOCK_EX | LOCK_NB)  # one at a time is enough; the others' lists go
+        if not _runs(int(java_pid)) and archive.whole() is None:
+            archive.build(int(pid), class_path)
+        tidy(archive.folder)
 
 
 def _leave_behind(command: list[str]) -> None:

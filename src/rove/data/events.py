@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from rove.data.log.commands import Group
 from rove.model.clock import MICROS_MIN
-from rove.model.events import Allow, Arrived, Drop, Garbled, Send, Tick
+from rove.model.events import Allow, Arrived, Drop, Garbled, Payload, Send, Tick
 from rove.model.ids import Origin
 from rove.model.messages import Fragment, Peer
 
@@ -34,6 +34,14 @@ class DiskDone:
     token: int
     trouble: str = ""
     unpublished: str = ""  # why readers could not be told of a group that is safe
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """Rows that were made small; None if they could not be."""
+
+    order: int
+    payload: Payload | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,5 +81,15 @@ class OnDisk:
     group: Group
 
 
-Event: TypeAlias = Arrived | Garbled | Produced | Tick | DiskDone
-Command: TypeAlias = Send | Dial | Drop | Wait | Go | Allow | Remember | OnDisk
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """Make the rows of an entry small, when there is time, then tell with `Packed`. Those of one `kind` are alike."""
+
+    order: int
+    kind: str
+    schema: pa.Schema
+    payload: Payload
+
+
+Event: TypeAlias = Arrived | Garbled | Produced | Tick | DiskDone | Packed
+Command: TypeAlias = Send | Dial | Drop | Wait | Go | Allow | Remember | OnDisk | Pack

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
+from msgspec.structs import replace
 
+from rove.data.packing import unpack
 from rove.data.pipeline import Count, Emitted, Pipeline, ends
 from rove.model.batch import Batch, Header
 from rove.model.errors import PlanError, ProtocolError
@@ -88,6 +90,16 @@ class Running:
         if data.num_rows != header.rows:
             raise ProtocolError("malformed", f"`{header.origin}` {header.seq} says {header.rows} rows, has others")
         return Batch(header, data)
+
+    def opened(self, header: Header, payload: Payload | None) -> tuple[Header, Payload | None]:
+        """A batch as it was before it was packed, where its rows are looked at; one that passes by stays packed."""
+        looks = self.touches(header.stage) or (header.late and bool(self.fragment.sinks))
+        if not header.packed or not looks:
+            return header, payload
+        header = replace(header, packed=False)
+        if payload is None:
+            return header, None
+        return header, encode_rows(unpack(payload, self.stages.operators[header.stage].schema))
 
     def process(self, stage: Stage, batch: Batch) -> list[Emitted]:
         return self.pipeline.process(stage, batch)

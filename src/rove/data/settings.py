@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from rove.model.ids import NodeId
@@ -19,6 +21,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes: int = 64 * 1024 * 1024  # batches it may hold
     evict: str = "block"  # what goes when they are too many: block, fifo, query_aware or priority
     weights: dict[str, float] = {}  # of queries, for priority
+    compress: Literal["zstd", "lz4", "off"] = "zstd"  # batches that wait: zstd, lz4 or off
     report_us: int = 1_000_000
     keys: bool = False  # whether a peer has to prove its name
     trusts: bool = False  # whether it runs users' functions that come by value

@@ -100,6 +100,16 @@ class Store:
         if entry.receipt is not None:
             entry.receipt.release()
 
+    def holds(self, entry: Entry) -> bool:
+        return id(entry) in self._entries.get(entry.header.query, ())
+
+    def shrink(self, entry: Entry, payload: Payload) -> None:
+        """Keep a batch's rows in fewer bytes. O(1)."""
+        self._account(entry, -1)
+        entry.header = replace(entry.header, packed=True)
+        entry.payload, entry.bytes = payload, ENTRY_BYTES + len(payload)
+        self._account(entry, 1)
+
     # Eviction
 
     def sent(self, entry: Entry) -> None:
@@ -126,7 +136,7 @@ class Store:
         self._account(entry, -1)
         self._evictable[header.query].pop(entry.order)
         entry.header = replace(
-            header, rows=0, born=0, evicted=header.evicted + header.born, event_min=None, event_max=None
+            header, rows=0, born=0, evicted=header.evicted + header.born, event_min=None, event_max=None, packed=False
         )
         entry.payload, entry.bytes = None, ENTRY_BYTES
         self._account(entry, 1)

@@ -16,7 +16,7 @@ from collections import deque
 from msgspec.structs import replace
 
 from rove.data.accounts import Accounts
-from rove.data.events import Command, DiskDone, Event, Produced, Remember
+from rove.data.events import Command, DiskDone, Event, Packed, Produced, Remember
 from rove.data.eviction import policy
 from rove.data.fragment import Running, encode_rows
 from rove.data.link import BEAT_US, Link
@@ -24,6 +24,7 @@ from rove.data.neighbours import Neighbours
 from rove.data.parking import Parked, Parking
 from rove.data.pipeline import Emitted
 from rove.data.settings import WorkerSettings
+from rove.data.shrinking import Shrinking
 from rove.data.sinks import DISMISS, EXPECT, Replays, Shelf, Sinks, source_of
 from rove.data.sources import Sources
 from rove.data.store import ENTRY_BYTES, Store
@@ -59,6 +60,7 @@ class Worker:
         self.sinks = Sinks(shelf)
         self.accounts = Accounts()
         self._policy = policy(settings.evict, settings.weights)
+        self._shrinking = Shrinking(self.store)
         self._neighbours = Neighbours(settings, incarnation, self.store)
         self._running: dict[QueryId, Running] = {}
         self._stopped: dict[QueryId, None] = {}
@@ -105,6 +107,8 @@ class Worker:
                     self._replay_bytes += sum(len(r.payload) for r in safe if r.payload is not None)
                     self._replays.append(Replays(safe[0].query, iter(safe), in_memory=True))
                 self._catch_up()
+            case Packed():
+                self._commands += self._shrinking.packed(event)
             case Garbled(conn=conn, why=why, text=text):
                 self._refuse(conn, why, text)
         return self._commands
@@ -180,6 +184,7 @@ class Worker:
     def _advance(self, running: Running, header: Header, payload: Payload | None, ticket: Ticket | None) -> None:
         """One batch through what this node does to it. Rows that pass by are not decoded."""
         running.check(header)
+        header, payload = running.opened(header, payload)
         if header.late:
             if running.fragment.sinks:
                 running.read(header, payload)
@@ -247,6 +252,8 @@ class Worker:
             ticket.hold()
         entry = self.store.put(header, rows, ticket, self._now)
         self._commands += self._neighbours.link(peer).offer(entry, self._now)
+        if not entry.number and self.settings.compress != "off":
+            self._commands += self._shrinking.waits(entry, running.stages.operators[header.stage].schema)
         if self.store.room < 0:
             self._make_room(QueryId(header.query))
 

@@ -12,13 +12,14 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rove.data.events import Command, Dial, Event, Go, OnDisk, Remember, Wait
+from rove.data.events import Command, Dial, Event, Go, OnDisk, Pack, Remember, Wait
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
 from rove.model.errors import DiskError, RoveError
 from rove.model.events import Allow, Arrived, Conn, Drop, Garbled, Payload, Send, Tick
 from rove.model.messages import Message, Peer
 from rove.runtime.clock import now_us, wall_us
+from rove.runtime.packing import PackThread
 from rove.runtime.shelf import DiskShelf
 from rove.runtime.sources import Producers, SourceSpec
 
@@ -62,6 +63,7 @@ class WorkerShell:
         self.producers = Producers(specs, incarnation, now_us())
         for origin, producer in self.producers.all.items():
             self.worker.add_source(producer.spec.stream, origin, producer.spec.columns)
+        self._packing = PackThread(settings.compress)
         self._seen: dict[str, object] = {}
         self._unkept: Remember | None = None  # what the disk would not take
         self._watch_due = 0
@@ -79,6 +81,8 @@ class WorkerShell:
         if self.shelf is not None:
             for done in self.shelf.done():
                 self._handle(done)
+        for packed in self._packing.done():
+            self._handle(packed)
         for produced in self.producers.make(now_us()):
             self._handle(produced)
         self._handle(Tick())
@@ -129,6 +133,8 @@ class WorkerShell:
             case Wait(origin=origin) | Go(origin=origin):
                 log.info("source %s %s", origin, "waits" if isinstance(command, Wait) else "goes on")
                 self.producers.hold(origin, isinstance(command, Wait), now_us())
+            case Pack():
+                self._packing.begin(command)
             case OnDisk() if self.shelf is not None:
                 self.shelf.carry_out(command)
             case Remember() if self.shelf is not None:

@@ -15,7 +15,8 @@ from typing import Protocol
 
 from rove.control.coordinator import Keep
 from rove.control.requests import Submit, to_body
-from rove.data.events import Command, Dial, DiskDone, Event, Go, OnDisk, Produced, Remember, Wait
+from rove.data.events import Command, Dial, DiskDone, Event, Go, OnDisk, Pack, Produced, Remember, Wait
+from rove.data.packing import Packer
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
 from rove.model.events import COORDINATOR, Arrived, Send, Tick
@@ -28,6 +29,7 @@ from rove.sim.nodes import SimCoordinator, SimNode, SimShelf, SimSource
 from rove.sim.queries import START_US, some_rows
 
 COORDINATOR_TICK_US = 500_000
+PACK_US = 2_000
 
 
 class Watcher(Protocol):
@@ -48,6 +50,7 @@ class World:
         self.answers: dict[str, Answer] = {}
         self.first: dict[QueryId, set[Origin]] = {}  # the origins each query began with
         self.watchers: list[Watcher] = []
+        self._packer = Packer()
         self.now = 0
         self.steps = 0
         self._heap: list[tuple[int, int, Callable[[], None]]] = []
@@ -173,6 +176,8 @@ class World:
                     node.pending.append(command)
                     worker, shelf = node.worker, node.shelf
                     self.at(self.now + shelf.duration_us(command), partial(self._disk, node, worker, command))
+                case Pack():
+                    self.at(self.now + PACK_US, partial(self._packed, node, node.worker, command))
                 case Wait(origin=origin) | Go(origin=origin):
                     for source in node.sources:
                         if source.origin == origin:
@@ -190,6 +195,10 @@ class World:
         done: DiskDone = node.shelf.carry_out(order)
         self._note("disk", node.name, order.folder, done.trouble)
         self.handle(node, done)
+
+    def _packed(self, node: SimNode, worker: Worker | None, order: Pack) -> None:
+        if node.worker is worker:
+            self.handle(node, self._packer.answer(order))
 
     # Messages
 

@@ -1,0 +1,211 @@
+"""What a device loses while it is away: the two queries, rates and 50 MB of NebulaStream-MSS, Figures 5 and 7.
+
+The device is a worker as it runs in production, with a road that nobody answers on. Time is virtual, so a minute away
+takes as long as its work. One batch a second and query, as in the paper. Query 1 keeps the rows of football sensors
+with vx > 0; Query 2 passes on numbers drawn by chance, which nothing compresses. Loss is bytes evicted over bytes that
+came out of the operators; vanilla NebulaStream removes the device and so loses all of them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+from rich.progress import Progress
+
+import rove
+from bench import football
+from bench.report import check
+from rove.data.events import Event, Pack, Produced
+from rove.data.packing import Packer, pack
+from rove.data.settings import WorkerSettings
+from rove.data.worker import Worker
+from rove.model.events import COORDINATOR, Arrived, Tick
+from rove.model.ids import NodeId, Origin, QueryId, Stage, Version
+from rove.model.messages import PROTOCOL, Fragment, Orders, Peer
+from rove.plan import codec
+from rove.plan.operators import Operator
+from rove.plan.stages import Stages
+
+Codec = Literal["zstd", "lz4", "off"]
+MB = 1_000_000
+MEMORY_BYTES = 50 * MB
+RATE_BYTES, RATE_BYTES_2 = 3_330_000, 488_000
+AWAY_S, AWAY_S_MAX = 30, 60
+MADE_S = 5  # seconds of rows that are made, and told again and again
+SAMPLE_ROWS = 2_067  # of the real rows, packed, 20.9 bytes each
+SAMPLE_ROW_BYTES = 20.9
+BUFFERS_MB = (25, 50, 75, 100, 125)
+SECOND_US = 1_000_000
+EDGE = NodeId("edge")
+WAYS: dict[str, tuple[str, Codec]] = {
+    "fifo": ("fifo", "off"),
+    "query_aware": ("query_aware", "off"),
+    "lz4": ("query_aware", "lz4"),
+    "compressed": ("query_aware", "zstd"),
+}
+PAPER = {"query_aware_30s": 0.37, "full_after_s": 15}  # "buffering reduces data loss by 63% over 30 seconds"
+
+
+@dataclass(frozen=True)
+class Query:
+    """One of the two: what it does, and what its source makes second by second."""
+
+    name: str
+    columns: str
+    plan: Operator
+    seconds: list[pa.RecordBatch]
+    row_bytes: float  # that come out of it, for each row that goes in
+
+    @property
+    def origin(self) -> Origin:
+        return Origin(f"{self.name}/device")
+
+    def fragment(self) -> Fragment:
+        """All of it on the device; what comes out goes to the edge."""
+        stages = Stages.of({"out": self.plan})
+        return Fragment(
+            query=QueryId(self.name),
+            version=Version(1),
+            plan=codec.encode(stages),
+            runs=tuple(Stage(n) for n in range(1, len(stages.operators))),
+            makes={},
+            waits={},
+            next=EDGE,
+            sinks={},
+            feeds=(self.origin,),
+        )
+
+
+def queries() -> tuple[Query, Query]:
+    session = rove.Session.local()
+    numbers = np.random.default_rng(2)
+    per_second, per_second_2 = RATE_BYTES // football.ROW_BYTES, RATE_BYTES_2 // 8
+    sensed = [football.rows(per_second, seed) for seed in range(MADE_S)]
+    by_chance = [pa.record_batch({"n": numbers.integers(-(2**63), 2**63, per_second_2)}) for _ in range(MADE_S)]
+    match = session.stream("match", schema=football.COLUMNS).where("vx > 0")
+    drawn = session.stream("drawn", schema="n bigint")
+    return (
+        Query("match", football.COLUMNS, match.plan, sensed, football.ROW_BYTES * football.selected(sensed)),
+        Query("drawn", "n bigint", drawn.plan, by_chance, 8),
+    )
+
+
+class Away:
+    """A device that nobody hears."""
+
+    def __init__(self, made: tuple[Query, ...], memory_bytes: int, evict: str, compress: Codec) -> None:
+        settings = WorkerSettings(
+            node=NodeId("device"),
+            kind="device",
+            parents=(EDGE,),
+            memory_bytes=memory_bytes,
+            evict=evict,
+            compress=compress,
+            report_us=10**15,
+        )
+        self.worker, self._queries = Worker(settings, 1), made
+        self._packer = Packer(compress)
+        self._now = self._packed_rows = 0
+        self._packing_s = 0.0
+        self._row_bytes = {query.name: query.row_bytes for query in made}
+        for query in made:
+            self.worker.add_source(query.name, query.origin, query.columns)
+        parts = tuple(query.fragment() for query in made)
+        self._handle(Arrived(COORDINATOR, Orders(PROTOCOL, parts, (), (Peer(node=EDGE, address="nowhere"),))))
+
+    def second(self) -> None:
+        """One second more: a batch of each query, and a moment for everything else."""
+        number = self._now // SECOND_US
+        self._now += SECOND_US
+        for query in self._queries:
+            self._handle(Produced(query.origin, query.seconds[number % MADE_S], self._now))
+        self._handle(Tick())
+
+    def _handle(self, event: Event) -> None:
+        events = deque([event])
+        while events:
+            for command in self.worker.handle(events.popleft(), self._now):
+                if isinstance(command, Pack):
+                    begun = time.process_time()
+                    events.append(self._packer.answer(command))
+                    self._packing_s += time.process_time() - begun
+                    self._packed_rows += pa.ipc.read_record_batch(
+                        pa.py_buffer(command.payload), command.schema
+                    ).num_rows
+
+    @property
+    def packing_us_a_row(self) -> float:
+        return self._packing_s * 1e6 / self._packed_rows if self._packed_rows else 0.0
+
+    @property
+    def bytes_a_row(self) -> float:
+        """Of the rows of Query 1 that are kept."""
+        kept = [e for e in self.worker.store if e.header.query == "match" and e.payload is not None]
+        return sum(e.bytes for e in kept) / max(1, sum(e.header.rows for e in kept))
+
+    @property
+    def loss(self) -> float:
+        """The share of the bytes that had to go."""
+        evicted = kept = 0.0
+        for entry in self.worker.store:
+            evicted += entry.header.evicted * self._row_bytes[entry.header.query]
+            kept += entry.header.born * self._row_bytes[entry.header.query]
+        return evicted / (evicted + kept) if evicted else 0.0
+
+
+def run(quick: bool, data: Path | None) -> dict[str, Any]:
+    """Loss by the seconds away and by the size of the buffer."""
+    made = queries()
+    curves: dict[str, dict[int, float]] = {"drop_all": {s: float(s > 0) for s in range(0, AWAY_S_MAX + 1, 5)}}
+    sizes: dict[str, dict[int, float]] = {}
+    longest, cost = 0, {}
+    with Progress(transient=True) as progress:
+        for way, (evict, codec) in progress.track(WAYS.items(), description="devices away"):
+            device = Away(made, MEMORY_BYTES, evict, codec)
+            curves[way] = {0: 0.0}
+            for second in range(1, AWAY_S_MAX + 1):
+                device.second()
+                longest = second if way == "compressed" and not device.loss else longest
+                if second % 5 == 0:
+                    curves[way][second] = device.loss
+            cost[way] = {"packing_us_a_row": device.packing_us_a_row, "bytes_a_row": device.bytes_a_row}
+            sizes[way] = {mb: _loss(made, mb * MB, evict, codec) for mb in (BUFFERS_MB[:2] if quick else BUFFERS_MB)}
+    entropy = _entropy(data)
+    checks = [
+        check("drop_all_30s", curves["drop_all"][AWAY_S], None),
+        check("fifo_30s", curves["fifo"][AWAY_S], None),
+        check("query_aware_30s", curves["query_aware"][AWAY_S], 0.4, at_least=False),
+        check("compressed_30s", curves["compressed"][AWAY_S], 0.0, at_least=False),
+        check("longest_s_without_loss", longest, AWAY_S),
+        check("generated_vs_sample_bytes", entropy["generated"] / entropy["sample"], 1.0),
+    ]
+    figures = {
+        "curves": {"loss by seconds away": curves, "loss after 30 s by MB": sizes},
+        "cost": cost,
+        "packed_bytes_a_row": entropy,
+    }
+    return {"bench": "loss", "checks": checks, "figures": figures, "paper": PAPER}
+
+
+def _loss(made: tuple[Query, ...], memory_bytes: int, evict: str, codec: Codec) -> float:
+    """Of a device that is away for 30 seconds."""
+    device = Away(made, memory_bytes, evict, codec)
+    for _ in range(AWAY_S):
+        device.second()
+    return device.loss
+
+
+def _entropy(data: Path | None) -> dict[str, float]:
+    """Bytes a row of generated and of real rows, packed in the same way; as they were measured where there are none."""
+    real = football.sample(data)
+    made = football.rows(SAMPLE_ROWS)
+    return {
+        "generated": len(pack(made, 0)) / made.num_rows,
+        "sample": len(pack(real, 0)) / real.num_rows if real is not None else SAMPLE_ROW_BYTES,
+    }

@@ -1,0 +1,159 @@
+"""Rows made small while they wait.
+
+Law: what is unpacked is what was packed, to the bit, nulls and NaNs included. Bytes that are no packed rows are
+refused.
+
+Sensors interleave, and each changes slowly. So rows are ordered by a column with few values (the key), numbers become
+differences, and Parquet puts bytes of equal rank together and compresses them:
+
+    key        a b a b a b      kept as it is, so that the order can be found again
+    x          5 90 6 92 7 91   →  5 6 7 90 92 91  →  5 1 1 83 2 -1  →  zigzag  →  BYTE_STREAM_SPLIT  →  zstd
+"""
+
+from __future__ import annotations
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from rove.data.events import Pack, Packed
+from rove.model.errors import ProtocolError
+from rove.model.events import Payload
+from rove.model.messages import ROWS_BYTES_MAX
+
+FORMAT = 1
+CODECS = ("zstd", "lz4")
+LEVEL = 1  # of zstd: higher ones take four times as long for a twentieth less
+KEY_ROWS_MIN = 8  # rows for each value of a key, or ordering by it brings nothing
+KEYS_TRIED = 4
+TRIED_AGAIN = 256  # batches until keys are tried again
+HEAD_BYTES = 2  # that say how long the head is
+UNPACKED_BYTES_MAX = 2 * ROWS_BYTES_MAX
+WHOLE = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}  # numbers by their bits
+UNSIGNED = {8: pa.uint8(), 16: pa.uint16(), 32: pa.uint32(), 64: pa.uint64()}
+
+
+class Head(msgspec.Struct, frozen=True, array_like=True):
+    """What stands before packed rows: the column they are ordered by, and those that are differences."""
+
+    format: int
+    key: int | None
+    steps: tuple[int, ...]
+
+
+class Packer:
+    """Packs batches, and remembers for each kind of them which column to order by."""
+
+    def __init__(self, codec: str = "zstd") -> None:
+        self._codec = codec
+        self._keys: dict[str, tuple[int, int | None]] = {}  # by kind: how many there were, and the column
+
+    def answer(self, order: Pack) -> Packed:
+        """Carry out an order. Rows that cannot be packed stay as they are."""
+        try:
+            return Packed(order.order, self.pack(order.kind, order.schema, order.payload))
+        except (pa.ArrowException, ValueError, OSError):  # a kind that Parquet has not; bytes that nobody looked at yet
+            return Packed(order.order, None)
+
+    def pack(self, kind: str, schema: pa.Schema, payload: Payload) -> bytes:
+        """Rows as they travel, packed."""
+        rows = pa.ipc.read_record_batch(pa.py_buffer(payload), schema)
+        count, key = self._keys.get(kind, (0, None))
+        if count % TRIED_AGAIN:
+            packed = pack(rows, key, self._codec)
+        else:
+            tried = {each: pack(rows, each, self._codec) for each in (None, *_candidates(rows))}
+            key, packed = min(tried.items(), key=lambda found: len(found[1]))
+        self._keys[kind] = (count + 1, key)
+        return packed
+
+
+def _candidates(rows: pa.RecordBatch) -> list[int]:
+    """Columns that rows may be ordered by, those with most values first."""
+    found = []
+    for number, column in enumerate(rows.columns):
+        if pa.types.is_integer(column.type) or pa.types.is_string(column.type):
+            values = pc.count_distinct(column, mode="all").as_py()
+            if 1 < values <= rows.num_rows // KEY_ROWS_MIN:
+                found.append((values, number))
+    return [number for _, number in sorted(found, reverse=True)[:KEYS_TRIED]]
+
+
+def pack(rows: pa.RecordBatch, key: int | None, codec: str = "zstd") -> bytes:
+    """Rows as bytes that `unpack` understands. O(rows · columns), and of the logarithm of the rows with a key."""
+    order = None if key is None else pc.sort_indices(rows.column(key))
+    columns, steps = [], []
+    for number, column in enumerate(rows.columns):
+        if number != key and order is not None:
+            column = column.take(order)
+        if number != key and not column.null_count and (whole := _whole(column.type)) is not None:
+            steps.append(number)
+            column = _differences(column.view(whole))
+        columns.append(column)
+    head = msgspec.msgpack.encode(Head(FORMAT, key, tuple(steps)))
+    sink = pa.BufferOutputStream()
+    table = pa.table(columns, names=[str(number) for number in range(len(columns))])
+    pq.write_table(
+        table,
+        sink,
+        compression=codec,
+        compression_level=LEVEL if codec == "zstd" else None,
+        use_dictionary=False,
+        column_encoding={str(number): "BYTE_STREAM_SPLIT" for number in steps},
+        write_statistics=False,
+        store_schema=False,
+    )
+    return b"".join((len(head).to_bytes(HEAD_BYTES, "little"), head, sink.getvalue()))
+
+
+def unpack(payload: Payload, schema: pa.Schema) -> pa.RecordBatch:
+    """The rows that were packed."""
+    try:
+        return _unpack(memoryview(payload), schema)
+    except (pa.ArrowException, msgspec.MsgspecError, ValueError, IndexError, TypeError, OSError, MemoryError) as error:
+        raise ProtocolError("malformed", f"packed rows cannot be read: {error}") from error
+
+
+def _unpack(payload: memoryview, schema: pa.Schema) -> pa.RecordBatch:
+    begin = HEAD_BYTES + int.from_bytes(payload[:HEAD_BYTES], "little")
+    head = msgspec.msgpack.decode(payload[HEAD_BYTES:begin], type=Head)
+    if head.format != FORMAT:
+        raise ValueError(f"format {head.format}; this version of rove reads {FORMAT}")
+    file = pq.ParquetFile(pa.py_buffer(payload[begin:]))
+    size = sum(file.metadata.row_group(n).total_byte_size for n in range(file.num_row_groups))
+    if size > UNPACKED_BYTES_MAX:
+        raise ValueError(f"{size} bytes; at most {UNPACKED_BYTES_MAX} are unpacked")
+    table = file.read().combine_chunks()
+    back = None
+    if head.key is not None:
+        back = pc.sort_indices(pc.sort_indices(table.column(head.key)))
+    arrays = []
+    for number, field in enumerate(schema):
+        column = pa.concat_arrays(table.column(number).chunks) if table.num_rows else pa.array([], field.type)
+        if number in head.steps:
+            column = _sums(column).view(field.type)
+        if back is not None and number != head.key:
+            column = column.take(back)
+        arrays.append(column.cast(field.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _whole(kind: pa.DataType) -> pa.DataType | None:
+    """The whole numbers that values of fixed width can be seen as."""
+    return WHOLE.get(kind.bit_width) if pa.types.is_primitive(kind) else None
+
+
+def _differences(values: pa.Array) -> pa.Array:
+    """Each value as its distance from the one before it, small distances as small numbers."""
+    steps = pa.concat_arrays([values.slice(0, 1), pc.pairwise_diff(values).slice(1)])
+    sign = pc.negate(pc.less(steps, pa.scalar(0, values.type)).cast(values.type))
+    return pc.bit_wise_xor(pc.shift_left(steps, pa.scalar(1, values.type)), sign)
+
+
+def _sums(zigzag: pa.Array) -> pa.Array:
+    """The values of which `_differences` were taken."""
+    without_sign = UNSIGNED[zigzag.type.bit_width]
+    half = pc.shift_right(zigzag.view(without_sign), pa.scalar(1, without_sign)).view(zigzag.type)
+    sign = pc.negate(pc.bit_wise_and(zigzag, pa.scalar(1, zigzag.type)))
+    return pc.cumulative_sum(pc.bit_wise_xor(half, sign))

@@ -1,0 +1,54 @@
+"""Batches that wait are made small.
+
+Law: packing is an aid, and never waited for: a batch may be sent, evicted or forgotten meanwhile, and goes as it is.
+The oldest is packed first; a few at a time are out of hand.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+import pyarrow as pa
+
+from rove.data.events import Pack, Packed
+from rove.data.store import ENTRY_BYTES, Entry, Store
+
+BYTES_MIN = 1_024  # rows of fewer bytes are not worth it
+OUT_MAX = 8
+
+
+class Shrinking:
+    """Which entries of a store are to be packed, and which are being packed."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._next: deque[tuple[Entry, pa.Schema]] = deque()
+        self._out: dict[int, Entry] = {}
+
+    def waits(self, entry: Entry, schema: pa.Schema) -> list[Pack]:
+        """A batch that could not be sent at once. O(1)."""
+        if entry.payload is None or entry.header.packed or len(entry.payload) < BYTES_MIN:
+            return []
+        self._next.append((entry, schema))
+        return self._orders()
+
+    def packed(self, event: Packed) -> list[Pack]:
+        """One of them is small now, or cannot be."""
+        entry, small = self._out.pop(event.order, None), event.payload
+        if entry is not None and small is not None and self._waits(entry) and len(small) < entry.bytes - ENTRY_BYTES:
+            self._store.shrink(entry, small)
+        return self._orders()
+
+    def _orders(self) -> list[Pack]:
+        orders = []
+        while self._next and len(self._out) < OUT_MAX:
+            entry, schema = self._next.popleft()
+            if self._waits(entry) and entry.payload is not None:
+                self._out[entry.order] = entry
+                kind = f"{entry.header.query} {entry.header.stage}"
+                orders.append(Pack(entry.order, kind, schema, entry.payload))
+        return orders
+
+    def _waits(self, entry: Entry) -> bool:
+        """Whether it is still here and was never sent: one that was must be the same when it is sent again."""
+        return not entry.number and self._store.holds(entry)

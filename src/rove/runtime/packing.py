@@ -1,0 +1,40 @@
+"""A thread that makes rows small while a node does other things.
+
+Law: one thread, started when there is first something to do; every order is answered once, also if it cannot be done.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterator
+from queue import SimpleQueue
+
+from rove.data.events import Pack, Packed
+from rove.data.packing import Packer
+
+
+class PackThread:
+    """Orders in, answers out. Nobody is woken for an answer: it is found with the next thing that happens."""
+
+    def __init__(self, codec: str) -> None:
+        self._packer = Packer(codec)
+        self._orders: SimpleQueue[Pack] = SimpleQueue()
+        self._done: deque[Packed] = deque()
+        self._thread: threading.Thread | None = None
+
+    def begin(self, order: Pack) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name="packing", daemon=True)
+            self._thread.start()
+        self._orders.put(order)
+
+    def done(self) -> Iterator[Packed]:
+        """What is small by now."""
+        while self._done:
+            yield self._done.popleft()
+
+    def _work(self) -> None:
+        while True:
+            order = self._orders.get()
+            self._done.append(self._packer.answer(order))

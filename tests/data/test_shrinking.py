@@ -1,0 +1,137 @@
+"""Batches that wait become small, and arrive as they were."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rove.data.events import Command, Pack, Packed, Produced
+from rove.data.fragment import encode_rows
+from rove.data.packing import Packer, pack
+from rove.data.settings import WorkerSettings
+from rove.data.worker import Worker
+from rove.model.events import Arrived, Send, Tick
+from rove.model.ids import NodeId
+from rove.model.messages import PROTOCOL, Ack, Data, Hello, Peer, Refused, Welcome
+from tests.data.test_worker import COLUMNS, ORIGIN, data, edge, fragment, linked, orders, rows, said
+
+WEST = NodeId("west")
+COUNT = 500  # rows a batch
+
+
+def away(**settings: object) -> Worker:
+    """A device that knows where its parent is and does not reach it."""
+    worker = Worker(WorkerSettings(node=NodeId("device"), kind="device", parents=(WEST,), **settings), 1)  # type: ignore[arg-type]
+    worker.add_source("s", ORIGIN, COLUMNS)
+    worker.handle(orders(fragment(WEST, (ORIGIN,)), peers=(Peer(node=WEST, address="there"),)), 0)
+    return worker
+
+
+def back(worker: Worker) -> list[Send]:
+    """It reaches its parent; the frames that it sends."""
+    worker.handle(Tick(), 10)
+    commands = worker.handle(Arrived("west", Welcome(PROTOCOL, WEST, 7, 1, 0, 10**6)), 11)
+    return [c for c in commands if isinstance(c, Send) and isinstance(c.message, Data)]
+
+
+def produce(worker: Worker, count: int = COUNT) -> list[Pack]:
+    return packs(worker.handle(Produced(ORIGIN, rows(count), 0), 1))
+
+
+def packs(commands: list[Command]) -> list[Pack]:
+    return [c for c in commands if isinstance(c, Pack)]
+
+
+def test_what_waits_becomes_small_travels_so_and_is_read_as_it_was() -> None:
+    device, packer = away(), Packer()
+    before = 0
+    for _ in range(3):
+        (order,) = produce(device)
+        before += len(order.payload)
+        assert packs(device.handle(packer.answer(order), 2)) == []
+    assert device.store.bytes < before / 2
+    sent = back(device)
+    assert [(c.message.header.packed, c.message.header.rows) for c in sent if isinstance(c.message, Data)] == [
+        (True, COUNT)
+    ] * 3
+
+    worker = edge()
+    conn = linked(worker)
+    for frame in sent:
+        worker.handle(Arrived(conn, frame.message, frame.payload), 3)
+    acks = [m for m in said(worker.handle(Tick(), 4)) if isinstance(m, Ack)]
+    assert [a.through for a in acks] == [3]
+    (tally,) = worker.report().tallies
+    assert (tally.delivered, tally.lost) == (3 * COUNT, 0)
+
+
+def test_a_relay_passes_packed_rows_on_as_they_are() -> None:
+    relay = away()
+    relay.handle(Arrived(b"c", Hello(PROTOCOL, NodeId("below"), 1)), 2)
+    relay.handle(Tick(), 3)
+    packed = pack(rows(COUNT), None)
+    commands = relay.handle(Arrived(b"c", data(1, 0, rows=COUNT, born=COUNT, packed=True), packed), 4)
+    assert packs(commands) == []
+    assert [c.payload for c in back(relay)] == [packed]
+
+
+def test_a_batch_that_leaves_before_it_is_small_leaves_as_it_is() -> None:
+    device = away()
+    (order,) = produce(device)
+    (frame,) = back(device)
+    held = device.store.bytes
+    device.handle(Packer().answer(order), 12)
+    assert frame.payload == order.payload
+    assert device.store.bytes == held
+
+
+def test_a_batch_that_is_evicted_meanwhile_stays_gone() -> None:
+    device = away(memory_bytes=10_000, evict="fifo")
+    (order,) = produce(device)
+    (second,) = produce(device)
+    assert device.store.rows() == {("q", ORIGIN): COUNT}
+    device.handle(Packer().answer(order), 2)
+    device.handle(Packer().answer(second), 2)
+    (tally,) = device.report().tallies
+    assert (tally.produced, tally.buffered) == (2 * COUNT, COUNT)
+    assert [e.header.packed for e in device.store] == [False, True]
+
+
+def test_few_are_packed_at_a_time_and_the_oldest_first() -> None:
+    device, packer = away(), Packer()
+    waiting = [order for _ in range(30) for order in produce(device)]
+    assert len(waiting) == 8
+    orders = []
+    while waiting:
+        order = waiting.pop(0)
+        orders.append(order.order)
+        waiting += packs(device.handle(packer.answer(order), 2))
+    assert orders == sorted(orders)
+    assert len(orders) == 30
+    assert all(entry.header.packed for entry in device.store)
+
+
+@pytest.mark.parametrize("settings", [{"compress": "off"}, {}])
+def test_small_batches_and_those_that_nobody_wants_packed_are_left_alone(settings: dict[str, str]) -> None:
+    assert produce(away(**settings), COUNT if settings else 3) == []
+
+
+def test_rows_that_cannot_be_packed_stay_as_they_are() -> None:
+    device = away()
+    (order,) = produce(device)
+    answer = Packer().answer(replace(order, payload=b"no rows"))
+    assert answer == Packed(order.order, None)
+    device.handle(answer, 2)
+    assert [c.payload for c in back(device)] == [order.payload]
+
+
+@pytest.mark.parametrize("payload", [b"", b"\x00\x00", bytes(encode_rows(rows(COUNT)) or b""), pack(rows(3), None)])
+def test_packed_rows_that_are_none_are_refused_counted_and_accounted_for(payload: bytes) -> None:
+    worker = edge()
+    conn = linked(worker)
+    commands = worker.handle(Arrived(conn, data(1, 0, packed=True), payload), 3)
+    assert [m.why for m in said(commands) if isinstance(m, Refused)] == ["malformed"]
+    (tally,) = worker.report().tallies
+    assert (tally.delivered, tally.lost) == (0, 2)
+    assert any(isinstance(m, Ack) and m.through == 1 for m in said(worker.handle(Tick(), 4)))
