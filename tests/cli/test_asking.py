@@ -10,7 +10,7 @@ import pytest
 from rove.api import session
 from rove.control.requests import CloudSink
 from rove.model.ids import NodeId, Origin, QueryId
-from rove.model.messages import Tally
+from rove.model.messages import Held, Tally
 from rove.plan.user_functions import encode_name
 from tests.api.desk import COLUMNS, Desk
 from tests.cli.conftest import Rove
@@ -130,6 +130,18 @@ def test_status_accounts_for_every_row(rove: Rove, desk: Desk, busy: str) -> Non
     assert told["adds_up"] is True
     assert told["total"]["produced"] == told["accounts"][0]["produced"] == 1_200
     assert (told["total"]["in_flight"], told["total"]["duplicates"], told["total"]["resent"]) == (93, 3, 5)
+
+
+def test_status_lists_nodes_that_are_away_or_keep_rows(rove: Rove, desk: Desk) -> None:
+    desk.report("tram", "device", ("mast",), ("trains",), held=(Held(QueryId("busy"), 2_500_000, 9_000_000),))
+    desk.report("gateway", "gateway")
+    desk.now += 1_000_000
+    assert [n["node"] for n in json.loads(rove("status", "--json").out)["waiting"]] == ["tram"]
+    desk.now += 59_000_000
+    desk.report("gateway", "gateway")
+    said = rove("status").out
+    assert all(word in said for word in ("tram", "mast", "away", "2.5 MB", "67 MB", "69"))
+    assert "gateway" not in said
 
 
 def test_topology_lists_nodes_and_takes_ours_from_a_file(rove: Rove, desk: Desk, tmp_path: Path) -> None:

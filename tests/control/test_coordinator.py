@@ -16,6 +16,7 @@ from rove.model.messages import (
     Answer,
     Ask,
     Goodbye,
+    Held,
     Kind,
     Orders,
     Refused,
@@ -50,6 +51,8 @@ class Desk:
         origins: tuple[str, ...] = (),
         key: str = "",
         reaches: tuple[str, ...] | None = None,
+        held: tuple[Held, ...] = (),
+        taken_bytes: int = 0,
     ) -> list[Command]:
         self.now += 1_000_000
         sources = tuple(SourceHere(stream="s", origin=Origin(o), columns=COLUMNS) for o in origins)
@@ -70,6 +73,8 @@ class Desk:
             durable=kind == "gateway",
             knows=self.knows.get(node, ""),
             reaches=tuple(NodeId(p) for p in (parents if reaches is None else reaches)),
+            held=held,
+            taken_bytes=taken_bytes,
         )
         return self.obey(self.machine.handle(Arrived(node.encode(), report, None, key), self.now))
 
@@ -233,6 +238,28 @@ def test_a_coordinator_that_restarts_finds_its_world_again() -> None:
         desk.report("d1", "device", "gateway", origins=("s/d1",))
     (line,) = from_body(desk.ask("queries", Named()).body, list[QueryLine])
     assert (line.state, line.version) == ("running", before.version)
+
+
+def test_a_node_says_what_it_keeps_and_how_long_that_can_go_on() -> None:
+    desk = Desk()
+    for n in range(40):  # a megabyte a second, of 100
+        held = (Held(QueryId("q"), 20_000_000, 7_000_000),)
+        desk.report("d1", "device", held=held, taken_bytes=n * 1_000_000)
+
+    def line() -> NodeLine:
+        (found,) = from_body(desk.ask("topology", Named()).body, list[NodeLine])
+        return found
+
+    before = line()
+    assert (before.state, before.held_bytes, before.memory_bytes) == ("up", 20_000_000, 100_000_000)
+    assert before.lasts_ms == pytest.approx(80_000 - before.silent_ms, rel=0.01)
+    assert before.oldest_ms == 7_000 + before.silent_ms
+    desk.now += 60_000_000
+    after = line()
+    assert (after.state, after.silent_ms - before.silent_ms) == ("away", 60_000)
+    assert (after.oldest_ms - before.oldest_ms, after.lasts_ms) == (60_000, (before.lasts_ms or 0) - 60_000)
+    desk.now += 60_000_000
+    assert line().lasts_ms == 0
 
 
 def _submission() -> Submit:

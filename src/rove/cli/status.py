@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rove.cli.asking import AsJson, Coordinator, Keys, ask
 from rove.cli.listing import print_json, print_table
+
+if TYPE_CHECKING:
+    from rove.control.requests import NodeLine
 
 
 def status(
@@ -16,18 +19,21 @@ def status(
     keys: Keys = None,
     as_json: AsJson = False,
 ) -> None:
-    """Account for every row, by query and origin: delivered, on its way, or counted as evicted, late or lost.
+    """Account for every row, by query and origin: delivered, on its way, or counted as evicted, late or lost; and list
+    the nodes that are away or keep rows for others.
 
     Buffered rows are on their way as well, and a row may be buffered on two nodes at once. Lag is how far an origin's
-    watermark is behind the clock.
+    watermark is behind the clock. A node lasts as long as its store takes what comes in without giving anything away.
     """
     from rove.api.accounts import COUNTS, excess, total, verdict
-    from rove.control.requests import AccountLine, Named
+    from rove.control.requests import AccountLine, Named, NodeLine
 
     lines = ask(coordinator, keys, "status", Named(name=query), list[AccountLine])
+    nodes = ask(coordinator, keys, "topology", None, list[NodeLine])
+    waiting = [node for node in nodes if node.state == "away" or node.held_bytes]
     whole = total(lines, query)
     if as_json:
-        print_json({"accounts": lines, "total": whole, "adds_up": not any(map(excess, lines))})
+        print_json({"accounts": lines, "total": whole, "adds_up": not any(map(excess, lines)), "waiting": waiting})
         return
     if lines:
 
@@ -36,4 +42,13 @@ def status(
 
         heads = ("query", "origin", *(what.replace("_", " ") for what in COUNTS), "lag ms")
         print_table(heads, map(row, lines), ("total", "", *row(whole)[2:]))
+    if waiting:
+        print_table(("node", "state", "silent s", "keeps", "of", "oldest s", "lasts s"), map(_buffer, waiting))
     print(verdict(lines))
+
+
+def _buffer(node: NodeLine) -> tuple[str | int | None, ...]:
+    """What a node keeps, in the words of a table."""
+    lasts = None if node.lasts_ms is None else node.lasts_ms // 1_000
+    kept, room = f"{node.held_bytes / 1e6:,.1f} MB", f"{node.memory_bytes / 1e6:,.0f} MB"
+    return node.node, node.state, node.silent_ms // 1_000, kept, room, node.oldest_ms // 1_000, lasts

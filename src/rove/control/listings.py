@@ -33,6 +33,11 @@ def node_lines(membership: Membership, load: Load, now: int) -> list[NodeLine]:
             slots=member.record.slots,
             slots_used=load.slots.get(member.record.node, 0),
             refused=member.refused,
+            silent_ms=member.silent_us(now) // 1_000,
+            memory_bytes=member.record.memory_bytes,
+            held_bytes=member.held_bytes(),
+            oldest_ms=member.oldest_us(now) // 1_000,
+            lasts_ms=None if (lasts := member.lasts_us(now)) is None else lasts // 1_000,
         )
         for member in membership.members.values()
     ]

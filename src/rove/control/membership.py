@@ -20,6 +20,7 @@ from rove.model.messages import Held, Kind, Peer, Report, SourceHere, Tally
 
 TELL_AGAIN_US = 900_000
 AWAY_US = 5_000_000  # without a report for this long a node is away
+RATE_SHARE = 0.3  # of the newest report in what a node is said to take in
 
 
 class NodeRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,6 +53,8 @@ class Member:
     tallies: tuple[Tally, ...] = ()
     past: list[Tally] = field(default_factory=list)  # of earlier incarnations that took their counts with them
     held: tuple[Held, ...] = ()
+    taken_bytes: int = 0
+    bytes_per_s: float = 0.0  # what it takes into its store
     refused: dict[str, int] = field(default_factory=dict)
     troubles: dict[QueryId, str] = field(default_factory=dict)
     told: dict[QueryId, tuple[Version, int]] = field(default_factory=dict)  # what it was last told to run, and when
@@ -63,6 +66,31 @@ class Member:
             return False
         self.told[query] = (version, now)
         return True
+
+    def flows(self, taken_bytes: int, now: int) -> None:
+        """Learn how much it takes in, the last seconds counting most."""
+        if now > self.heard_us:
+            rate = (taken_bytes - self.taken_bytes) * 1_000_000 / (now - self.heard_us)
+            self.bytes_per_s += RATE_SHARE * (rate - self.bytes_per_s)
+
+    def silent_us(self, now: int) -> int:
+        return now - self.heard_us if self.conn is not None else 0
+
+    def oldest_us(self, now: int) -> int:
+        """How long the oldest batch waits that it kept when it was last heard; 0 if there was none."""
+        return max((held.age_us for held in self.held), default=-self.silent_us(now)) + self.silent_us(now)
+
+    def held_bytes(self) -> int:
+        """What it kept when it was last heard."""
+        return sum(held.bytes for held in self.held)
+
+    def lasts_us(self, now: int) -> int | None:
+        """How long until its store is full, if nothing leaves it; None if nothing comes in. What is packed while it
+        waits lasts longer."""
+        if self.bytes_per_s < 1:
+            return None
+        room = self.record.memory_bytes - self.held_bytes()
+        return max(0, int(room * 1_000_000 / self.bytes_per_s) - self.silent_us(now))
 
     def state(self, now: int) -> str:
         if self.record.revoked:
@@ -117,6 +145,8 @@ class Membership:
             member = self.members[report.node] = Member(record)
         if member.incarnation != report.incarnation:
             member.told = {}
+        else:
+            member.flows(report.taken_bytes, now)
         if before is not None:
             now_here = {source.origin for source in report.sources}
             self.gone.update(dict.fromkeys(s.origin for s in before.sources if s.origin not in now_here))
@@ -125,7 +155,7 @@ class Membership:
         member.conn, member.heard_us, member.incarnation = conn, now, report.incarnation
         member.running, member.unknown, member.knows = report.running, report.unknown, report.knows
         member.tallies, member.refused, member.troubles = report.tallies, report.refused, report.troubles
-        member.held = report.held
+        member.held, member.taken_bytes = report.held, report.taken_bytes
         if record == before and self.topology.has(record.node):
             return None
         self._settle(record)

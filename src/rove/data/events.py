@@ -10,7 +10,7 @@ import pyarrow as pa
 from rove.data.log.commands import Group
 from rove.model.clock import MICROS_MIN
 from rove.model.events import Allow, Arrived, Drop, Garbled, Payload, Send, Tick
-from rove.model.ids import Origin
+from rove.model.ids import Origin, QueryId
 from rove.model.messages import Fragment, Peer
 
 
@@ -91,5 +91,16 @@ class Pack:
     payload: Payload
 
 
+@dataclass(frozen=True, slots=True)
+class Evicted:
+    """Tell whoever wants to know: these rows of a query had to go."""
+
+    query: QueryId
+    origin: str
+    seq: int
+    through: int
+    rows: int
+
+
 Event: TypeAlias = Arrived | Garbled | Produced | Tick | DiskDone | Packed
-Command: TypeAlias = Send | Dial | Drop | Wait | Go | Allow | Remember | OnDisk | Pack
+Command: TypeAlias = Send | Dial | Drop | Wait | Go | Allow | Remember | OnDisk | Pack | Evicted

@@ -63,6 +63,7 @@ class Store:
         self.limit_bytes = limit_bytes
         self.bytes = 0
         self.bytes_most = 0
+        self.bytes_taken = 0
         self._entries: dict[str, dict[int, Entry]] = {}  # by query, the oldest first
         self._bytes: dict[str, int] = {}
         self._rows: dict[tuple[str, str], int] = {}
@@ -84,6 +85,7 @@ class Store:
         self._last[key] = entry
         self._entries.setdefault(header.query, {})[id(entry)] = entry
         self._account(entry, 1)
+        self.bytes_taken += entry.bytes
         if self.bytes > self.bytes_most:
             self.bytes_most = self.bytes
         self._fold(entry)

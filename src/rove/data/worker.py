@@ -16,7 +16,7 @@ from collections import deque
 from msgspec.structs import replace
 
 from rove.data.accounts import Accounts
-from rove.data.events import Command, DiskDone, Event, Packed, Produced, Remember
+from rove.data.events import Command, DiskDone, Event, Evicted, Packed, Produced, Remember
 from rove.data.eviction import policy
 from rove.data.fragment import Running, encode_rows
 from rove.data.link import BEAT_US, Link
@@ -260,8 +260,11 @@ class Worker:
     def _make_room(self, query: QueryId) -> None:
         """Throw away what the policy points at, until what is left fits."""
         while self.store.room < 0 and (victim := self._policy.victim(self.store, query)) is not None:
+            header = victim.header
             self.store.evict(victim)
-            running = self._running.get(QueryId(victim.header.query))
+            query = QueryId(header.query)
+            self._commands.append(Evicted(query, source_of(header.origin), header.seq, header.through, header.born))
+            running = self._running.get(query)
             if running is not None and running.fragment.next is not None:
                 self._neighbours.link(running.fragment.next).sweep()
 
@@ -480,6 +483,7 @@ class Worker:
             reaches=self._neighbours.reached,
             trusts=self.settings.trusts,
             held=self.store.held(self._now),
+            taken_bytes=self.store.bytes_taken,
         )
 
     @property

@@ -189,6 +189,7 @@ class Report(_Message, frozen=True, tag=20):
     reaches: tuple[NodeId, ...] = ()  # those of its parents that it has a link with now
     trusts: bool = False  # whether it runs users' functions that come by value
     held: tuple[Held, ...] = ()
+    taken_bytes: int = 0  # of all batches that it had to keep for a while, since it was started
 
 
 class Orders(_Message, frozen=True, tag=21):

@@ -98,12 +98,14 @@ def _device(world: World, random: Random, n: int, relays: list[NodeId], memory: 
         )
         for stream in random.sample(STREAMS, random.choice((1, 1, 2)))
     )
+    evict = random.choice(("block", "block", "block", "fifo", "query_aware", "priority"))
     settings = WorkerSettings(
         node=name,
         kind="device",
         parents=tuple(random.sample(relays, min(len(relays), random.choice((1, 1, 2, 3))))),
         slots=random.choice((0, 2, 8)),
-        memory_bytes=memory,
+        memory_bytes=random.choice((1_500, 6_000)) if evict != "block" else memory,
+        evict=evict,
     )
     world.add_node(settings, sources=sources, skew_us=random.choice((0, -3_600 * SECOND_US, 5 * SECOND_US)))
 

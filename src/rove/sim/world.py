@@ -15,7 +15,7 @@ from typing import Protocol
 
 from rove.control.coordinator import Keep
 from rove.control.requests import Submit, to_body
-from rove.data.events import Command, Dial, DiskDone, Event, Go, OnDisk, Pack, Produced, Remember, Wait
+from rove.data.events import Command, Dial, DiskDone, Event, Evicted, Go, OnDisk, Pack, Produced, Remember, Wait
 from rove.data.packing import Packer
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
@@ -49,6 +49,7 @@ class World:
         self.queries: dict[QueryId, tuple[Stages, Sink]] = {}
         self.answers: dict[str, Answer] = {}
         self.first: dict[QueryId, set[Origin]] = {}  # the origins each query began with
+        self.evicted: set[tuple[str, str, int]] = set()  # what full stores threw away: query, origin, seq
         self.watchers: list[Watcher] = []
         self._packer = Packer()
         self.now = 0
@@ -176,6 +177,8 @@ class World:
                     node.pending.append(command)
                     worker, shelf = node.worker, node.shelf
                     self.at(self.now + shelf.duration_us(command), partial(self._disk, node, worker, command))
+                case Evicted(query=query, origin=origin, seq=seq):
+                    self.evicted.add((query, origin, seq))
                 case Pack():
                     self.at(self.now + PACK_US, partial(self._packed, node, node.worker, command))
                 case Wait(origin=origin) | Go(origin=origin):
