@@ -12,7 +12,7 @@ from msgspec.structs import replace
 import rove
 from rove import functions as F
 from rove.control.coordinator import Coordinator
-from rove.data.events import Command, Dial, Go, Produced, Wait
+from rove.data.events import Command, Cut, Dial, Go, Met, Produced, Wait
 from rove.data.fragment import encode_rows
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
@@ -149,6 +149,22 @@ def test_a_device_that_is_away_makes_room_and_says_later_what_went(evict: str) -
     assert (headers[0].seq, headers[0].rows, headers[0].evicted) == (0, 0, 200 - tally.buffered)
     assert [h.seq for h in headers[1:]] == list(range(headers[0].through + 1, 100))
     assert sum(h.born for h in headers) == tally.buffered
+
+
+def test_whoever_wants_to_know_is_told_of_a_road_that_is_cut_and_there_again() -> None:
+    device = Worker(WorkerSettings(node=NodeId("device"), kind="device", parents=(NodeId("west"),)), 1)
+    device.handle(orders(peers=(Peer(node=NodeId("west"), address="there"),)), 0)
+
+    def told(now: int) -> list[Command]:
+        return [c for c in device.handle(Tick(), now) if isinstance(c, Cut | Met)]
+
+    assert told(1) == []
+    device.handle(Arrived("west", Welcome(PROTOCOL, NodeId("west"), 7, 1, 0, 10**6)), 2)
+    assert told(1_000_000) == [], "that it is there at first is no news"
+    assert told(5_000_000) == [Cut(NodeId("west"))]
+    assert told(6_000_000) == []
+    device.handle(Arrived("west", Welcome(PROTOCOL, NodeId("west"), 7, 1, 0, 10**6)), 8_000_000)
+    assert told(9_000_000) == [Met(NodeId("west"), 4_000_000)]
 
 
 def test_a_node_that_is_passed_by_lets_go_of_what_others_hold_and_loses_nothing() -> None:

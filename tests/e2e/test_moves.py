@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,14 @@ from tests.runtime.queries import COLUMNS, busy, in_log, windows
 
 CELLS, DEVICES = ("west", "east"), ("dev0", "dev1", "dev2")
 BATCHES, RATE, ROWS = 240, 10, 20
+HOOKS = """
+def on_disconnect(parent):
+    print("lost", parent, file=open("{file}", "a"))
+
+def on_reconnect(parent, away_s):
+    assert 0 < away_s < 60
+    print("found", parent, file=open("{file}", "a"))
+"""
 
 
 @pytest.fixture
@@ -35,8 +44,10 @@ def test_every_row_arrives_once_whichever_edge_is_dead(cluster: Cluster, tmp_pat
     for cell in CELLS:
         cluster.add(cell, "edge", listen="tcp://127.0.0.1:0", parents=["gateway"])
     text = f"trains=generate:rows={ROWS},rate={RATE},batches={BATCHES},seed=7,step_us=10000,when={go}"
+    (tmp_path / "hooks.py").write_text(HOOKS.format(file=tmp_path / "told"))
     for device in DEVICES:
-        cluster.add(device, "device", parents=list(CELLS), slots=64, sources=[text], columns={"trains": COLUMNS})
+        given = {"sources": [text], "columns": {"trains": COLUMNS}, "hooks": str(tmp_path / "hooks.py")}
+        cluster.add(device, "device", parents=list(CELLS), slots=64, **given)
     rows = [batch for device in DEVICES for batch in generated(read_spec(text, COLUMNS, device))]
     cluster.start("gateway", *CELLS, *DEVICES)
     assert eventually(lambda: "trains" in cluster.client.ask("streams", None, dict[str, str]), 10)
@@ -65,6 +76,9 @@ def test_every_row_arrives_once_whichever_edge_is_dead(cluster: Cluster, tmp_pat
     merged = compile_plan(above_the_cut(windows("cloud")), {"edge0": partials}).toArrow()
     assert_same_rows(merged, compile_plan(windows("cloud"), {"trains": frame}).toArrow(), "windows begun on devices")
     assert in_log(tmp_path / "gateway/log/counted/late-edge0")[0] == []
+    told = Counter((tmp_path / "told").read_text().splitlines())
+    wanted = {f"{what} {cell}": len(DEVICES) for what in ("lost", "found") for cell in CELLS}
+    assert told == wanted, "every device was told of each edge that went and came"
 
 
 def lines(cluster: Cluster) -> list[QueryLine]:

@@ -47,6 +47,12 @@ def device(
     compress: Annotated[
         str | None, typer.Option(metavar="CODEC", help="Batches that wait are packed: zstd, lz4 or off.")
     ] = None,
+    hooks: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODULE", help="Your functions on_disconnect, on_reconnect and on_evict: a module, or a file.py."
+        ),
+    ] = None,
     trust_functions: TrustFunctions = None,
     keys: Keys = None,
     settings: SettingsFile = None,
@@ -66,6 +72,7 @@ def device(
         memory=memory,
         evict=evict,
         compress=compress,
+        hooks=hooks,
         trust_functions=trust_functions,
         keys=keys,
         settings=settings,

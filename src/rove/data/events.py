@@ -10,7 +10,7 @@ import pyarrow as pa
 from rove.data.log.commands import Group
 from rove.model.clock import MICROS_MIN
 from rove.model.events import Allow, Arrived, Drop, Garbled, Payload, Send, Tick
-from rove.model.ids import Origin, QueryId
+from rove.model.ids import NodeId, Origin, QueryId
 from rove.model.messages import Fragment, Peer
 
 
@@ -102,5 +102,20 @@ class Evicted:
     rows: int
 
 
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Tell whoever wants to know: a parent is not heard any more."""
+
+    peer: NodeId
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """Tell whoever wants to know: a parent that was away is there again."""
+
+    peer: NodeId
+    away_us: int
+
+
 Event: TypeAlias = Arrived | Garbled | Produced | Tick | DiskDone | Packed
-Command: TypeAlias = Send | Dial | Drop | Wait | Go | Allow | Remember | OnDisk | Pack | Evicted
+Command: TypeAlias = Send | Dial | Drop | Wait | Go | Allow | Remember | OnDisk | Pack | Evicted | Cut | Met

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rove.data.credit import Credit
-from rove.data.events import Command, Dial
+from rove.data.events import Command, Cut, Dial, Met
 from rove.data.link import Link
 from rove.data.settings import WorkerSettings
 from rove.data.store import Store
@@ -31,6 +31,7 @@ class Neighbours:
         self._peers: dict[NodeId, Peer] = {}
         self.digest = ""  # of the peers
         self.reached: tuple[NodeId, ...] = ()
+        self._cut_us: dict[NodeId, int] = {}  # parents that were there and are not, and since when
 
     @property
     def peers(self) -> tuple[Peer, ...]:
@@ -101,8 +102,14 @@ class Neighbours:
         self._dirty = {name: link for name, link in self._dirty.items() if link.open_frames()}
         return said
 
-    def beat(self, now: int) -> list[Send]:
-        """A sign of life to everyone, and a look at who is silent. O(links)."""
-        said = [send for link in self.links.values() for send in link.tick(now)]
+    def beat(self, now: int) -> list[Command]:
+        """A sign of life to everyone, and a look at who is silent and who is back. O(links)."""
+        said: list[Command] = [send for link in self.links.values() for send in link.tick(now)]
+        before = self.reached
         self.reached = tuple(p for p in self._settings.parents if p in self.links and self.links[p].up)
+        for peer in before:
+            if peer not in self.reached:
+                self._cut_us[peer] = now
+                said.append(Cut(peer))
+        said += [Met(p, now - self._cut_us.pop(p)) for p in self.reached if p in self._cut_us]
         return said

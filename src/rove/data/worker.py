@@ -16,15 +16,14 @@ from collections import deque
 from msgspec.structs import replace
 
 from rove.data.accounts import Accounts
-from rove.data.events import Command, DiskDone, Event, Evicted, Packed, Produced, Remember
-from rove.data.eviction import policy
+from rove.data.events import Command, DiskDone, Event, Packed, Produced, Remember
 from rove.data.fragment import Running, encode_rows
 from rove.data.link import BEAT_US, Link
 from rove.data.neighbours import Neighbours
 from rove.data.parking import Parked, Parking
 from rove.data.pipeline import Emitted
+from rove.data.ring import Ring
 from rove.data.settings import WorkerSettings
-from rove.data.shrinking import Shrinking
 from rove.data.sinks import DISMISS, EXPECT, Replays, Shelf, Sinks, source_of
 from rove.data.sources import Sources
 from rove.data.store import ENTRY_BYTES, Store
@@ -59,8 +58,7 @@ class Worker:
         self.store = Store(settings.memory_bytes)
         self.sinks = Sinks(shelf)
         self.accounts = Accounts()
-        self._policy = policy(settings.evict, settings.weights)
-        self._shrinking = Shrinking(self.store)
+        self._ring = Ring(self.store, settings)
         self._neighbours = Neighbours(settings, incarnation, self.store)
         self._running: dict[QueryId, Running] = {}
         self._stopped: dict[QueryId, None] = {}
@@ -108,7 +106,7 @@ class Worker:
                     self._replays.append(Replays(safe[0].query, iter(safe), in_memory=True))
                 self._catch_up()
             case Packed():
-                self._commands += self._shrinking.packed(event)
+                self._commands += self._ring.packed(event)
             case Garbled(conn=conn, why=why, text=text):
                 self._refuse(conn, why, text)
         return self._commands
@@ -252,19 +250,15 @@ class Worker:
             ticket.hold()
         entry = self.store.put(header, rows, ticket, self._now)
         self._commands += self._neighbours.link(peer).offer(entry, self._now)
-        if not entry.number and self.settings.compress != "off":
-            self._commands += self._shrinking.waits(entry, running.stages.operators[header.stage].schema)
+        if not entry.number:
+            self._commands += self._ring.waits(entry, running.stages.operators[header.stage].schema)
         if self.store.room < 0:
             self._make_room(QueryId(header.query))
 
     def _make_room(self, query: QueryId) -> None:
-        """Throw away what the policy points at, until what is left fits."""
-        while self.store.room < 0 and (victim := self._policy.victim(self.store, query)) is not None:
-            header = victim.header
-            self.store.evict(victim)
-            query = QueryId(header.query)
-            self._commands.append(Evicted(query, source_of(header.origin), header.seq, header.through, header.born))
-            running = self._running.get(query)
+        for evicted in self._ring.make_room(query):
+            self._commands.append(evicted)
+            running = self._running.get(evicted.query)
             if running is not None and running.fragment.next is not None:
                 self._neighbours.link(running.fragment.next).sweep()
 

@@ -22,6 +22,7 @@ from rove.model.ids import NodeId
 from rove.model.messages import Goodbye
 from rove.runtime.bell import Bell
 from rove.runtime.clock import now_us
+from rove.runtime.hooks import Hooks
 from rove.runtime.keys import Keys, coordinator_keys, load_keys
 from rove.runtime.settings import CoordinatorSection, WorkerSection, load
 from rove.runtime.shelf import DiskShelf
@@ -76,7 +77,8 @@ def run_worker(section: WorkerSection, stopped: Stopped | None = None) -> None:
         wires.watch(stopped.bell.descriptor)
         wires.dial(COORDINATOR, url, keys.coordinator if keys is not None else "")
         shelf = DiskShelf(section.folder, stopped.bell, _retention(section)) if section.folder else None
-        shell = WorkerShell(worker_settings(section, _heard_at(section, wires), keys), wires, specs, shelf)
+        settings = worker_settings(section, _heard_at(section, wires), keys)
+        shell = WorkerShell(settings, wires, specs, shelf, Hooks(section.hooks) if section.hooks else None)
         shell.start()
         _ready(section.kind, section.node, wires.address)
         _loop(shell, wires, stopped)

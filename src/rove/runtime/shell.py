@@ -12,13 +12,14 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rove.data.events import Command, Dial, Event, Go, OnDisk, Pack, Remember, Wait
+from rove.data.events import Command, Cut, Dial, Event, Evicted, Go, Met, OnDisk, Pack, Remember, Wait
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
 from rove.model.errors import DiskError, RoveError
 from rove.model.events import Allow, Arrived, Conn, Drop, Garbled, Payload, Send, Tick
 from rove.model.messages import Message, Peer
 from rove.runtime.clock import now_us, wall_us
+from rove.runtime.hooks import Hooks
 from rove.runtime.packing import PackThread
 from rove.runtime.shelf import DiskShelf
 from rove.runtime.sources import Producers, SourceSpec
@@ -56,8 +57,9 @@ class WorkerShell:
         wires: Transport,
         specs: tuple[SourceSpec, ...] = (),
         shelf: DiskShelf | None = None,
+        hooks: Hooks | None = None,
     ) -> None:
-        self._wires, self.shelf = wires, shelf
+        self._wires, self.shelf, self._hooks = wires, shelf, hooks
         incarnation = shelf.incarnation if shelf is not None else time.time_ns()
         self.worker = Worker(settings, incarnation, shelf)
         self.producers = Producers(specs, incarnation, now_us())
@@ -133,6 +135,9 @@ class WorkerShell:
             case Wait(origin=origin) | Go(origin=origin):
                 log.info("source %s %s", origin, "waits" if isinstance(command, Wait) else "goes on")
                 self.producers.hold(origin, isinstance(command, Wait), now_us())
+            case Cut() | Met() | Evicted():
+                if self._hooks is not None:
+                    self._hooks.tell(command)
             case Pack():
                 self._packing.begin(command)
             case OnDisk() if self.shelf is not None:
@@ -153,6 +158,8 @@ class WorkerShell:
         found |= {f"query {query}": f"runs v{r.fragment.version}" for query, r in worker.running().items()}
         found |= {f"folder {name}": text for name, text in worker.sinks.trouble().items()}
         found |= {f"refused `{why}`": count for why, count in worker.refused.items() if why in ("identity", "bug")}
+        if self._hooks is not None and self._hooks.missed:
+            found["hooks"] = f"too slow, {self._hooks.missed} calls were left out"
         if self.shelf is not None and self.shelf.trouble:
             found["disk"] = self.shelf.trouble
         for what, state in found.items():

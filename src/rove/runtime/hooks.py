@@ -1,0 +1,88 @@
+"""A user's own functions, called when something happens to a node.
+
+Law: they run in a thread of their own, one after the other. An error in one is logged and hurts nobody else; one that
+is slow keeps nobody waiting, and what it misses is counted.
+
+    def on_disconnect(parent): ...                            # a road is cut
+    def on_reconnect(parent, away_s): ...                     # it is there again
+    def on_evict(query, origin, first, last, rows): ...       # rows had to go: batches `first` to `last`
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import logging
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from queue import Full, Queue
+from types import ModuleType
+
+from rove.data.events import Cut, Evicted, Met
+from rove.model.errors import SetupError
+
+log = logging.getLogger(__name__)
+
+NAMES = ("on_disconnect", "on_reconnect", "on_evict")
+WAITING_MAX = 10_000  # things that have happened and were not told yet
+
+Happening = Cut | Met | Evicted
+
+
+class Hooks:
+    """The functions of one module or file, those of `NAMES` that it has."""
+
+    def __init__(self, where: str) -> None:
+        module = _loaded(where)
+        self._functions = {name: getattr(module, name) for name in NAMES if callable(getattr(module, name, None))}
+        if not self._functions:
+            raise SetupError(f"{where} has none of the functions {', '.join(NAMES)}; define one of them")
+        self.missed = 0
+        self._waiting: Queue[tuple[str, Callable[[], object]]] = Queue(WAITING_MAX)
+        threading.Thread(target=self._work, name="hooks", daemon=True).start()
+
+    def tell(self, event: Happening) -> None:
+        """Have the function called that waits for this, if there is one."""
+        match event:
+            case Cut(peer=peer):
+                self._call("on_disconnect", str(peer))
+            case Met(peer=peer, away_us=away_us):
+                self._call("on_reconnect", str(peer), away_us / 1e6)
+            case Evicted(query=query, origin=origin, seq=seq, through=through, rows=rows):
+                self._call("on_evict", str(query), origin, seq, through, rows)
+
+    def _call(self, name: str, *arguments: object) -> None:
+        function = self._functions.get(name)
+        if function is None:
+            return
+        try:
+            self._waiting.put_nowait((name, lambda: function(*arguments)))
+        except Full:
+            self.missed += 1
+
+    def _work(self) -> None:
+        while True:
+            name, call = self._waiting.get()
+            try:
+                call()
+            except Exception:
+                log.exception("%s failed", name)
+
+
+def _loaded(where: str) -> ModuleType:
+    """A module by its name, or by the path of its file."""
+    path = Path(where)
+    try:
+        if path.suffix != ".py":
+            return importlib.import_module(where)
+        spec = importlib.util.spec_from_file_location(f"rove_hooks_{path.stem}", path)
+        if spec is None or spec.loader is None:
+            raise ImportError(f"{path} is no Python file")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = module
+        spec.loader.exec_module(module)
+        return module
+    except Exception as error:
+        raise SetupError(f"the functions of {where} cannot be read: {error}; give a module or a file.py") from error
