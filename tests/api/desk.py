@@ -45,6 +45,8 @@ class Desk:
         tallies: tuple[Tally, ...] = (),
         trusts: bool = False,
         held: tuple[Held, ...] = (),
+        taken_bytes: int = 0,
+        shrunk: tuple[int, int] = (0, 0),
     ) -> None:
         """A node says that it is there."""
         sources = tuple(SourceHere(stream=s, origin=Origin(f"{s}/{node}"), columns=COLUMNS) for s in streams)
@@ -65,6 +67,8 @@ class Desk:
             durable=kind != "device",
             trusts=trusts,
             held=held,
+            taken_bytes=taken_bytes,
+            shrunk=shrunk,
         )
         self.machine.handle(Arrived(node, report), self.now, START_US + self.now)
 

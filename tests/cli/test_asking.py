@@ -144,6 +144,25 @@ def test_status_lists_nodes_that_are_away_or_keep_rows(rove: Rove, desk: Desk) -
     assert "gateway" not in said
 
 
+def test_advice_on_buffers_is_of_measured_rates_and_packing(rove: Rove, desk: Desk) -> None:
+    assert rove("advise", "buffer").out.startswith("No node takes rows in now")
+    for second in range(60):
+        desk.now += 1_000_000
+        taken = second * 1_000_000
+        desk.report("tram", "device", ("mast",), ("trains",), taken_bytes=taken)
+        desk.report("bus", "device", ("mast",), ("trains",), taken_bytes=taken, shrunk=(80_000, 20_000))
+    told = {line["node"]: line for line in json.loads(rove("advise", "buffer", "--away", "1 minute", "--json").out)}
+    assert {node: line["packs_to"] for node, line in told.items()} == {"tram": None, "bus": 0.25}
+    assert told["tram"]["needed_bytes"]["60"] == pytest.approx(72_000_000, rel=0.01)
+    assert told["bus"]["needed_bytes"]["60"] == pytest.approx(18_000_000, rel=0.01)
+    assert told["bus"]["lasts_ms"] == pytest.approx(4 * told["tram"]["lasts_ms"], rel=0.01)
+    said = rove("advise", "buffer", "--node", "tram").out
+    assert all(words in said for words in ("30 seconds", "10 minutes", "36.0 MB", "not known"))
+    assert "bus" not in said
+    assert "no node `tran`" in rove("advise", "buffer", "--node", "tran").error
+    assert "--away `soon` is not a fixed length of time" in rove("advise", "buffer", "--away", "soon").error
+
+
 def test_topology_lists_nodes_and_takes_ours_from_a_file(rove: Rove, desk: Desk, tmp_path: Path) -> None:
     file = tmp_path / "town.toml"
     file.write_text(TOWN)

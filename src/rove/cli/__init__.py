@@ -14,6 +14,7 @@ def main() -> None:
     except ModuleNotFoundError:
         sys.exit(_without_typer(sys.argv[1:]))
     from rove.cli import (
+        advise,
         bench,
         cloud,
         coordinator,
@@ -52,6 +53,7 @@ def main() -> None:
             app.command(rich_help_panel=panel)(command)
     for name, group in (("topology", topology.app), ("keys", keys.app)):
         app.add_typer(group, name=name, rich_help_panel="Who belongs to it")
+    app.add_typer(advise.app, name="advise", rich_help_panel="Try and prove")
     app.command("version", help="Print the version.")(_version)
     try:
         app()

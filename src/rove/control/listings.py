@@ -38,6 +38,8 @@ def node_lines(membership: Membership, load: Load, now: int) -> list[NodeLine]:
             held_bytes=member.held_bytes(),
             oldest_ms=member.oldest_us(now) // 1_000,
             lasts_ms=None if (lasts := member.lasts_us(now)) is None else lasts // 1_000,
+            bytes_per_s=member.bytes_per_s,
+            packs_to=member.packs_to(),
         )
         for member in membership.members.values()
     ]

@@ -55,6 +55,7 @@ class Member:
     held: tuple[Held, ...] = ()
     taken_bytes: int = 0
     bytes_per_s: float = 0.0  # what it takes into its store
+    shrunk: tuple[int, int] = (0, 0)
     refused: dict[str, int] = field(default_factory=dict)
     troubles: dict[QueryId, str] = field(default_factory=dict)
     told: dict[QueryId, tuple[Version, int]] = field(default_factory=dict)  # what it was last told to run, and when
@@ -85,12 +86,16 @@ class Member:
         return sum(held.bytes for held in self.held)
 
     def lasts_us(self, now: int) -> int | None:
-        """How long until its store is full, if nothing leaves it; None if nothing comes in. What is packed while it
-        waits lasts longer."""
+        """How long until its store is full, if nothing leaves it; None if nothing comes in."""
         if self.bytes_per_s < 1:
             return None
         room = self.record.memory_bytes - self.held_bytes()
-        return max(0, int(room * 1_000_000 / self.bytes_per_s) - self.silent_us(now))
+        return max(0, int(room * 1_000_000 / (self.bytes_per_s * (self.packs_to() or 1))) - self.silent_us(now))
+
+    def packs_to(self) -> float | None:
+        """The share of their size that rows have when they are packed, as measured; None if none were yet."""
+        before, after = self.shrunk
+        return after / before if before else None
 
     def state(self, now: int) -> str:
         if self.record.revoked:
@@ -155,7 +160,7 @@ class Membership:
         member.conn, member.heard_us, member.incarnation = conn, now, report.incarnation
         member.running, member.unknown, member.knows = report.running, report.unknown, report.knows
         member.tallies, member.refused, member.troubles = report.tallies, report.refused, report.troubles
-        member.held, member.taken_bytes = report.held, report.taken_bytes
+        member.held, member.taken_bytes, member.shrunk = report.held, report.taken_bytes, report.shrunk
         if record == before and self.topology.has(record.node):
             return None
         self._settle(record)

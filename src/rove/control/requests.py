@@ -117,6 +117,8 @@ class NodeLine(msgspec.Struct, frozen=True, kw_only=True):
     held_bytes: int  # of batches that wait, when it was last heard
     oldest_ms: int  # how long the oldest of them waits
     lasts_ms: int | None  # until there is no room, if it were cut off; None if nothing comes in
+    bytes_per_s: float  # that it takes in
+    packs_to: float | None  # the share of their size that batches have when they have waited; None if none has
 
 
 class AccountLine(msgspec.Struct, frozen=True, kw_only=True):

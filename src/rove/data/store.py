@@ -64,6 +64,7 @@ class Store:
         self.bytes = 0
         self.bytes_most = 0
         self.bytes_taken = 0
+        self.shrunk = (0, 0)  # bytes of all rows that were made small: before, and after
         self._entries: dict[str, dict[int, Entry]] = {}  # by query, the oldest first
         self._bytes: dict[str, int] = {}
         self._rows: dict[tuple[str, str], int] = {}
@@ -107,6 +108,8 @@ class Store:
 
     def shrink(self, entry: Entry, payload: Payload) -> None:
         """Keep a batch's rows in fewer bytes. O(1)."""
+        before, after = self.shrunk
+        self.shrunk = (before + entry.bytes - ENTRY_BYTES, after + len(payload))
         self._account(entry, -1)
         entry.header = replace(entry.header, packed=True)
         entry.payload, entry.bytes = payload, ENTRY_BYTES + len(payload)

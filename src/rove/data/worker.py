@@ -478,6 +478,7 @@ class Worker:
             trusts=self.settings.trusts,
             held=self.store.held(self._now),
             taken_bytes=self.store.bytes_taken,
+            shrunk=self.store.shrunk,
         )
 
     @property

@@ -190,6 +190,7 @@ class Report(_Message, frozen=True, tag=20):
     trusts: bool = False  # whether it runs users' functions that come by value
     held: tuple[Held, ...] = ()
     taken_bytes: int = 0  # of all batches that it had to keep for a while, since it was started
+    shrunk: tuple[int, int] = (0, 0)  # bytes of the rows that it packed, before and after
 
 
 class Orders(_Message, frozen=True, tag=21):
