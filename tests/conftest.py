@@ -49,4 +49,5 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite-docs", action="store_true", help="write generated documents instead of comparing")
     parser.addoption("--all-queries", action="store_true", help="all portable queries through streaming Spark")
     parser.addoption("--all-kills", action="store_true", help="kill every part of the cloud five times")
+    parser.addoption("--cellular", action="store_true", help="ten devices for five minutes over mobile networks")
     parser.addoption("--long-absence", action="store_true", help="a device that is away for a minute")

@@ -58,6 +58,14 @@ def test_in_the_cloud_the_lower_part_ends_in_the_gateways_log() -> None:
     assert [name for name, _ in split(asked, placement).lower.outputs] == ["edge0"]
 
 
+@pytest.mark.parametrize("strategy", ["bottom_up", "cloud_only"])
+def test_batches_may_overtake_only_where_nothing_looks_at_their_order(strategy: str) -> None:
+    free = {"raw", "filter", "spark", "union"}
+    for plan in PLANS:
+        _, found = told(request(plan, {"s": ["d1"], "t": ["d3"]}), town(), strategy)
+        assert {part.overtakes for part in found.values()} == {plan in free}, plan
+
+
 def test_raw_rows_are_waited_for_at_the_log() -> None:
     _, found = told(request("raw", {"s": ["d1", "d3"]}), town())
     assert found[NodeId("gw")].waits == {0: ("d1.s", "d3.s")}

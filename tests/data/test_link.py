@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections import deque
 from itertools import pairwise
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from rove.data.link import BEAT_US, HELLO_US, SILENT_US, Link
-from rove.data.store import ENTRY_BYTES, Store
+from rove.data.settings import Backlog
+from rove.data.store import ENTRY_BYTES, Entry, Store
 from rove.model.batch import Header
 from rove.model.events import Send
 from rove.model.ids import NodeId
-from rove.model.messages import Data, Hello, Refused
+from rove.model.messages import Ack, Data, Hello, Refused
 
 DEVICE, EDGE = NodeId("device"), NodeId("edge")
 WINDOW = 600  # bytes of credit: a few frames
@@ -23,8 +25,8 @@ WINDOW = 600  # bytes of credit: a few frames
 class End:
     """One process with its end of the link; what it has taken survives it, as a disk would."""
 
-    def __init__(self, name: NodeId, peer: NodeId, conn: str | bytes) -> None:
-        self.name, self.peer, self.conn = name, peer, conn
+    def __init__(self, name: NodeId, peer: NodeId, conn: str | bytes, backlog: Backlog = "beside") -> None:
+        self.name, self.peer, self.conn, self.backlog = name, peer, conn, backlog
         self.incarnation = 0
         self.taken: list[int] = []
         self.pending: deque[tuple[int, int, Header]] = deque()  # number, session, header
@@ -33,7 +35,7 @@ class End:
     def start(self) -> None:
         self.incarnation += 1
         self.store = Store(10**9)
-        self.link = Link(self.name, self.incarnation, self.peer, self.store)
+        self.link = Link(self.name, self.incarnation, self.peer, self.store, self.backlog)
         self.pending.clear()
         if isinstance(self.conn, str):
             self.link.dial(self.conn)
@@ -42,14 +44,14 @@ class End:
 class LinkMachine(RuleBasedStateMachine):
     """The device offers, the edge takes. The edge may restart; the device remembers what it was not acked for."""
 
-    @initialize()
-    def begin(self) -> None:
-        self.now = 0
-        self.device, self.edge = End(DEVICE, EDGE, "edge"), End(EDGE, DEVICE, b"device")
+    @initialize(backlog=st.sampled_from(["beside", "first", "last"]), overtakes=st.booleans())
+    def begin(self, backlog: Backlog, overtakes: bool) -> None:
+        self.now, self.overtakes = 0, overtakes
+        self.device, self.edge = End(DEVICE, EDGE, "edge", backlog), End(EDGE, DEVICE, b"device")
         self.wires: dict[NodeId, deque[Send]] = {DEVICE: deque(), EDGE: deque()}
         self.offered = 0
         self.rows_offered = self.rows_taken = self.rows_evicted = 0
-        self.cut = False
+        self.cut = self.restarted = False
 
     def say(self, sender: End, sends: list[Send]) -> None:
         if not self.cut:
@@ -62,7 +64,7 @@ class LinkMachine(RuleBasedStateMachine):
         self.offered += 1
         self.rows_offered += born
         entry = self.device.store.put(header, bytes(rows) if rows else None)
-        self.say(self.device, self.device.link.offer(entry, self.now))
+        self.say(self.device, self.device.link.offer(entry, self.now, self.overtakes))
 
     @rule(of=st.sampled_from([DEVICE, EDGE]), most=st.integers(1, 5))
     def deliver(self, of: NodeId, most: int) -> None:
@@ -129,6 +131,7 @@ class LinkMachine(RuleBasedStateMachine):
     @rule()
     def restart_the_edge(self) -> None:
         self.wires = {DEVICE: deque(), EDGE: deque()}
+        self.restarted = True
         self.edge.start()
 
     @invariant()
@@ -143,8 +146,9 @@ class LinkMachine(RuleBasedStateMachine):
     @invariant()
     def headers_that_wait_are_one_with_their_neighbours(self) -> None:
         if hasattr(self, "device"):
-            waiting = [e for e in self.device.link.entries() if not e.number]
-            assert not any(a.payload is None and b.payload is None for a, b in pairwise(waiting))
+            waiting = sorted((e.header.seq, e) for e in self.device.link.entries() if not e.number)
+            heads = [e for _, e in waiting if e.payload is None]
+            assert not any(a.header.through + 1 == b.header.seq for a, b in pairwise(heads))
 
     @invariant()
     def the_accounts_are_exact(self) -> None:
@@ -169,6 +173,8 @@ class LinkMachine(RuleBasedStateMachine):
                 break
         assert not len(self.device.store)
         assert sorted(self.edge.taken) == list(range(self.offered))
+        if not self.overtakes and not self.restarted:
+            assert self.edge.taken == list(range(self.offered)), "nothing overtakes that may not"
         assert self.rows_taken + self.rows_evicted == self.rows_offered
 
 
@@ -188,3 +194,47 @@ def test_credit_holds_the_sender_back_and_a_large_frame_still_gets_through() -> 
         sent += device.link.offer(device.store.put(header, bytes(100_000)), 0)
     assert [s.message.number for s in sent if isinstance(s.message, Data)] == [1]
     assert device.link.backlog == 5
+
+
+def reached(backlog: Backlog) -> End:
+    """A device that has kept three batches while nobody heard it, and is heard now, with credit for one frame at a
+    time."""
+    device, edge = End(DEVICE, EDGE, "edge", backlog), End(EDGE, DEVICE, b"device")
+    for seq in range(3):
+        device.link.offer(batch(device, seq), 0, overtakes=True)
+    (hello,) = device.link.tick(0)
+    for send in edge.link.heard(hello.message, b"device", 0):
+        device.link.heard(send.message, "edge", 0)
+    return device
+
+
+def batch(device: End, seq: int) -> Entry:
+    header = Header(origin="o", seq=seq, through=seq, rows=1, born=1, query="q")
+    return device.store.put(header, bytes(1_000))
+
+
+def sent_after(device: End, overtakes: bool) -> list[int]:
+    """The seqs in the order in which they are sent, when three more come and credit is given for all."""
+    for seq in range(3, 6):
+        device.link.offer(batch(device, seq), 1, overtakes)
+    sends = device.link.heard(Ack(0, 10**6), "edge", 2)
+    return [s.message.header.seq for s in sends if isinstance(s.message, Data)]
+
+
+@pytest.mark.parametrize(
+    ("backlog", "order"), [("beside", [3, 1, 4, 2, 5]), ("first", [1, 2, 3, 4, 5]), ("last", [3, 4, 5, 1, 2])]
+)
+def test_what_is_new_goes_beside_before_or_after_what_was_kept(backlog: Backlog, order: list[int]) -> None:
+    assert sent_after(reached(backlog), overtakes=True) == order
+    assert sent_after(reached(backlog), overtakes=False) == [1, 2, 3, 4, 5]
+
+
+def test_what_was_new_is_kept_like_all_else_when_the_road_is_cut_again() -> None:
+    device = reached("last")
+    for seq in (3, 4):
+        device.link.offer(batch(device, seq), 1, overtakes=True)
+    device.link.tick(SILENT_US + 2)
+    assert not device.link.up
+    assert [e.header.seq for e in device.link.entries()] == [0, 1, 2, 3, 4]
+    assert device.link.backlog == 5
+    assert [e.header.seq for e in device.link.take_back("q")] == [0, 1, 2, 3, 4]

@@ -25,9 +25,9 @@ VALUES: dict[pa.DataType, st.SearchStrategy[Any]] = {
     pa.string(): st.text(max_size=5),
     pa.binary(): st.binary(max_size=5),
     pa.date32(): st.dates(),
-    TIMESTAMP: st.integers(-(2**60), 2**60),
-    pa.timestamp("us"): st.integers(-(2**60), 2**60),
-    pa.duration("us"): st.integers(-(2**60), 2**60),
+    TIMESTAMP: st.integers(-(2**55), 2**55),
+    pa.timestamp("us"): st.integers(-(2**55), 2**55),
+    pa.duration("us"): st.integers(-(2**55), 2**55),
     pa.decimal128(38, 5): st.decimals(-(10**30), 10**30, places=5),
     pa.list_(pa.int64()): st.lists(st.none() | st.integers(-9, 9), max_size=3),
     pa.struct([("a", pa.int32()), ("b", pa.string())]): st.fixed_dictionaries(

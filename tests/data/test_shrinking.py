@@ -10,6 +10,7 @@ from rove.data.events import Command, Pack, Packed, Produced
 from rove.data.fragment import encode_rows
 from rove.data.packing import Packer, pack
 from rove.data.settings import WorkerSettings
+from rove.data.store import ENTRY_BYTES
 from rove.data.worker import Worker
 from rove.model.events import Arrived, Send, Tick
 from rove.model.ids import NodeId
@@ -18,6 +19,7 @@ from tests.data.test_worker import COLUMNS, ORIGIN, data, edge, fragment, linked
 
 WEST = NodeId("west")
 COUNT = 500  # rows a batch
+PLAIN = len(encode_rows(rows(COUNT)) or b"")  # bytes of them, not packed
 
 
 def away(**settings: object) -> Worker:
@@ -53,7 +55,7 @@ def test_what_waits_becomes_small_travels_so_and_is_read_as_it_was() -> None:
     assert device.store.bytes < before / 2
     sent = back(device)
     assert [(c.message.header.packed, c.message.header.rows) for c in sent if isinstance(c.message, Data)] == [
-        (True, COUNT)
+        (PLAIN, COUNT)
     ] * 3
 
     worker = edge()
@@ -71,7 +73,7 @@ def test_a_relay_passes_packed_rows_on_as_they_are() -> None:
     relay.handle(Arrived(b"c", Hello(PROTOCOL, NodeId("below"), 1)), 2)
     relay.handle(Tick(), 3)
     packed = pack(rows(COUNT), None)
-    commands = relay.handle(Arrived(b"c", data(1, 0, rows=COUNT, born=COUNT, packed=True), packed), 4)
+    commands = relay.handle(Arrived(b"c", data(1, 0, rows=COUNT, born=COUNT, packed=PLAIN), packed), 4)
     assert packs(commands) == []
     assert [c.payload for c in back(relay)] == [packed]
 
@@ -95,7 +97,7 @@ def test_a_batch_that_is_evicted_meanwhile_stays_gone() -> None:
     device.handle(Packer().answer(second), 2)
     (tally,) = device.report().tallies
     assert (tally.produced, tally.buffered) == (2 * COUNT, COUNT)
-    assert [e.header.packed for e in device.store] == [False, True]
+    assert [e.header.packed for e in device.store] == [0, PLAIN]
 
 
 def test_few_are_packed_at_a_time_and_the_oldest_first() -> None:
@@ -130,8 +132,27 @@ def test_rows_that_cannot_be_packed_stay_as_they_are() -> None:
 def test_packed_rows_that_are_none_are_refused_counted_and_accounted_for(payload: bytes) -> None:
     worker = edge()
     conn = linked(worker)
-    commands = worker.handle(Arrived(conn, data(1, 0, packed=True), payload), 3)
+    commands = worker.handle(Arrived(conn, data(1, 0, packed=PLAIN), payload), 3)
     assert [m.why for m in said(commands) if isinstance(m, Refused)] == ["malformed"]
     (tally,) = worker.report().tallies
     assert (tally.delivered, tally.lost) == (0, 2)
     assert any(isinstance(m, Ack) and m.through == 1 for m in said(worker.handle(Tick(), 4)))
+
+
+def test_credit_is_for_rows_as_they_will_be_and_not_as_small_as_they_come() -> None:
+    worker = edge()
+    conn = linked(worker)
+    link, packed = worker.links()[NodeId("device")], pack(rows(COUNT), None)
+    before = link.outstanding
+    worker.handle(Arrived(conn, data(1, 0, rows=COUNT, born=COUNT, packed=PLAIN), packed), 3)
+    assert before - link.outstanding == ENTRY_BYTES + PLAIN > 2 * len(packed)
+
+
+def test_rows_that_are_larger_than_they_said_are_refused() -> None:
+    worker, many = edge(), 20_000
+    conn = linked(worker)
+    small = data(1, 0, rows=many, born=many, packed=1_000)
+    commands = worker.handle(Arrived(conn, small, pack(rows(many), None)), 3)
+    assert [m.text for m in said(commands) if isinstance(m, Refused)] == [
+        f"packed rows of {len(encode_rows(rows(many)) or b'')} bytes came on credit for 1000"
+    ]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-BY_OPTION = {"test_cloud_kills.py": "--all-kills"}  # minutes each, and Spark starts again and again
+BY_OPTION = {"test_cloud_kills.py": "--all-kills", "test_cellular.py": "--cellular"}  # minutes each
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -47,6 +47,14 @@ def device(
     compress: Annotated[
         str | None, typer.Option(metavar="CODEC", help="Batches that wait are packed: zstd, lz4 or off.")
     ] = None,
+    backlog: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ORDER",
+            help="After a cut, what was kept goes beside, first (before) or last (after) what is new, where order does "
+            "not matter to a query.",
+        ),
+    ] = None,
     hooks: Annotated[
         str | None,
         typer.Option(
@@ -73,6 +81,7 @@ def device(
         evict=evict,
         compress=compress,
         hooks=hooks,
+        backlog=backlog,
         trust_functions=trust_functions,
         keys=keys,
         settings=settings,

@@ -22,6 +22,8 @@ from rove.plan.operators import Source
 from rove.plan.stages import Stages, ordered
 from rove.plan.user_functions import Reader, by_name
 
+PACKED_SLACK_BYTES = 64 * 1024  # Arrow may lay out the same rows a little differently
+
 
 class Running:
     """One query here. Rows are decoded only where something is done to them, and users' functions are read only where
@@ -96,10 +98,12 @@ class Running:
         looks = self.touches(header.stage) or (header.late and bool(self.fragment.sinks))
         if not header.packed or not looks:
             return header, payload
-        header = replace(header, packed=False)
         if payload is None:
-            return header, None
-        return header, encode_rows(unpack(payload, self.stages.operators[header.stage].schema))
+            return replace(header, packed=0), None
+        rows = encode_rows(unpack(payload, self.stages.operators[header.stage].schema))
+        if rows is not None and len(rows) > header.packed + PACKED_SLACK_BYTES:
+            raise ProtocolError("malformed", f"packed rows of {len(rows)} bytes came on credit for {header.packed}")
+        return replace(header, packed=0), rows
 
     def process(self, stage: Stage, batch: Batch) -> list[Emitted]:
         return self.pipeline.process(stage, batch)

@@ -15,9 +15,10 @@ under new numbers, and who takes batches drops those it has.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
-from rove.data.store import Entry, Store
+from rove.data.settings import Backlog
+from rove.data.store import Entry, Store, size_of
 from rove.model.batch import Header
 from rove.model.events import Conn, Payload, Send
 from rove.model.ids import NodeId
@@ -33,14 +34,16 @@ ANEW = 1 << 40  # from one incarnation of a link to its next; processes take the
 class Link:
     """One side of a session. The side that dials speaks first; after that both are alike."""
 
-    def __init__(self, node: NodeId, incarnation: int, peer: NodeId, store: Store) -> None:
-        self.node, self.peer = node, peer
+    def __init__(self, node: NodeId, incarnation: int, peer: NodeId, store: Store, backlog: Backlog = "beside") -> None:
+        self.node, self.peer, self._order = node, peer, backlog
         self._incarnation, self._store = incarnation, store
         self._dial: Conn | None = None
         self._conn: Conn | None = None
         self.up = False
         self._peer_incarnation = 0
         self._waiting: deque[Entry] = deque()  # not sent yet
+        self._live: deque[Entry] = deque()  # not sent yet, came since the road is there, may overtake those
+        self._live_next = False
         self._unacked: deque[Entry] = deque()  # sent, in the order of their numbers
         self._unsaid: deque[Entry] = deque()  # of those, to be sent again
         self._gone = 0  # entries that wait and may be gone
@@ -62,11 +65,13 @@ class Link:
         self._dial = self._conn = conn
         self.refused()
 
-    def offer(self, entry: Entry, now: int) -> list[Send]:
-        """Carry a batch to the peer, now or as soon as it can be."""
+    def offer(self, entry: Entry, now: int, overtakes: bool = False) -> list[Send]:
+        """Carry a batch to the peer, now or as soon as it can be. One that `overtakes` need not wait for what was kept
+        while the road was cut."""
         if entry.gone:
             return []
-        self._waiting.append(entry)
+        live = overtakes and self.up and bool(self._waiting or self._live) and self._order != "first"
+        (self._live if live else self._waiting).append(entry)
         return self._pump(now) if self.up else []
 
     def receive(self, number: int, size: int, now: int) -> tuple[bool, list[Send]]:
@@ -109,26 +114,26 @@ class Link:
     @property
     def backlog(self) -> int:
         """Batches not acked."""
-        return len(self._waiting) + len(self._unacked)
+        return len(self._waiting) + len(self._live) + len(self._unacked)
 
     def entries(self) -> Iterable[Entry]:
         """Everything not acked, oldest first."""
         yield from self._unacked
-        yield from (entry for entry in self._waiting if not entry.gone)
+        yield from (entry for entry in (*self._waiting, *self._live) if not entry.gone)
 
     def forget(self, query: str) -> list[Header]:
         """Drop what is not sent yet of a query that was stopped, and say what it was."""
-        dropped = [e for e in self._waiting if e.header.query == query and not e.gone]
+        dropped = [e for e in (*self._waiting, *self._live) if e.header.query == query and not e.gone]
         for entry in dropped:
             self._store.drop(entry)
-        self._waiting = deque(e for e in self._waiting if e.header.query != query)
+        self._keep(lambda entry: entry.header.query != query)
         return [e.header for e in dropped]
 
     def take_back(self, query: str) -> list[Entry]:
         """What is not acked of a query, oldest first, to go another way. If some of it was sent, its numbers are gone,
         so both sides begin anew."""
         taken = [e for e in self.entries() if e.header.query == query]
-        self._waiting = deque(e for e in self._waiting if e.header.query != query)
+        self._keep(lambda entry: entry.header.query != query)
         if any(e.header.query == query for e in self._unacked):
             self._unacked = deque(e for e in self._unacked if e.header.query != query)
             self._incarnation += ANEW
@@ -142,9 +147,13 @@ class Link:
     def sweep(self) -> None:
         """An entry that waits here may be gone. A look at all of them, after as many as wait. O(1), spread out."""
         self._gone += 1
-        if self._gone > len(self._waiting):
-            self._waiting = deque(e for e in self._waiting if not e.gone)
+        if self._gone > len(self._waiting) + len(self._live):
+            self._keep(lambda entry: not entry.gone)
             self._gone = 0
+
+    def _keep(self, wanted: Callable[[Entry], bool]) -> None:
+        """Of what is not sent yet, only this."""
+        self._waiting, self._live = deque(filter(wanted, self._waiting)), deque(filter(wanted, self._live))
 
     def open_frames(self) -> int:
         return len(self._open)
@@ -201,7 +210,7 @@ class Link:
 
     def refused(self) -> None:
         """The peer does not know this session: shake hands again before anything else."""
-        self.up = False
+        self._cut()
         self._spoke_us = -HELLO_US
 
     # Time
@@ -209,7 +218,7 @@ class Link:
     def tick(self, now: int) -> list[Send]:
         """Beat, notice silence, dial again."""
         if self.up and now - self._heard_us > SILENT_US:
-            self.up = False
+            self._cut()
         if not self.up:
             if self._dial is not None and now - self._spoke_us >= HELLO_US:
                 hello = Hello(PROTOCOL, self.node, self._incarnation, self._peer_incarnation, self._received)
@@ -247,17 +256,31 @@ class Link:
             entry = self._unsaid.popleft()
             self._count_resent(entry.header)
             sends.append(self._frame(entry, now))
-        while self._waiting and self._sent_bytes < self._allowance:
-            entry = self._waiting.popleft()
+        while (self._waiting or self._live) and self._sent_bytes < self._allowance:
+            entry = self._next()
             if entry.gone:
                 continue
             self._store.sent(entry)
             self._numbered += 1
             entry.number = self._numbered
-            self._sent_bytes += entry.bytes
+            self._sent_bytes += size_of(entry.header, entry.payload)
             self._unacked.append(entry)
             sends.append(self._frame(entry, now))
         return sends
+
+    def _next(self) -> Entry:
+        """What was kept and what is new take turns, unless the new always goes first."""
+        if self._live and (not self._waiting or self._live_next or self._order == "last"):
+            self._live_next = False
+            return self._live.popleft()
+        self._live_next = True
+        return self._waiting.popleft()
+
+    def _cut(self) -> None:
+        """The road is not there: all that waits is kept, and nothing of it is new."""
+        self.up = False
+        self._waiting += self._live
+        self._live.clear()
 
     def _again(self, after: int, now: int) -> list[Send]:
         """Send what follows frame `after` once more; nothing is counted against credit twice."""

@@ -41,7 +41,9 @@ class Neighbours:
         """The link with a peer; a new one if there was none."""
         found = self.links.get(peer)
         if found is None:
-            found = self.links[peer] = Link(self._settings.node, self._incarnation, peer, self._store)
+            found = self.links[peer] = Link(
+                self._settings.node, self._incarnation, peer, self._store, self._settings.backlog
+            )
         return found
 
     def at(self, conn: Conn) -> Link | None:

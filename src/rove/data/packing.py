@@ -125,12 +125,14 @@ def _unpack(payload: memoryview, schema: pa.Schema) -> pa.RecordBatch:
     if size > UNPACKED_BYTES_MAX:
         raise ValueError(f"{size} bytes; at most {UNPACKED_BYTES_MAX} are unpacked")
     table = file.read().combine_chunks()
+    if not table.num_rows:
+        return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
     back = None
     if head.key is not None:
         back = pc.sort_indices(pc.sort_indices(table.column(head.key)))
     arrays = []
     for number, field in enumerate(schema):
-        column = pa.concat_arrays(table.column(number).chunks) if table.num_rows else pa.array([], field.type)
+        column = pa.concat_arrays(table.column(number).chunks)
         if number in head.steps:
             column = _sums(column).view(field.type)
         if back is not None and number != head.key:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import msgspec
 
 from rove.model.ids import NodeId
 from rove.model.messages import Kind
+
+Backlog: TypeAlias = Literal["beside", "first", "last"]  # where what was kept goes, seen from what is new
 
 
 class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,6 +24,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     evict: str = "block"  # what goes when they are too many: block, fifo, query_aware or priority
     weights: dict[str, float] = {}  # of queries, for priority
     compress: Literal["zstd", "lz4", "off"] = "zstd"  # batches that wait: zstd, lz4 or off
+    backlog: Backlog = "beside"  # what was kept while a road was cut, beside what is new
     report_us: int = 1_000_000
     keys: bool = False  # whether a peer has to prove its name
     trusts: bool = False  # whether it runs users' functions that come by value

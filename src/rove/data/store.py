@@ -22,6 +22,11 @@ from rove.model.messages import Held
 ENTRY_BYTES = 128  # what a batch without rows is counted as: its header, and the objects around it
 
 
+def size_of(header: Header, payload: Payload | None) -> int:
+    """Bytes that a batch takes where its rows are looked at, packed or not: what credit is counted in."""
+    return ENTRY_BYTES + (header.packed or (0 if payload is None else len(payload)))
+
+
 class Receipt(Protocol):
     """Whoever sent a batch here, and may forget it once it is in safe hands."""
 
@@ -109,9 +114,10 @@ class Store:
     def shrink(self, entry: Entry, payload: Payload) -> None:
         """Keep a batch's rows in fewer bytes. O(1)."""
         before, after = self.shrunk
-        self.shrunk = (before + entry.bytes - ENTRY_BYTES, after + len(payload))
+        plain = entry.bytes - ENTRY_BYTES
+        self.shrunk = (before + plain, after + len(payload))
         self._account(entry, -1)
-        entry.header = replace(entry.header, packed=True)
+        entry.header = replace(entry.header, packed=plain)
         entry.payload, entry.bytes = payload, ENTRY_BYTES + len(payload)
         self._account(entry, 1)
 
@@ -141,7 +147,7 @@ class Store:
         self._account(entry, -1)
         self._evictable[header.query].pop(entry.order)
         entry.header = replace(
-            header, rows=0, born=0, evicted=header.evicted + header.born, event_min=None, event_max=None, packed=False
+            header, rows=0, born=0, evicted=header.evicted + header.born, event_min=None, event_max=None, packed=0
         )
         entry.payload, entry.bytes = None, ENTRY_BYTES
         self._account(entry, 1)

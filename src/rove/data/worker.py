@@ -26,7 +26,7 @@ from rove.data.ring import Ring
 from rove.data.settings import WorkerSettings
 from rove.data.sinks import DISMISS, EXPECT, Replays, Shelf, Sinks, source_of
 from rove.data.sources import Sources
-from rove.data.store import ENTRY_BYTES, Store
+from rove.data.store import ENTRY_BYTES, Store, size_of
 from rove.data.tickets import Ticket
 from rove.model.batch import Batch, Header
 from rove.model.errors import DataError, ProtocolError, RoveError
@@ -144,7 +144,7 @@ class Worker:
                 self._refuse(conn, "unexpected", "say hello first")
 
     def _data(self, link: Link, data: Data, payload: Payload | None, conn: Conn) -> None:
-        size = ENTRY_BYTES + (0 if payload is None else len(payload))
+        size = size_of(data.header, payload)
         if size > ROWS_BYTES_MAX + ENTRY_BYTES:
             self._refuse(conn, "oversize", f"rows of {size} bytes; at most {ROWS_BYTES_MAX} are read")
             return
@@ -249,7 +249,7 @@ class Worker:
         if ticket is not None:
             ticket.hold()
         entry = self.store.put(header, rows, ticket, self._now)
-        self._commands += self._neighbours.link(peer).offer(entry, self._now)
+        self._commands += self._neighbours.link(peer).offer(entry, self._now, running.fragment.overtakes)
         if not entry.number:
             self._commands += self._ring.waits(entry, running.stages.operators[header.stage].schema)
         if self.store.room < 0:

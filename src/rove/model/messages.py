@@ -124,6 +124,9 @@ class Fragment(msgspec.Struct, frozen=True, kw_only=True):
     next: NodeId | None
     sinks: dict[Stage, Sink]
     feeds: tuple[Origin, ...] = ()  # the sources of this node that have a place in the query
+    overtakes: bool = (
+        False  # whether batches of an origin may pass each other: nothing in the query looks at their order
+    )
 
 
 class SourceHere(msgspec.Struct, frozen=True, kw_only=True):
@@ -247,7 +250,7 @@ _DECODER = msgspec.msgpack.Decoder(Message)
 
 def check_header(header: Header) -> None:
     """Refuse numbers that no origin gives: they would do harm wherever they are counted with."""
-    counts = (header.rows, header.born, header.evicted, header.lost)
+    counts = (header.rows, header.born, header.evicted, header.lost, header.packed)
     if not 0 <= header.seq <= header.through < SEQ_MAX or min(counts) < 0 or max(counts) >= SEQ_MAX:
         raise ProtocolError("malformed", f"`{header.origin}` {header.seq} to {header.through} is no range of batches")
     if header.rows and header.seq != header.through:

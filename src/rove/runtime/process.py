@@ -134,6 +134,7 @@ def worker_settings(section: WorkerSection, address: str, keys: Keys | None) -> 
         memory_bytes=section.memory_bytes,
         evict=section.evict,
         compress=section.compress,
+        backlog=section.backlog,
         weights=section.weights,
         report_us=section.report_ms * 1_000,
         keys=keys is not None,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from random import Random
 
-from rove.data.settings import WorkerSettings
+from rove.data.settings import Backlog, WorkerSettings
 from rove.model.ids import NodeId, Origin, QueryId
 from rove.model.messages import Sink
 from rove.sim.checkers import (
@@ -29,6 +29,7 @@ from rove.sim.world import World
 SECOND_US = 1_000_000
 PATIENCE_US = 900 * SECOND_US  # after healing everything has arrived by then
 NODES = 60
+BACKLOGS: tuple[Backlog, ...] = ("beside", "first", "last")
 STRATEGIES = ("bottom_up", "bottom_up", "shortest_path", "cloud_only", "ilp")
 
 
@@ -106,6 +107,7 @@ def _device(world: World, random: Random, n: int, relays: list[NodeId], memory: 
         slots=random.choice((0, 2, 8)),
         memory_bytes=random.choice((1_500, 6_000)) if evict != "block" else memory,
         evict=evict,
+        backlog=random.choice(BACKLOGS),
     )
     world.add_node(settings, sources=sources, skew_us=random.choice((0, -3_600 * SECOND_US, 5 * SECOND_US)))
 

@@ -40,6 +40,7 @@ def fragments(
     runs = runs_of(request, placement)
     waits = _waits(request, placement, parts, runs)
     number = parts.numbers
+    in_order = any(map(ordered, request.stages.operators)) or any(sink.time for sink in ends.values())
     feeds: dict[NodeId, list[Origin]] = {}
     for source in (source for found in request.sources.values() for source in found):
         feeds.setdefault(source.node, []).append(source.origin)
@@ -58,6 +59,7 @@ def fragments(
             next=placement.roads[node],
             sinks=ends if placement.roads[node] is None else {},
             feeds=tuple(sorted(feeds.get(node, ()))),
+            overtakes=not in_order,
         )
         for node, here in runs.items()
     }
