@@ -23,6 +23,7 @@ from rove.model.messages import (
     Report,
     Sink,
     SourceHere,
+    Tally,
     digest_of,
 )
 from rove.plan import codec
@@ -53,13 +54,15 @@ class Desk:
         reaches: tuple[str, ...] | None = None,
         held: tuple[Held, ...] = (),
         taken_bytes: int = 0,
+        tallies: tuple[Tally, ...] = (),
+        incarnation: int = 1,
     ) -> list[Command]:
         self.now += 1_000_000
         sources = tuple(SourceHere(stream="s", origin=Origin(o), columns=COLUMNS) for o in origins)
         report = Report(
             protocol=PROTOCOL,
             node=NodeId(node),
-            incarnation=1,
+            incarnation=incarnation,
             kind=kind,
             address="here",
             parents=tuple(NodeId(p) for p in parents),
@@ -68,7 +71,7 @@ class Desk:
             sources=sources,
             running=dict(self.running.get(node, {})),
             unknown=(),
-            tallies=(),
+            tallies=tallies,
             refused={},
             durable=kind == "gateway",
             knows=self.knows.get(node, ""),
@@ -176,7 +179,7 @@ def test_a_source_started_anew_takes_the_place_of_the_old_one() -> None:
     desk.report("gateway", "gateway")
     desk.report("d1", "device", "gateway", origins=("s/d1~1",))
     assert not desk.submit().trouble
-    desk.report("d1", "device", "gateway", origins=("s/d1~2",))
+    desk.report("d1", "device", "gateway", origins=("s/d1~2",), incarnation=2)
     assert desk.sources() == {"s/d1~2"}
 
 

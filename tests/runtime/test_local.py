@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rove.control.requests import NodeLine, QueryLine
+from rove.api.accounts import excess
+from rove.control.requests import AccountLine, NodeLine, QueryLine
 from rove.data.settings import WorkerSettings
 from rove.model.errors import RoveError, SetupError
 from rove.model.events import COORDINATOR
@@ -29,10 +30,10 @@ def net(tmp_path: Path) -> Iterator[LocalNet]:
     found.close()
 
 
-def devices(net: LocalNet, go: Path, batches: int = 40) -> list[SourceSpec]:
-    """Two devices below the edge, whose sources begin when a file is there."""
+def devices(net: LocalNet, go: Path, batches: int = 40, names: tuple[str, ...] = ("dev0", "dev1")) -> list[SourceSpec]:
+    """Devices below the edge, whose sources begin when a file is there."""
     text = f"trains=generate:rows=50,rate=50,batches={batches},seed=7,step_us=5000,when={go}"
-    specs = [read_spec(text, COLUMNS, f"dev{n}") for n in range(2)]
+    specs = [read_spec(text, COLUMNS, name) for name in names]
     for spec in specs:
         net.add_node(WorkerSettings(node=NodeId(spec.node), kind="device", parents=(EDGE,)), (spec,))
     return specs
@@ -66,6 +67,38 @@ def test_rows_arrive_over_restarts_of_everyone_who_has_a_disk(net: LocalNet, tmp
         batches, names = in_log(tmp_path / folder)
         assert as_rows(batches) == want
         assert len(set(names)) == len(names)
+
+
+def test_operators_of_a_device_that_forgot_everything_are_heard_when_they_begin_anew(
+    net: LocalNet, tmp_path: Path
+) -> None:
+    """What they number begins at 0 again, and is nothing that was there before."""
+    first, later = devices(net, tmp_path / "go", names=("dev0",)), devices(net, tmp_path / "go later", names=("dev1",))
+    net.submit("counted", staged(windows("edge1")), Sink(kind="log", node=EDGE))
+    assert net.run_until(lambda: runs(net, 3), 20)
+    (tmp_path / "go").touch()
+    assert net.run_until(lambda: delivered(net, "counted/3/dev0") > 0, 20), "the edge has windows of the device"
+    net.stop(NodeId("dev0"))
+    net.start(NodeId("dev0"))
+    assert net.run_until(lambda: all(p.ended for p in net.worker(NodeId("dev0")).producers.all.values()), 20)
+    (tmp_path / "go later").touch()
+
+    made = sum(batch.num_rows for spec in (*first, *later) for batch in generated(spec))
+
+    def counted() -> int:
+        batches, _ = in_log(tmp_path / "edge1/log/counted/out")
+        return sum(row["rows"] for batch in batches for row in batch.to_pylist())
+
+    def settled() -> bool:
+        return not any(line.in_flight or excess(line) for line in net.ask("status", None, list[AccountLine]))
+
+    assert net.run_until(lambda: counted() > made, 20), "what it made after its death comes on top of what had arrived"
+    assert net.run_until(settled, 20), net.ask("status", None, list[AccountLine])
+
+
+def delivered(net: LocalNet, origin: str) -> int:
+    """Rows of origins with such a name that the edge has taken."""
+    return sum(t.delivered for t in net.worker(EDGE).worker.report().tallies if t.origin.startswith(origin))
 
 
 def test_trouble_and_silence_are_told(net: LocalNet) -> None:

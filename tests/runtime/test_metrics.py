@@ -45,11 +45,11 @@ def tally(origin: str, **counts: int) -> Tally:
 
 
 def test_incarnations_of_an_origin_are_one_series_and_its_rows_add_up(desk: Desk) -> None:
-    made = (tally("trains/tram~1", produced=100), tally("trains/tram~2", produced=40, evicted=3, lost=1))
+    made = (tally("trains/tram~1", produced=100), tally("trains/tram", produced=40, evicted=3, lost=1))
     desk.report("tram", "device", ("mast",), ("trains",), tallies=made)
     ended = (
         tally("trains/tram~1", delivered=90, late=10, watermark=START_US - 60_000_000),
-        tally("trains/tram~2", delivered=30, duplicates=2, watermark=START_US - 2_000_000),
+        tally("trains/tram", delivered=30, duplicates=2, watermark=START_US - 2_000_000),
     )
     desk.report("gateway", "gateway", tallies=ended)
     found, series = scraped(desk), "busy trains/tram"

@@ -5,7 +5,7 @@ Law: produced = delivered + evicted + late + lost + in flight. What is in flight
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Container, Iterable
 
 from rove.control.requests import AccountLine
 from rove.model.clock import MICROS_MAX, MICROS_MIN
@@ -14,8 +14,9 @@ from rove.model.messages import Tally
 _SUMMED = ("produced", "delivered", "buffered", "resent", "duplicates", "evicted", "late", "lost")
 
 
-def account_lines(tallies: Iterable[Tally], wall: int, gone: Collection[str] = ()) -> list[AccountLine]:
-    """One line for each query and origin. What is in flight of an origin that is gone for good is lost. O(tallies)."""
+def account_lines(tallies: Iterable[Tally], wall: int, alive: Container[str]) -> list[AccountLine]:
+    """One line for each query and origin. What is in flight of an origin that is not `alive` any more is lost.
+    O(tallies)."""
     sums: dict[tuple[str, str], dict[str, int]] = {}
     marks: dict[tuple[str, str], int] = {}
     for tally in tallies:
@@ -32,8 +33,10 @@ def account_lines(tallies: Iterable[Tally], wall: int, gone: Collection[str] = (
         # Before its first row an origin promises nothing, and after its last one everything.
         lag = max(0, wall - mark) // 1000 if mark is not None and MICROS_MIN < mark <= MICROS_MAX else None
         left = max(0, line["produced"] - done)
-        if origin in gone:
+        if origin not in alive:
             line["lost"] += left
             left = 0
+            # It took its last counts with it; what has an end was made.
+            line["produced"] = max(line["produced"], done)
         lines.append(AccountLine(query=query, origin=origin, in_flight=left, watermark_lag_ms=lag, **line))
     return lines

@@ -23,6 +23,7 @@ from rove.control.deployments import Deployments
 from rove.control.invitations import Invitations, InviteRecord
 from rove.control.listings import node_lines, query_lines
 from rove.control.membership import Member, Membership, NodeRecord, records_of
+from rove.control.past import PastRecord
 from rove.control.placement import STRATEGIES
 from rove.control.queries import Query, QueryRecord
 from rove.control.requests import (
@@ -42,7 +43,7 @@ from rove.control.requests import (
     to_body,
 )
 from rove.control.rollout import may_leave, runs_above, waiting_for
-from rove.control.snapshot import Snapshot, snapshot
+from rove.control.snapshot import Snapshot, alive, snapshot
 from rove.control.spark_side import SparkSide
 from rove.control.topology.files import Imported, read
 from rove.control.trust import check_trust
@@ -105,7 +106,7 @@ class Coordinator:
 
     def restore(self, records: Iterable[tuple[str, str, bytes]]) -> list[Command]:
         """Find its world again: everything that was kept."""
-        nodes = []
+        nodes, past = [], []
         for kind, name, data in records:
             match kind:
                 case "node":
@@ -115,9 +116,12 @@ class Coordinator:
                 case "query":
                     record = msgspec.msgpack.decode(data, type=QueryRecord)
                     self.deployments.add(Query.of(record))
+                case "past":
+                    past.append(msgspec.msgpack.decode(data, type=PastRecord))
                 case "invite":
                     self.invitations.keep(msgspec.msgpack.decode(data, type=InviteRecord))
         self.membership.restore(nodes)
+        self.membership.past.restore(past)
         return [self._allowed()]
 
     def handle(self, event: Event, now: int, wall: int = 0) -> list[Command]:
@@ -142,6 +146,8 @@ class Coordinator:
                     query.record = replace(query.record, absent=tuple(absent))
                     self.deployments.mark(query)
                 self._settle()
+        for name, past in self.membership.past.news().items():
+            self._commands.append(Keep("past", name, None if past is None else msgspec.msgpack.encode(past)))
         return self._commands
 
     def snapshot(self, now: int, wall: int) -> Snapshot:
@@ -160,7 +166,7 @@ class Coordinator:
             return
         trouble = self._check_sources(report)
         known = self.membership.members.get(report.node)
-        before = {} if known is None else known.running
+        before, record = ({}, None) if known is None else (known.running, known.record)
         try:
             changed = self.membership.heard(report, event.conn, now)
         except TopologyError as error:
@@ -170,8 +176,10 @@ class Coordinator:
             self.deployments.touch_roads(report)
         if changed is not None:
             self._keep("node", changed.node, changed)
-            self.deployments.touch({s.stream for s in changed.sources}, relay=changed.kind != "device")
-            self._commands.append(self._allowed())
+            if record is None or replace(changed, incarnation=record.incarnation) != record:
+                self.deployments.touch({s.stream for s in changed.sources}, relay=changed.kind != "device")
+                self._commands.append(self._allowed())
+            self.deployments.touch_node(changed.node)
         self._settle()
         self._order(self.membership.members[report.node], trouble)
         for id in [q for q, version in report.running.items() if before.get(q) != version]:
@@ -351,9 +359,8 @@ class Coordinator:
         name = from_body(body, Named).name
         if name:
             self.deployments.query(name)
-        members = self.membership.members.values()
-        tallies = (t for m in members for t in (*m.tallies, *m.past) if not name or t.query == name)
-        return account_lines(tallies, self._wall, self.membership.gone)
+        tallies = (t for t in self.membership.tallies() if not name or t.query == name)
+        return account_lines(tallies, self._wall, alive(self.queries.values(), self.membership))
 
     def _streams(self, body: bytes, now: int) -> dict[str, str]:
         return self.streams

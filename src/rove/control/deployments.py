@@ -63,6 +63,13 @@ class Deployments:
             if not query.record.stopped and (relay or query.placement is None or streams & set(query.streams)):
                 self.mark(query)
 
+    def touch_node(self, node: NodeId) -> None:
+        """Queries with operators on a node that has forgotten what they were at are marked."""
+        for query in self.queries.values():
+            fragment = query.record.fragments.get(node)
+            if not query.record.stopped and fragment is not None and fragment.makes:
+                self.mark(query)
+
     def touch_roads(self, report: Report) -> None:
         """Queries whose rows are cut off on a device that reaches another parent, or may go by a relay now that they
         could not before, are marked."""
@@ -120,7 +127,7 @@ class Deployments:
             query.trouble = "waits for sources of " + ", ".join(f"`{s}`" for s in query.streams)
             return None
         query.trouble = ""
-        return query.request(sources, gateway)
+        return query.request(sources, gateway, self._membership.starts)
 
     def parts(self, query: Query) -> tuple[Stages, Operator | None]:
         """What workers run of a query, and what is left for Spark."""

@@ -5,17 +5,19 @@ Law: a silent node is away, not gone; only a goodbye or an operator removes it. 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import msgspec
 from msgspec.structs import replace
 
+from rove.control.past import Past
 from rove.control.topology.changes import AddLink, AddNode, Change, RemoveLink, RemoveNode
 from rove.control.topology.nodes import Link, Node
 from rove.control.topology.topology import Topology
 from rove.model.errors import TopologyError
 from rove.model.events import Conn
-from rove.model.ids import NodeId, Origin, QueryId, Version
+from rove.model.ids import NodeId, QueryId, Version
 from rove.model.messages import Held, Kind, Peer, Report, SourceHere, Tally
 
 TELL_AGAIN_US = 900_000
@@ -37,6 +39,7 @@ class NodeRecord(msgspec.Struct, frozen=True, kw_only=True):
     durable: bool = False
     trusts: bool = False
     revoked: bool = False
+    incarnation: int = 0  # of a node without a disk: what it names begins anew with it
 
 
 @dataclass(slots=True)
@@ -51,7 +54,6 @@ class Member:
     unknown: tuple[QueryId, ...] = ()
     knows: str = ""
     tallies: tuple[Tally, ...] = ()
-    past: list[Tally] = field(default_factory=list)  # of earlier incarnations that took their counts with them
     held: tuple[Held, ...] = ()
     taken_bytes: int = 0
     bytes_per_s: float = 0.0  # what it takes into its store
@@ -111,12 +113,14 @@ class Membership:
     def __init__(self) -> None:
         self.members: dict[NodeId, Member] = {}
         self.topology = Topology()
-        self.gone: dict[Origin, None] = {}  # origins of sources that were started anew, and speak no more
+        self.past = Past()
+        self.starts: dict[NodeId, int] = {}  # the incarnations of nodes that forget
         self._claims: dict[NodeId, dict[NodeId, Link]] = {}  # links said to lead to a node, by who said so
 
     def restore(self, records: list[NodeRecord]) -> None:
         """Nodes as they were kept; none has been heard yet."""
         self.members = {r.node: Member(r) for r in records}
+        self.starts = {r.node: r.incarnation for r in records}
         live = [r for r in records if not r.revoked]
         self.topology = Topology([_node(r) for r in live])
         for link in (link for r in live for link in _links(r)):
@@ -145,18 +149,23 @@ class Membership:
             key=before.key if before is not None else "",
             durable=report.durable,
             trusts=report.trusts,
+            incarnation=0 if report.durable else report.incarnation,
         )
+        self.starts[report.node] = record.incarnation
         if member is None:
             member = self.members[report.node] = Member(record)
-        if member.incarnation != report.incarnation:
-            member.told = {}
-        else:
+        if member.incarnation == report.incarnation:
             member.flows(report.taken_bytes, now)
-        if before is not None:
-            now_here = {source.origin for source in report.sources}
-            self.gone.update(dict.fromkeys(s.origin for s in before.sources if s.origin not in now_here))
-        if member.incarnation not in (0, report.incarnation) and not report.durable:
-            member.past += [replace(t, buffered=0) for t in member.tallies]
+        else:
+            member.told = {}
+            here = {source.origin for source in report.sources}
+            gone = [s.origin for s in (() if before is None else before.sources) if s.origin not in here]
+            if member.incarnation or gone:
+                ended = (
+                    member.incarnation or -report.incarnation
+                )  # of one not heard since we started only this is known
+                self.past.over(report.node, ended, member.tallies, gone, report.durable)
+            self.past.heard(report.node, report.incarnation)
         member.conn, member.heard_us, member.incarnation = conn, now, report.incarnation
         member.running, member.unknown, member.knows = report.running, report.unknown, report.knows
         member.tallies, member.refused, member.troubles = report.tallies, report.refused, report.troubles
@@ -186,16 +195,22 @@ class Membership:
     def remove(self, node: NodeId) -> None:
         """A node is gone for good, with its links and its sources."""
         gone = self.members.pop(node, None)
-        self.gone.update(dict.fromkeys(s.origin for s in (gone.record.sources if gone is not None else ())))
+        self.starts.pop(node, None)
+        self._over(gone)
         for link in [] if gone is None else _links(gone.record):
             self._claims.get(link.b, {}).pop(node, None)
         if self.topology.has(node):
             self.topology.remove_node(node)
 
+    def _over(self, member: Member | None) -> None:
+        if member is not None:
+            gone = [source.origin for source in member.record.sources]
+            self.past.over(member.record.node, member.incarnation, member.tallies, gone, counts_again=False)
+
     def revoke(self, node: NodeId) -> NodeRecord:
         """Nobody is this node any more, until it is invited again."""
         record = replace(self.members[node].record, key="", revoked=True, sources=())
-        self.gone.update(dict.fromkeys(s.origin for s in self.members[node].record.sources))
+        self._over(self.members[node])
         self.members[node] = Member(record)
         if self.topology.has(node):
             self.topology.remove_node(node)
@@ -212,6 +227,11 @@ class Membership:
             )
         self._settle(record)
         return record
+
+    def tallies(self) -> Iterator[Tally]:
+        """What all nodes have counted, those that are no more among them."""
+        yield from (tally for member in self.members.values() for tally in member.tallies)
+        yield from self.past.tallies()
 
     def peers_of(self, node: NodeId) -> tuple[Peer, ...]:
         """Whom a node may talk to: those it has a link with."""

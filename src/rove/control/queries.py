@@ -85,7 +85,9 @@ class Query:
     def id(self) -> QueryId:
         return self.record.query
 
-    def request(self, sources: Mapping[Stage, tuple[SourceAt, ...]], gateway: NodeId) -> Request:
+    def request(
+        self, sources: Mapping[Stage, tuple[SourceAt, ...]], gateway: NodeId, starts: Mapping[NodeId, int]
+    ) -> Request:
         """What is to be placed, for these sources."""
         sink = None if self.record.sink.kind == "log" and self.record.sink.node in (None, gateway) else self.record.sink
         return Request(
@@ -96,6 +98,7 @@ class Query:
             sink=None if sink is None else sink.node or gateway,
             hints=dict(self.stages.hints),
             absent=frozenset(self.record.absent),
+            starts=starts,
         )
 
     def place(self, request: Request, topology: Topology, load: Load) -> Placement:

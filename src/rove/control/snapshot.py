@@ -43,18 +43,28 @@ def snapshot(
     queries: Iterable[Query], membership: Membership, load: Load, spark: SparkSide, now: int, wall: int
 ) -> Snapshot:
     """Everything as it was last told. O(tallies + queries + nodes)."""
-    members = membership.members.values()
+    queries, members = list(queries), membership.members.values()
     return Snapshot(
-        accounts=tuple(account_lines((t for m in members for t in (*m.tallies, *m.past)), wall, membership.gone)),
+        accounts=tuple(account_lines(membership.tallies(), wall, alive(queries, membership))),
         queries=tuple(query_lines(queries, membership, spark)),
         nodes=tuple(node_lines(membership, load, now)),
         holdings=tuple(holding for member in members for holding in _holdings(member, now)),
     )
 
 
+def alive(queries: Iterable[Query], membership: Membership) -> set[str]:
+    """Origins that may make more rows: sources of nodes that belong here, and operators where they run now.
+    O(sources + fragments)."""
+    found: set[str] = {source.origin for member in membership.members.values() for source in member.record.sources}
+    for query in queries:
+        for fragment in query.record.fragments.values():
+            found.update(fragment.makes.values())
+    return found
+
+
 def _holdings(member: Member, now: int) -> list[Holding]:
     sums: dict[str, dict[str, int]] = {}
-    for tally in (*member.tallies, *member.past):
+    for tally in member.tallies:
         line = sums.setdefault(tally.query, {"rows": 0, "resent": 0, "duplicates": 0})
         line["rows"] += tally.buffered
         line["resent"] += tally.resent

@@ -24,7 +24,7 @@ def sources_of(query: Query, membership: Membership, end: NodeId) -> dict[Stage,
             if (source.stream, source.columns) == wanted and _reaches(membership, member.record.node, end)
         }
         placed = query.record.sources.get(stage, ())
-        kept = {o: SourceAt(o, n) for o, n in placed if o not in here and o not in membership.gone}
+        kept = {o: SourceAt(o, n) for o, n in placed if o not in here and o not in membership.past.gone}
         found[stage] = (*here.values(), *kept.values())
     return found
 

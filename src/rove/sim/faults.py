@@ -14,7 +14,19 @@ from rove.sim.world import World
 
 GATEWAY = NodeId("gateway")
 HEAL_US = 25_000_000
-KINDS = ("cut", "cut", "cut", "partition", "crash", "crash", "coordinator", "slow disk", "full disk")
+KINDS = (
+    "cut",
+    "cut",
+    "cut",
+    "partition",
+    "crash",
+    "crash",
+    "coordinator",
+    "slow disk",
+    "full disk",
+    "device",
+    "device",
+)
 MOVES = (0, 1, 4, 12)  # some fleets stay where they are, some are restless
 
 
@@ -34,6 +46,8 @@ def plan_faults(world: World, random: Random) -> None:
             case "crash":
                 names = (GATEWAY, random.choice(relays))
                 world.at(begins, partial(_crash, world, random.choice(names), random.random() < 0.5, ends))
+            case "device":
+                world.at(begins, partial(_crash_device, world, random, ends))
             case "coordinator":
                 world.at(begins, partial(_crash_coordinator, world, ends))
             case "slow disk":
@@ -79,6 +93,16 @@ def _crash(world: World, name: NodeId, power: bool, ends: int) -> None:
     if node.shelf is not None or not any(running.remembers for running in node.worker.running().values()):
         # Operators that remember, on a node without a disk, forget when it dies: that is what backups are for.
         world.kill(name, power)
+        world.at(ends, lambda: world.start(name))
+
+
+def _crash_device(world: World, random: Random, ends: int) -> None:
+    """What it had in memory is lost, and so is what its operators were at."""
+    alive = [n for n in world.nodes.values() if n.worker is not None and any(not s.ended for s in n.sources)]
+    busy = [n for n in alive if n.worker is not None and any(r.fragment.makes for r in n.worker.running().values())]
+    if alive:
+        name = random.choice(sorted(n.name for n in (busy or alive)))
+        world.kill(name)
         world.at(ends, lambda: world.start(name))
 
 

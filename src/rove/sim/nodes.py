@@ -109,6 +109,12 @@ class SimSource:
     waits: bool = False
     owed: bool = False  # it was told to wait when its time came
     ended: bool = False
+    dead: bool = False  # it ended with its process; what it had made and kept there is lost
+
+    def successor(self, incarnation: int) -> SimSource:
+        """The same producer after its process was started anew: another origin, whose numbers begin at 0."""
+        origin = Origin(f"{self.origin.partition('~')[0]}~{incarnation}")
+        return SimSource(self.stream, origin, self.every_us, self.rows, self.left)
 
 
 @dataclass(slots=True)
@@ -133,8 +139,11 @@ class SimNode:
         self.incarnation += 1
         self.pending = []
         self.worker = Worker(self.settings, self.incarnation, self.shelf)
+        self.sources += [s.successor(self.incarnation) for s in self.sources if s.dead and not s.ended]
         for source in self.sources:
-            self.worker.add_source(source.stream, source.origin, COLUMNS)
+            source.ended |= source.dead
+            if not source.dead:
+                self.worker.add_source(source.stream, source.origin, COLUMNS)
         return self.worker
 
 

@@ -96,6 +96,9 @@ class World:
         if node.shelf is not None:
             node.shelf.crash(node.pending, power)
         node.worker, node.pending = None, []
+        if node.shelf is None:
+            for source in node.sources:
+                source.dead = True
         for wire in self.network.wires.values():
             if name in (wire.dialer, wire.listener):
                 wire.generation += 1

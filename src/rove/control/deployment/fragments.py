@@ -66,9 +66,12 @@ def fragments(
 
 
 def origin(request: Request, stage: Stage, node: NodeId) -> Origin:
-    """The name of a stateful operator's output: one for all places where it merges, one a place where it is partial."""
+    """The name of a stateful operator's output: one for all places where it merges, one a place where it is partial. On
+    a node that forgets it is another one after each start, since its numbers begin anew."""
     merging = merges(request.stages.operators[stage])
-    return Origin(f"{request.query}/{stage}" if merging else f"{request.query}/{stage}/{node}")
+    name = f"{request.query}/{stage}" if merging else f"{request.query}/{stage}/{node}"
+    start = request.starts.get(node)
+    return Origin(f"{name}~{start}" if start else name)
 
 
 def _ends(request: Request, parts: Split, sinks: Mapping[str, Sink]) -> dict[Stage, Sink]:

@@ -24,6 +24,7 @@ class Request:
 
     `hints` say where the user wants an operator: "device", "edge", "cloud" or the name of a node. Nobody waits for what
     comes from a node that is `absent`. Where operators are `running` already they need no more room.
+    `starts` tells one start of a node that forgets from the next.
     """
 
     query: QueryId
@@ -34,6 +35,7 @@ class Request:
     hints: Mapping[Stage, str] = field(default_factory=dict)
     absent: frozenset[NodeId] = frozenset()
     running: Mapping[Stage, tuple[NodeId, ...]] = field(default_factory=dict)
+    starts: Mapping[NodeId, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         known = self.stages.sources()
