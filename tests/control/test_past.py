@@ -6,9 +6,9 @@ import pytest
 
 from rove.control.coordinator import Command, Coordinator, Keep
 from rove.control.requests import AccountLine, Named, from_body
-from rove.model.events import Arrived
+from rove.model.events import Arrived, Send
 from rove.model.ids import NodeId, Origin, QueryId
-from rove.model.messages import Goodbye, Tally
+from rove.model.messages import Goodbye, Refused, Tally
 from tests.control.test_coordinator import Desk
 
 DEVICE = NodeId("d1")
@@ -25,10 +25,12 @@ class Town:
     def gateway(self) -> None:
         self._keep(self.desk.report("gateway", "gateway", tallies=(self._tally(1, delivered=70),)))
 
-    def device(self, start: int, produced: int) -> None:
+    def device(self, start: int, produced: int) -> list[Command]:
         tally = self._tally(start, produced=produced)
         origins = (f"s/d1~{start}",)
-        self._keep(self.desk.report(DEVICE, "device", "gateway", origins=origins, tallies=(tally,), incarnation=start))
+        said = self.desk.report(DEVICE, "device", "gateway", origins=origins, tallies=(tally,), incarnation=start)
+        self._keep(said)
+        return said
 
     def goodbye(self) -> None:
         self._keep(self.desk.machine.handle(Arrived(b"d1", Goodbye(DEVICE)), self.desk.now))
@@ -80,6 +82,20 @@ def test_the_coordinator_may_be_started_anew_meanwhile(restarts_at: str) -> None
         town.device(2, produced=5)
     known = (70, 70, 0, 0) if restarts_at == "before" else (100, 70, 30, 0)  # its last report died with the coordinator
     assert town.accounts() == {"s/d1~1": known, "s/d1~2": (5, 0, 0, 5)}
+
+
+def test_of_two_processes_under_one_name_the_later_is_believed_until_it_is_silent() -> None:
+    town = Town()
+    town.device(2, produced=5)
+    before = town.accounts()
+    (refusal,) = [c.message for c in town.device(1, produced=100) if isinstance(c, Send)]
+    assert isinstance(refusal, Refused)
+    assert (refusal.why, "`d1`; stop one of them" in refusal.text) == ("identity", True)
+    assert town.accounts() == before
+    assert town.desk.machine.refused == {"identity": 1}
+    town.desk.now += 10_000_000
+    town.device(1, produced=100)  # a computer that does not know the time when it starts
+    assert town.accounts() == {"s/d1~1": (100, 70, 0, 30), "s/d1~2": (5, 0, 5, 0)}
 
 
 def test_whoever_comes_back_under_an_old_number_is_not_counted_twice() -> None:

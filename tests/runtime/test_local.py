@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rove.api.accounts import excess
-from rove.control.requests import AccountLine, NodeLine, QueryLine
+from rove.control.requests import AccountLine, Named, NodeLine, QueryLine
 from rove.data.settings import WorkerSettings
 from rove.model.errors import RoveError, SetupError
 from rove.model.events import COORDINATOR
@@ -94,6 +94,31 @@ def test_operators_of_a_device_that_forgot_everything_are_heard_when_they_begin_
 
     assert net.run_until(lambda: counted() > made, 20), "what it made after its death comes on top of what had arrived"
     assert net.run_until(settled, 20), net.ask("status", None, list[AccountLine])
+
+
+def test_a_query_that_is_stopped_while_a_device_is_away_leaves_nothing_behind(net: LocalNet, tmp_path: Path) -> None:
+    net.submit("busy", staged(busy()), Sink(kind="log"))
+    devices(net, tmp_path / "go", batches=60)
+    assert net.run_until(lambda: runs(net, 3), 20)
+    (tmp_path / "go").touch()
+    net.run_for(0.2)
+    for other in (EDGE, COORDINATOR):
+        net.cut("dev0", other)
+    away = net.worker(NodeId("dev0")).worker
+    assert net.run_until(lambda: len(away.store) > 10, 20)
+    net.ask("stop", Named(name="busy"), Named)
+    net.run_for(0.5)
+    assert "busy" in away.running(), "it cannot know yet"
+    for other in (EDGE, COORDINATOR):
+        net.mend("dev0", other)
+    assert net.run_until(lambda: not away.running() and not len(away.store), 20)
+
+    def settled() -> bool:
+        return not any(line.in_flight or excess(line) for line in net.ask("status", None, list[AccountLine]))
+
+    assert net.run_until(settled, 20), net.ask("status", None, list[AccountLine])
+    lost = [line.lost for line in net.ask("status", None, list[AccountLine]) if line.origin.startswith("trains/dev0")]
+    assert lost[0] > 0
 
 
 def delivered(net: LocalNet, origin: str) -> int:

@@ -164,8 +164,12 @@ class Coordinator:
         if not self._is(report.node, event.key):
             self._refuse(event.conn, "identity", f"`{report.node}` is not known by this key; join with a token first")
             return
-        trouble = self._check_sources(report)
         known = self.membership.members.get(report.node)
+        if known is not None and known.is_another(report, now):
+            text = f"a process that was started later runs as `{report.node}`; stop one of them, or name it otherwise"
+            self._refuse(event.conn, "identity", text)
+            return
+        trouble = self._check_sources(report)
         before, record = ({}, None) if known is None else (known.running, known.record)
         try:
             changed = self.membership.heard(report, event.conn, now)

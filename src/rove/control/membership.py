@@ -76,6 +76,11 @@ class Member:
             rate = (taken_bytes - self.taken_bytes) * 1_000_000 / (now - self.heard_us)
             self.bytes_per_s += RATE_SHARE * (rate - self.bytes_per_s)
 
+    def is_another(self, report: Report, now: int) -> bool:
+        """Whether a report is of a second process under this name. Of two the one that was started later is believed,
+        while it speaks; a node whose clock went back is, too, once the other one is silent."""
+        return report.incarnation < self.incarnation and now - self.heard_us <= AWAY_US
+
     def silent_us(self, now: int) -> int:
         return now - self.heard_us if self.conn is not None else 0
 

@@ -62,7 +62,7 @@ class NothingLost:
 
     def _anywhere(self, world: World, name: Name) -> bool:
         query, origin, seq = name
-        if name in world.evicted:
+        if name in world.evicted or origin in world.dead:  # who made it has it no more, and others may die as well
             return True
         for other in world.nodes.values():
             if name in self._held.get(other.name, ()) and other.worker is not None:
@@ -173,8 +173,7 @@ def _late_on_the_way(world: World, query: QueryId, lower: Stages) -> bool:
         for folder in sorted(folders & shelf.disks.keys())
         for entry in Reader(shelf.disk(folder)).entries()
     }
-    dead = {source.origin for node in world.nodes.values() for source in node.sources if source.dead}
-    if wrong := sorted((late & world.first[query]) - dead):
+    if wrong := sorted((late & world.first[query]) - world.dead):
         raise BrokenLaw(f"`{query}`: rows of {wrong[:3]} were in time and became late on the way")
     return bool(late)
 

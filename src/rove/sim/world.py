@@ -50,6 +50,7 @@ class World:
         self.answers: dict[str, Answer] = {}
         self.first: dict[QueryId, set[Origin]] = {}  # the origins each query began with
         self.evicted: set[tuple[str, str, int]] = set()  # what full stores threw away: query, origin, seq
+        self.dead: set[str] = set()  # origins that ended with their processes
         self.watchers: list[Watcher] = []
         self._packer = Packer()
         self.now = 0
@@ -99,6 +100,7 @@ class World:
         if node.shelf is None:
             for source in node.sources:
                 source.dead = True
+                self.dead.add(source.origin)
         for wire in self.network.wires.values():
             if name in (wire.dialer, wire.listener):
                 wire.generation += 1
