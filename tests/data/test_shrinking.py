@@ -9,25 +9,16 @@ import pytest
 from rove.data.events import Command, Pack, Packed, Produced
 from rove.data.fragment import encode_rows
 from rove.data.packing import Packer, pack
-from rove.data.settings import WorkerSettings
 from rove.data.store import ENTRY_BYTES
 from rove.data.worker import Worker
 from rove.model.events import Arrived, Send, Tick
 from rove.model.ids import NodeId
-from rove.model.messages import PROTOCOL, Ack, Data, Hello, Peer, Refused, Welcome
-from tests.data.test_worker import COLUMNS, ORIGIN, data, edge, fragment, linked, orders, rows, said
+from rove.model.messages import PROTOCOL, Ack, Data, Hello, Refused, Welcome
+from tests.data.test_worker import ORIGIN, alone, data, edge, linked, rows, said
 
 WEST = NodeId("west")
 COUNT = 500  # rows a batch
 PLAIN = len(encode_rows(rows(COUNT)) or b"")  # bytes of them, not packed
-
-
-def away(**settings: object) -> Worker:
-    """A device that knows where its parent is and does not reach it."""
-    worker = Worker(WorkerSettings(node=NodeId("device"), kind="device", parents=(WEST,), **settings), 1)  # type: ignore[arg-type]
-    worker.add_source("s", ORIGIN, COLUMNS)
-    worker.handle(orders(fragment(WEST, (ORIGIN,)), peers=(Peer(node=WEST, address="there"),)), 0)
-    return worker
 
 
 def back(worker: Worker) -> list[Send]:
@@ -46,7 +37,7 @@ def packs(commands: list[Command]) -> list[Pack]:
 
 
 def test_what_waits_becomes_small_travels_so_and_is_read_as_it_was() -> None:
-    device, packer = away(), Packer()
+    device, packer = alone(), Packer()
     before = 0
     for _ in range(3):
         (order,) = produce(device)
@@ -69,7 +60,7 @@ def test_what_waits_becomes_small_travels_so_and_is_read_as_it_was() -> None:
 
 
 def test_a_relay_passes_packed_rows_on_as_they_are() -> None:
-    relay = away()
+    relay = alone()
     relay.handle(Arrived(b"c", Hello(PROTOCOL, NodeId("below"), 1)), 2)
     relay.handle(Tick(), 3)
     packed = pack(rows(COUNT), None)
@@ -79,7 +70,7 @@ def test_a_relay_passes_packed_rows_on_as_they_are() -> None:
 
 
 def test_a_batch_that_leaves_before_it_is_small_leaves_as_it_is() -> None:
-    device = away()
+    device = alone()
     (order,) = produce(device)
     (frame,) = back(device)
     held = device.store.bytes
@@ -89,7 +80,7 @@ def test_a_batch_that_leaves_before_it_is_small_leaves_as_it_is() -> None:
 
 
 def test_a_batch_that_is_evicted_meanwhile_stays_gone() -> None:
-    device = away(memory_bytes=10_000, evict="fifo")
+    device = alone(memory_bytes=10_000, evict="fifo")
     (order,) = produce(device)
     (second,) = produce(device)
     assert device.store.rows() == {("q", ORIGIN): COUNT}
@@ -101,7 +92,7 @@ def test_a_batch_that_is_evicted_meanwhile_stays_gone() -> None:
 
 
 def test_few_are_packed_at_a_time_and_the_oldest_first() -> None:
-    device, packer = away(), Packer()
+    device, packer = alone(), Packer()
     waiting = [order for _ in range(30) for order in produce(device)]
     assert len(waiting) == 8
     orders = []
@@ -116,11 +107,11 @@ def test_few_are_packed_at_a_time_and_the_oldest_first() -> None:
 
 @pytest.mark.parametrize("settings", [{"compress": "off"}, {}])
 def test_small_batches_and_those_that_nobody_wants_packed_are_left_alone(settings: dict[str, str]) -> None:
-    assert produce(away(**settings), COUNT if settings else 3) == []
+    assert produce(alone(**settings), COUNT if settings else 3) == []
 
 
 def test_rows_that_cannot_be_packed_stay_as_they_are() -> None:
-    device = away()
+    device = alone()
     (order,) = produce(device)
     answer = Packer().answer(replace(order, payload=b"no rows"))
     assert answer == Packed(order.order, None)

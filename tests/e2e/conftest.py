@@ -1,10 +1,13 @@
-"""Which whole runs everybody runs, and which only those who ask."""
+"""Which whole runs everybody runs, and which only those who ask; the processes of one."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.e2e.cluster import Cluster
 
 BY_OPTION = {"test_cloud_kills.py": "--all-kills", "test_cellular.py": "--cellular"}  # minutes each
 
@@ -12,3 +15,10 @@ BY_OPTION = {"test_cloud_kills.py": "--all-kills", "test_cellular.py": "--cellul
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     option = BY_OPTION.get(collection_path.name)
     return True if option is not None and not config.getoption(option) else None
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    found = Cluster(tmp_path)
+    yield found
+    found.destroy()

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from operator import gt
 from pathlib import Path
@@ -83,13 +83,6 @@ class Cloud:
         self.process.kill()
         self.process.wait()
         psutil.wait_procs(below, 20)
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    found = Cluster(tmp_path)
-    yield found
-    found.destroy()
 
 
 @pytest.mark.parametrize("victim", ["driver", "python worker", "executor", "gateway"])

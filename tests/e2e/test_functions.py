@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -38,13 +37,6 @@ def doubled(frame):
 trains = rove.Session.local().stream("trains", schema="{columns}")
 twice = trains.mapInArrow(crowded, "train string, boarding int").at("{where}").inSpark(doubled)
 """
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    found = Cluster(tmp_path)
-    yield found
-    found.destroy()
 
 
 def test_functions_of_a_query_file_run_where_they_are_trusted_and_are_refused_elsewhere(

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pytest
 
 from rove.cloud.compile import compile_plan
 from rove.control.requests import AccountLine, QueryLine
@@ -31,13 +29,6 @@ def on_reconnect(parent, away_s):
 """
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    found = Cluster(tmp_path)
-    yield found
-    found.destroy()
-
-
 def test_every_row_arrives_once_whichever_edge_is_dead(cluster: Cluster, tmp_path: Path, spark: Any) -> None:
     go = tmp_path / "go"
     cluster.add("gateway", "gateway", listen="tcp://127.0.0.1:0", folder=str(tmp_path / "gateway"))
@@ -50,12 +41,7 @@ def test_every_row_arrives_once_whichever_edge_is_dead(cluster: Cluster, tmp_pat
         cluster.add(device, "device", parents=list(CELLS), slots=64, **given)
     rows = [batch for device in DEVICES for batch in generated(read_spec(text, COLUMNS, device))]
     cluster.start("gateway", *CELLS, *DEVICES)
-    assert eventually(lambda: "trains" in cluster.client.ask("streams", None, dict[str, str]), 10)
-    (tmp_path / "busy.sql").write_text(BUSY_SQL)
-    (tmp_path / "counted.py").write_text(WINDOWS_PY.format(columns=COLUMNS, where="cloud"))
-    cluster.submit(tmp_path / "busy.sql")
-    cluster.submit(tmp_path / "counted.py")
-    assert eventually(lambda: running(cluster), 30)
+    submit(cluster)
     go.touch()
 
     for dead, other in (CELLS, CELLS[::-1]):
@@ -69,16 +55,31 @@ def test_every_row_arrives_once_whichever_edge_is_dead(cluster: Cluster, tmp_pat
 
     assert eventually(lambda: settled(cluster), 60), cluster.client.ask("status", None, list[AccountLine])
     assert set(cluster.stop().values()) == {0}
-    frame = spark.createDataFrame(pa.Table.from_batches(rows))
-    expected = compile_plan(busy(), {"trains": frame}).toArrow()
-    assert_same_rows(once(tmp_path / BUSY), expected, "a filter, in the gateway's log")
-    partials = spark.createDataFrame(once(tmp_path / "gateway/log/counted/edge0"))
-    merged = compile_plan(above_the_cut(windows("cloud")), {"edge0": partials}).toArrow()
-    assert_same_rows(merged, compile_plan(windows("cloud"), {"trains": frame}).toArrow(), "windows begun on devices")
-    assert in_log(tmp_path / "gateway/log/counted/late-edge0")[0] == []
+    compare(tmp_path, rows, spark)
     told = Counter((tmp_path / "told").read_text().splitlines())
     wanted = {f"{what} {cell}": len(DEVICES) for what in ("lost", "found") for cell in CELLS}
     assert told == wanted, "every device was told of each edge that went and came"
+
+
+def submit(cluster: Cluster) -> None:
+    """A filter, and windows that are begun on the devices and merged in Spark."""
+    assert eventually(lambda: "trains" in cluster.client.ask("streams", None, dict[str, str]), 30)
+    (cluster.folder / "busy.sql").write_text(BUSY_SQL)
+    (cluster.folder / "counted.py").write_text(WINDOWS_PY.format(columns=COLUMNS, where="cloud"))
+    cluster.submit(cluster.folder / "busy.sql")
+    cluster.submit(cluster.folder / "counted.py")
+    assert eventually(lambda: running(cluster), 120)
+
+
+def compare(folder: Path, rows: list[pa.RecordBatch], spark: Any) -> None:
+    """What has arrived of both is what Spark computes of all rows at once, and nothing was late."""
+    frame = spark.createDataFrame(pa.Table.from_batches(rows))
+    expected = compile_plan(busy(), {"trains": frame}).toArrow()
+    assert_same_rows(once(folder / BUSY), expected, "a filter, in the gateway's log")
+    partials = spark.createDataFrame(once(folder / "gateway/log/counted/edge0"))
+    merged = compile_plan(above_the_cut(windows("cloud")), {"edge0": partials}).toArrow()
+    assert_same_rows(merged, compile_plan(windows("cloud"), {"trains": frame}).toArrow(), "windows begun on devices")
+    assert in_log(folder / "gateway/log/counted/late-edge0")[0] == []
 
 
 def lines(cluster: Cluster) -> list[QueryLine]:

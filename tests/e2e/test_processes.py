@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pytest
 
 from rove.cloud.compile import compile_plan
 from rove.control.requests import AccountLine, QueryLine
@@ -40,13 +38,6 @@ counted = (
     .at("{where}")
 )
 """
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    found = Cluster(tmp_path)
-    yield found
-    found.destroy()
 
 
 def test_every_row_arrives_once_whatever_dies_or_is_cut(cluster: Cluster, tmp_path: Path, spark: Any) -> None:
