@@ -5,6 +5,7 @@ Law: one thread, started when there is first something to do; every order is ans
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
 from collections.abc import Iterator
@@ -12,6 +13,8 @@ from queue import SimpleQueue
 
 from rove.data.events import Pack, Packed
 from rove.data.packing import Packer
+
+log = logging.getLogger(__name__)
 
 
 class PackThread:
@@ -37,4 +40,8 @@ class PackThread:
     def _work(self) -> None:
         while True:
             order = self._orders.get()
-            self._done.append(self._packer.answer(order))
+            try:
+                self._done.append(self._packer.answer(order))
+            except Exception:
+                log.exception("rows of %s stay as they are", order.kind)
+                self._done.append(Packed(order.order, None))
