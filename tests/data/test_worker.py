@@ -187,6 +187,18 @@ def test_a_clock_that_jumps_while_a_device_is_away_loses_nothing_and_breaks_no_p
     assert marks == sorted(marks)
 
 
+def test_a_device_that_starts_where_nobody_hears_it_runs_what_it_ran_before() -> None:
+    device = Worker(WorkerSettings(node=NodeId("device"), kind="device", parents=(NodeId("west"),)), 2)
+    device.add_source("s", Origin("s/device~2"), COLUMNS)
+    before = fragment(NodeId("west"), (Origin("s/device~1"),))
+    before = replace(before, waits={Stage(0): (Origin("s/device~1"), Origin("s/other~1"))})
+    device.remembered((before,), (Peer(node=NodeId("west"), address="there"),))
+    device.handle(Produced(Origin("s/device~2"), rows(), 0), 1)
+    assert device.store.rows() == {("q", "s/device~2"): 2}
+    (running,) = device.running().values()
+    assert running.fragment.waits == {Stage(0): ("s/device~2", "s/other~1")}
+
+
 def alone(**settings: object) -> Worker:
     """A device that knows where its parent is and has not reached it yet."""
     found = WorkerSettings(node=NodeId("device"), kind="device", parents=(NodeId("west"),), **settings)  # type: ignore[arg-type]

@@ -79,7 +79,10 @@ def test_operators_of_a_device_that_forgot_everything_are_heard_when_they_begin_
     (tmp_path / "go").touch()
     assert net.run_until(lambda: delivered(net, "counted/3/dev0") > 0, 20), "the edge has windows of the device"
     net.stop(NodeId("dev0"))
+    (tmp_path / "go").unlink()
     net.start(NodeId("dev0"))
+    assert net.run_until(lambda: "counted" in net.worker(NodeId("dev0")).worker.running(), 20)
+    (tmp_path / "go").touch()
     assert net.run_until(lambda: all(p.ended for p in net.worker(NodeId("dev0")).producers.all.values()), 20)
     (tmp_path / "go later").touch()
 
@@ -119,6 +122,29 @@ def test_a_query_that_is_stopped_while_a_device_is_away_leaves_nothing_behind(ne
     assert net.run_until(settled, 20), net.ask("status", None, list[AccountLine])
     lost = [line.lost for line in net.ask("status", None, list[AccountLine]) if line.origin.startswith("trains/dev0")]
     assert lost[0] > 0
+
+
+def test_a_device_with_a_disk_starts_without_the_coordinator_and_its_rows_arrive(net: LocalNet, tmp_path: Path) -> None:
+    text = f"trains=generate:rows=50,rate=50,batches=40,seed=7,step_us=5000,when={tmp_path / 'go'}"
+    spec, device = read_spec(text, COLUMNS, "dev0"), NodeId("dev0")
+    net.add_node(WorkerSettings(node=device, kind="device", parents=(EDGE,)), (spec,), durable=True)
+    net.submit("busy", staged(busy()), Sink(kind="log"))
+    assert net.run_until(lambda: runs(net, 3), 20)
+    net.stop(COORDINATOR)
+    net.stop(device)
+    net.start(device)
+    (tmp_path / "go").touch()
+    want = as_rows([computed(busy(), {spec.name: list(generated(spec))})])
+    log = tmp_path / "gateway/log/busy/out"
+    assert net.run_until(lambda: len(as_rows(in_log(log)[0])) >= len(want), 20)
+    assert as_rows(in_log(log)[0]) == want
+    net.start_coordinator()
+
+    def settled() -> bool:
+        lines = net.ask("status", None, list[AccountLine])
+        return bool(lines) and not any(line.in_flight or excess(line) for line in lines)
+
+    assert net.run_until(settled, 20), net.ask("status", None, list[AccountLine])
 
 
 def delivered(net: LocalNet, origin: str) -> int:

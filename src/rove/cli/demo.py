@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rove.model.ids import name_of
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
@@ -127,7 +129,7 @@ def scene(queries: list[Query], journeys: Journeys) -> Table:
 
 def _train(origin: str) -> str:
     """The train in the name of its rows, or of its results."""
-    return origin.partition("~")[0].rpartition("/")[2]
+    return name_of(origin).rpartition("/")[2]
 
 
 def _wait(condition: Any, timeout_s: float) -> None:

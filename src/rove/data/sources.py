@@ -10,13 +10,14 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from rove.data.events import Go, Produced, Wait
 from rove.model.batch import Batch, Header, empty
 from rove.model.clock import END, MICROS_MIN
 from rove.model.errors import UnknownOrigin
-from rove.model.ids import Origin
-from rove.model.messages import SourceHere
+from rove.model.ids import Origin, name_of
+from rove.model.messages import Fragment, SourceHere
 from rove.model.schema import conformed, parse_schema
 
 
@@ -65,6 +66,13 @@ class Sources:
         )
         source.next += 1
         return source.stream, Batch(header, data if rows else None)
+
+    def renamed(self, fragment: Fragment) -> Fragment:
+        """A fragment of the last start, with the origins that its sources are now."""
+        now = {name_of(origin): origin for origin in self._all}
+        today = {origin: now.get(name_of(origin), origin) for origin in fragment.feeds}
+        waits = {stage: tuple(today.get(o, o) for o in origins) for stage, origins in fragment.waits.items()}
+        return replace(fragment, feeds=tuple(today.values()), waits=waits)
 
     def missed(self, origins: Collection[Origin]) -> Iterator[tuple[str, Batch]]:
         """Headers for what these have produced so far, with which a query that comes late begins."""

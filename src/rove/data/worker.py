@@ -80,11 +80,11 @@ class Worker:
         self.sources.add(stream, origin, columns)
 
     def remembered(self, fragments: tuple[Fragment, ...], peers: tuple[Peer, ...]) -> list[Command]:
-        """Go on with what this node ran before it was stopped or died."""
+        """Go on with what this node ran before it was stopped or died, whether or not anybody hears it."""
         self._commands, self._now = [], 0
         self._meet(peers)
         for fragment in fragments:
-            self._deploy(fragment)
+            self._deploy(self.sources.renamed(fragment))
         return self._commands
 
     # The one door

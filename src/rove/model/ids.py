@@ -9,3 +9,8 @@ QueryId = NewType("QueryId", str)
 Origin = NewType("Origin", str)  # who numbers batches: a source, or a stateful operator
 Stage = NewType("Stage", int)  # how far a batch has come: the number of the last operator it went through
 Version = NewType("Version", int)  # of a query's deployment; a newer one replaces an older one
+
+
+def name_of(origin: str) -> str:
+    """An origin whatever start of its process it belongs to: `name_of("trains/tram~17")` is `trains/tram`."""
+    return origin.partition("~")[0]

@@ -22,6 +22,7 @@ from prometheus_client.registry import Collector
 from rove.control.requests import AccountLine, Progress
 from rove.control.snapshot import Snapshot
 from rove.model.errors import RoveError, SetupError
+from rove.model.ids import name_of
 from rove.runtime.bell import Bell
 from rove.runtime.sockets import on_this_computer
 
@@ -124,7 +125,7 @@ def _by_origin(snapshot: Snapshot) -> dict[tuple[str, str], list[AccountLine]]:
     found: dict[tuple[str, str], list[AccountLine]] = {}
     for line in snapshot.accounts:
         if line.query in live:
-            found.setdefault((line.query, line.origin.partition("~")[0]), []).append(line)
+            found.setdefault((line.query, name_of(line.origin)), []).append(line)
     return found
 
 

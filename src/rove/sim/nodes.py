@@ -23,7 +23,7 @@ from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
 from rove.model.batch import Header
 from rove.model.events import Payload
-from rove.model.ids import NodeId, Origin
+from rove.model.ids import NodeId, Origin, name_of
 from rove.sim.disk import SimDisk
 from rove.sim.queries import COLUMNS
 
@@ -113,7 +113,7 @@ class SimSource:
 
     def successor(self, incarnation: int) -> SimSource:
         """The same producer after its process was started anew: another origin, whose numbers begin at 0."""
-        origin = Origin(f"{self.origin.partition('~')[0]}~{incarnation}")
+        origin = Origin(f"{name_of(self.origin)}~{incarnation}")
         return SimSource(self.stream, origin, self.every_us, self.rows, self.left)
 
 
