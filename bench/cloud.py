@@ -166,7 +166,7 @@ def latency(bench: Bench) -> None:
     """From the making of a row to its result, at 1,000 rows a second, against Spark's own rate source with the same
     settings, both at the same time. It gives out rows by whole seconds; the newest rows show what a trigger alone
     takes."""
-    batches = 8 if bench.quick else 80
+    batches = 6 if bench.quick else 80
     rates = bench.spark.readStream.format("rate").option("rowsPerSecond", ROWS_PER_S).load()
     with _ticking(bench) as ticks:
         begun = {
