@@ -1,0 +1,95 @@
+"""A device that nobody hears: what it keeps, what goes, and what it says when somebody does."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from rove.data.events import Command, Cut, Evicted, Go, Met, Produced, Wait
+from rove.data.settings import WorkerSettings
+from rove.data.worker import Worker
+from rove.model.events import Arrived, Tick
+from rove.model.ids import NodeId, Origin, Stage
+from rove.model.messages import PROTOCOL, Ack, Data, Peer, Welcome
+from tests.data.test_worker import COLUMNS, ORIGIN, alone, fragment, orders, rows, said
+
+
+@pytest.mark.parametrize("evict", ["fifo", "query_aware", "priority"])
+def test_a_device_that_is_away_makes_room_and_says_later_what_went(evict: str) -> None:
+    device = alone(memory_bytes=4_000, evict=evict)
+    for n in range(100):
+        commands = device.handle(Produced(ORIGIN, rows(), n), n)
+        assert not any(isinstance(c, Wait) for c in commands)
+        assert device.store.bytes <= 4_000
+    (tally,) = device.report().tallies
+    assert tally.produced == 200
+    assert 0 < tally.buffered < 30
+    sent = said(device.handle(Arrived("west", Welcome(PROTOCOL, NodeId("west"), 7, 1, 0, 10**6)), 1_000))
+    headers = [m.header for m in sent if isinstance(m, Data)]
+    assert (headers[0].seq, headers[0].rows, headers[0].evicted) == (0, 0, 200 - tally.buffered)
+    assert [h.seq for h in headers[1:]] == list(range(headers[0].through + 1, 100))
+    assert sum(h.born for h in headers) == tally.buffered
+
+
+@pytest.mark.parametrize("evict", ["fifo", "query_aware", "priority"])
+def test_a_batch_that_is_larger_than_the_store_goes_at_once_and_is_counted(evict: str) -> None:
+    device = alone(memory_bytes=1_000, evict=evict)
+    for n in range(3):
+        commands = device.handle(Produced(ORIGIN, rows(500), n), n)
+        assert [(c.seq, c.rows) for c in commands if isinstance(c, Evicted)] == [(n, 500)]
+    (tally,) = device.report().tallies
+    assert (tally.produced, tally.buffered) == (1_500, 0)
+    sent = said(device.handle(Arrived("west", Welcome(PROTOCOL, NodeId("west"), 7, 1, 0, 10**6)), 1_000))
+    assert [(m.header.seq, m.header.through, m.header.evicted) for m in sent if isinstance(m, Data)] == [(0, 2, 1_500)]
+
+
+def test_a_batch_that_is_larger_than_the_store_makes_its_source_wait_and_gets_through() -> None:
+    device = alone(memory_bytes=1_000)
+    commands = device.handle(Produced(ORIGIN, rows(500), 0), 0)
+    assert [c for c in commands if isinstance(c, Wait)] == [Wait(ORIGIN)]
+    device.handle(Tick(), 1)
+    sent = said(device.handle(Arrived("west", Welcome(PROTOCOL, NodeId("west"), 7, 1, 0, 10**6)), 2))
+    assert [m.header.rows for m in sent if isinstance(m, Data)] == [500]
+    device.handle(Arrived("west", Ack(1, 10**6)), 3)
+    assert [c for c in device.handle(Tick(), 4) if isinstance(c, Go)] == [Go(ORIGIN)]
+
+
+@pytest.mark.parametrize("jump_us", [-(10**15), 10**15])
+def test_a_clock_that_jumps_while_a_device_is_away_loses_nothing_and_breaks_no_promise(jump_us: int) -> None:
+    device = alone()
+    for n, wall in enumerate((10**15, 10**15 + jump_us, 10**15 + 1)):
+        device.handle(Produced(ORIGIN, rows(), wall, promise=wall - 10**6), n)
+    sent = said(device.handle(Arrived("west", Welcome(PROTOCOL, NodeId("west"), 7, 1, 0, 10**6)), 1_000))
+    headers = [m.header for m in sent if isinstance(m, Data)]
+    assert [h.seq for h in headers] == [0, 1, 2]
+    assert sum(h.born for h in headers) == 6
+    marks = [h.watermark for h in headers]
+    assert marks == sorted(marks)
+
+
+def test_a_device_that_starts_where_nobody_hears_it_runs_what_it_ran_before() -> None:
+    device = Worker(WorkerSettings(node=NodeId("device"), kind="device", parents=(NodeId("west"),)), 2)
+    device.add_source("s", Origin("s/device~2"), COLUMNS)
+    before = fragment(NodeId("west"), (Origin("s/device~1"),))
+    before = replace(before, waits={Stage(0): (Origin("s/device~1"), Origin("s/other~1"))})
+    device.remembered((before,), (Peer(node=NodeId("west"), address="there"),))
+    device.handle(Produced(Origin("s/device~2"), rows(), 0), 1)
+    assert device.store.rows() == {("q", "s/device~2"): 2}
+    (running,) = device.running().values()
+    assert running.fragment.waits == {Stage(0): ("s/device~2", "s/other~1")}
+
+
+def test_whoever_wants_to_know_is_told_of_a_road_that_is_cut_and_there_again() -> None:
+    device = Worker(WorkerSettings(node=NodeId("device"), kind="device", parents=(NodeId("west"),)), 1)
+    device.handle(orders(peers=(Peer(node=NodeId("west"), address="there"),)), 0)
+
+    def told(now: int) -> list[Command]:
+        return [c for c in device.handle(Tick(), now) if isinstance(c, Cut | Met)]
+
+    assert told(1) == []
+    device.handle(Arrived("west", Welcome(PROTOCOL, NodeId("west"), 7, 1, 0, 10**6)), 2)
+    assert told(1_000_000) == [], "that it is there at first is no news"
+    assert told(5_000_000) == [Cut(NodeId("west"))]
+    assert told(6_000_000) == []
+    device.handle(Arrived("west", Welcome(PROTOCOL, NodeId("west"), 7, 1, 0, 10**6)), 8_000_000)
+    assert told(9_000_000) == [Met(NodeId("west"), 4_000_000)]
