@@ -22,6 +22,7 @@ from rove.data.log.commands import Group, Position
 from rove.data.log.partition import Partition
 from rove.data.low_watermark import LowWatermark, parted
 from rove.data.pipeline import Count
+from rove.data.replays import Replay
 from rove.data.tickets import Ticket
 from rove.model.batch import Header
 from rove.model.errors import SetupError
@@ -47,22 +48,6 @@ class Shelf(Protocol):
 
     def readers(self, folder: str) -> Mapping[str, int]:
         """Who reads a folder from outside, by name, and the first position that each still needs."""
-
-
-class Replay(NamedTuple):
-    """A batch that is safe now and goes into the operators that remember."""
-
-    query: QueryId
-    header: Header
-    payload: Payload | None
-
-
-class Replays(NamedTuple):
-    """Batches of one query to be computed, in order: from memory, or read again from the disk."""
-
-    query: QueryId
-    batches: Iterator[Replay]
-    in_memory: bool
 
 
 class _Waiting(NamedTuple):

@@ -11,8 +11,6 @@ holds stays below its bound, and a source is told to wait before there is no roo
 
 from __future__ import annotations
 
-from collections import deque
-
 from msgspec.structs import replace
 
 from rove.data.accounts import Accounts
@@ -22,9 +20,10 @@ from rove.data.link import BEAT_US, Link
 from rove.data.neighbours import Neighbours
 from rove.data.parking import Parked, Parking
 from rove.data.pipeline import Emitted
+from rove.data.replays import Replays
 from rove.data.ring import Ring
 from rove.data.settings import WorkerSettings
-from rove.data.sinks import DISMISS, EXPECT, Replays, Shelf, Sinks, source_of
+from rove.data.sinks import DISMISS, EXPECT, Shelf, Sinks, source_of
 from rove.data.sources import Sources
 from rove.data.store import ENTRY_BYTES, Store, size_of
 from rove.data.tickets import Ticket
@@ -63,8 +62,7 @@ class Worker:
         self._running: dict[QueryId, Running] = {}
         self._stopped: dict[QueryId, None] = {}
         self._parking = Parking()
-        self._replays: deque[Replays] = deque()  # what is safe and to be computed
-        self._replay_bytes = 0
+        self._replays = Replays()
         self._troubles: dict[QueryId, str] = {}  # why a query cannot run here
         self.sources = Sources()
         self._beat_due = self._report_due = 0
@@ -102,8 +100,7 @@ class Worker:
             case DiskDone():
                 safe = list(self.sinks.done(event))
                 if safe:
-                    self._replay_bytes += sum(len(r.payload) for r in safe if r.payload is not None)
-                    self._replays.append(Replays(safe[0].query, iter(safe), in_memory=True))
+                    self._replays.in_memory(safe)
                 self._catch_up()
             case Packed():
                 self._commands += self._ring.packed(event)
@@ -265,24 +262,19 @@ class Worker:
     def _catch_up(self) -> None:
         """Compute with what is safe, in order, as far as there is room for what comes of it."""
         while self._replays and self.store.room > self.sinks.pending_bytes:
-            first = self._replays[0]
             try:
-                replay = next(first.batches, None)
+                replay = self._replays.next()
             except RoveError as error:
-                self._give_up(first.query, error)
+                self._give_up(self._replays.first, error)
                 continue
-            if replay is None:
-                self._replays.popleft()
-                continue
-            if first.in_memory and replay.payload is not None:
-                self._replay_bytes -= len(replay.payload)
-            self._replay(replay.query, replay.header, replay.payload)
+            if replay is not None:
+                self._replay(replay.query, replay.header, replay.payload)
 
     def _give_up(self, query: QueryId, error: RoveError) -> None:
         """A query whose memory cannot be read does not run on without it; it is tried again when it is deployed."""
         self._count(type(error).__name__)
         self._troubles[query] = str(error)
-        self._replays = deque(r for r in self._replays if r.query != query)
+        self._replays.forget(query)
         running = self._running.pop(query, None)
         if running is not None:
             for header in self.sinks.close(running):
@@ -381,7 +373,7 @@ class Worker:
         self._running[fragment.query] = running
         self._stopped.pop(fragment.query, None)
         self._troubles.pop(fragment.query, None)
-        self._replays.append(Replays(fragment.query, replays, in_memory=False))
+        self._replays.on_disk(fragment.query, replays)
         if road is not None and fragment.next is not None and road != fragment.next:
             self._turn(fragment.query, road, fragment.next)
         if running.remembers and self.sinks.durable:
@@ -451,7 +443,7 @@ class Worker:
     @property
     def room(self) -> int:
         """Bytes this node may still take on."""
-        return self.store.room - self.sinks.pending_bytes - self._parking.bytes - self._replay_bytes
+        return self.store.room - self.sinks.pending_bytes - self._parking.bytes - self._replays.bytes
 
     # What it tells
 
