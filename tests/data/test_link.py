@@ -10,13 +10,15 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from rove.data.link import BEAT_US, HELLO_US, SILENT_US, Link
+from rove.data.link import BEATS, SILENT_US, Link
 from rove.data.settings import Backlog
 from rove.data.store import ENTRY_BYTES, Entry, Store
 from rove.model.batch import Header
 from rove.model.events import Send
 from rove.model.ids import NodeId
 from rove.model.messages import Ack, Data, Hello, Refused
+
+BEAT_US = SILENT_US // BEATS
 
 DEVICE, EDGE = NodeId("device"), NodeId("edge")
 WINDOW = 600  # bytes of credit: a few frames
@@ -117,7 +119,7 @@ class LinkMachine(RuleBasedStateMachine):
             end.link.grant(WINDOW)
             self.say(end, end.link.flush(self.now))
 
-    @rule(micros=st.sampled_from([1_000, BEAT_US, HELLO_US, SILENT_US + BEAT_US]))
+    @rule(micros=st.sampled_from([1_000, BEAT_US, SILENT_US + BEAT_US]))
     def wait(self, micros: int) -> None:
         self.now += micros
         for end in (self.device, self.edge):

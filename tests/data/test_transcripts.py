@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from rove.data.link import BEAT_US, SILENT_US, Link
+from rove.data.link import BEATS, SILENT_US, Link
 from rove.data.store import ENTRY_BYTES, Store
 from rove.model.batch import Header
 from rove.model.events import Send
 from rove.model.ids import NodeId
 from rove.model.messages import Data, Message, Refused
+
+BEAT_US = SILENT_US // BEATS
 
 FOLDER = Path(__file__).resolve().parents[1] / "transcripts"
 ROOM = 1_000

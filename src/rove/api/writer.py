@@ -57,6 +57,7 @@ class StreamWriter:
         self._name = ""
         self._strategy = STRATEGY
         self._patience_us = PATIENCE_US
+        self._replication, self._copies = 1, True
         self._format = ""
         self._mode: Literal["append", "update"] = "append"
         self._trigger_ms = 0
@@ -72,12 +73,23 @@ class StreamWriter:
     def option(self, key: str, value: Any) -> StreamWriter:
         """`strategy`: who decides where operators run: bottom_up, shortest_path, cloud_only or ilp.
         `returnTimeout`: how long event time waits for a device that is away, `5 minutes` if nobody says.
+        `replication`: up to so many roads from each device that share no node, so that it need not wait for the
+        coordinator when one breaks. `roads`: what a device kept while it was away goes over `all` of them at once, or
+        over the `best`.
         `maxRowsPerTrigger`, `maxBytesPerTrigger`: how much Spark takes at once. `onDamage`: `stop`, or `skip` what
         cannot be read. Anything else goes to the sink in Spark."""
         if key == "strategy":
             self._strategy = str(value)
         elif key == "returnTimeout":
             self._patience_us = parse_duration(str(value), key)
+        elif key == "replication":
+            if not str(value).isdecimal() or int(value) < 1:
+                raise PlanError(f"replication is a number of roads from 1 on, not `{value}`")
+            self._replication = int(value)
+        elif key == "roads":
+            if value not in ("all", "best"):
+                raise PlanError(f"no way to use roads `{value}`; {nearest(str(value), ('all', 'best'))}")
+            self._copies = value == "all"
         elif key in KEPT_BY_ROVE:
             raise PlanError(f"option `{key}` is not the writer's to set: {KEPT_BY_ROVE[key]}")
         else:
@@ -180,6 +192,8 @@ class StreamWriter:
             cloud=cloud,
             strategy=self._strategy,
             patience_us=self._patience_us,
+            replication=self._replication,
+            copies=self._copies,
             explain=explain,
         )
 

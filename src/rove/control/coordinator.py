@@ -311,6 +311,8 @@ class Coordinator:
             strategy=asked.strategy,
             cloud=asked.cloud,
             patience_us=asked.patience_us,
+            replication=asked.replication,
+            copies=asked.copies,
         )
         query = Query.of(record)
         self._declare(query, keep=not asked.explain)

@@ -75,7 +75,9 @@ class Deployments:
         could not before, are marked."""
         for query in self.queries.values():
             roads = {} if query.record.stopped or query.placement is None else query.placement.roads
-            cut_off = report.node in roads and roads[report.node] not in report.reaches and report.reaches
+            fragment = query.record.fragments.get(report.node)
+            known = () if fragment is None else (fragment.next, *fragment.others)
+            cut_off = fragment is not None and report.reaches and not any(p in report.reaches for p in known)
             if roads and (report.kind != "device" or cut_off):
                 self.mark(query)
 
@@ -102,7 +104,8 @@ class Deployments:
         if request is None:
             return
         before = query.placement
-        query.deploy(request, query.place(request, self._membership.topology, self.load))
+        topology = self._membership.topology
+        query.deploy(request, query.place(request, topology, self.load), topology)
         if query.id in self.queries and query.placement is not before:
             if before is not None:
                 self.load.remove(before)

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from rove.control.deployment.fragments import fragments
 from rove.control.deployment.lead import led, moved
+from rove.control.deployment.roads import other_roads
 from rove.control.placement import Load, Placement, Request, SourceAt, strategy
 from rove.control.placement.explain import explain
 from rove.control.requests import PATIENCE_US, CloudSink
@@ -38,6 +39,8 @@ class QueryRecord(msgspec.Struct, frozen=True, kw_only=True):
     strategy: str
     cloud: CloudSink | None = None
     patience_us: int = PATIENCE_US
+    replication: int = 1  # roads that share no node, for each source
+    copies: bool = True  # whether what was kept goes over all of them, or over the best
     absent: tuple[NodeId, ...] = ()  # nodes on its roads that are waited for no longer
     version: Version = Version(0)
     stopped: bool = False
@@ -117,12 +120,14 @@ class Query:
         self.trouble = "; ".join(reasons)
         return found
 
-    def deploy(self, request: Request, placement: Placement) -> None:
+    def deploy(self, request: Request, placement: Placement, topology: Topology) -> None:
         """Swap in a deployment; only fragments that changed get the new version."""
         version = Version(self.record.version + 1)
         sinks = {} if request.sink is None else dict.fromkeys(_outputs(self.stages), self.record.sink)
         placed = _placed(request, placement)
-        wanted = fragments(dataclasses.replace(request, sources=placed), placement, version, sinks)
+        request = dataclasses.replace(request, sources=placed)
+        others = other_roads(request, placement, topology, self.record.replication)
+        wanted = fragments(request, placement, version, sinks, others=others, copies=self.record.copies)
         kept = {
             node: old if old is not None and replace(new, version=old.version) == old else new
             for node, new in wanted.items()
@@ -150,7 +155,7 @@ class Query:
 
     def _senders(self, node: NodeId) -> tuple[NodeId, ...]:
         """Who may still send to a node: those who were told to, now or before."""
-        now = (name for name, fragment in self.record.fragments.items() if fragment.next == node)
+        now = (name for name, f in self.record.fragments.items() if node in (f.next, *f.others))
         return tuple(dict.fromkeys((*self.record.leaving.get(node, ()), *now)))
 
     def explained(self, request: Request, placement: Placement, topology: Topology) -> str:

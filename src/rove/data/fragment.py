@@ -15,7 +15,7 @@ from rove.data.pipeline import Count, Emitted, Pipeline, ends
 from rove.model.batch import Batch, Header
 from rove.model.errors import PlanError, ProtocolError
 from rove.model.events import Payload
-from rove.model.ids import Stage
+from rove.model.ids import NodeId, Stage
 from rove.model.messages import Fragment
 from rove.plan.codec import decode
 from rove.plan.operators import Source
@@ -38,6 +38,7 @@ class Running:
         self._check()
         # Whom to wait for is told apart (`expect`): where it is kept on a disk, it has its place among the batches.
         self.pipeline = Pipeline(self.stages, {}, fragment.makes, fragment.runs, forgets)
+        self.road = fragment.next  # the one that is taken now
         self.ends = ends(self.stages)
         self.sources = _sources(self.stages)
         self._settle()
@@ -45,12 +46,17 @@ class Running:
     def update(self, fragment: Fragment) -> Running:
         """A newer version of it: what runs on goes on with all it remembers."""
         if fragment.runs == self.fragment.runs and fragment.plan == self.fragment.plan:
-            self.fragment = fragment
+            self.fragment, self.road = fragment, fragment.next
             self._settle()
             return self
         new = Running(fragment, self._forgets, self._read)
         new.pipeline.adopt(self.pipeline)
         return new
+
+    @property
+    def roads(self) -> tuple[NodeId, ...]:
+        """Where rows may go from here, the best first."""
+        return () if self.fragment.next is None else (self.fragment.next, *self.fragment.others)
 
     @property
     def remembers(self) -> bool:

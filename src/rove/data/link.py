@@ -24,9 +24,9 @@ from rove.model.events import Conn, Payload, Send
 from rove.model.ids import NodeId
 from rove.model.messages import PROTOCOL, Ack, Beat, Data, Hello, Message, Refused, Resend, Welcome
 
-BEAT_US = 500_000
-SILENT_US = 3_000_000  # a peer not heard for this long is away
-HELLO_US = 500_000  # between attempts to reach it again
+SILENT_US = 3_000_000  # a peer not heard for this long is away, if nobody says otherwise
+BEATS = 6  # signs of life, or attempts to reach a peer again, in that time
+SILENT_US_MIN = 60_000  # whoever wants to know sooner is not obliged
 RESEND_US = 200_000  # between two requests for the same frames
 ANEW = 1 << 40  # from one incarnation of a link to its next; processes take theirs from a clock, or count from 1
 
@@ -34,8 +34,17 @@ ANEW = 1 << 40  # from one incarnation of a link to its next; processes take the
 class Link:
     """One side of a session. The side that dials speaks first; after that both are alike."""
 
-    def __init__(self, node: NodeId, incarnation: int, peer: NodeId, store: Store, backlog: Backlog = "beside") -> None:
+    def __init__(
+        self,
+        node: NodeId,
+        incarnation: int,
+        peer: NodeId,
+        store: Store,
+        backlog: Backlog = "beside",
+        silent_us: int = SILENT_US,
+    ) -> None:
         self.node, self.peer, self._order = node, peer, backlog
+        self._silent_us, self.beat_us = silent_us, silent_us // BEATS
         self._incarnation, self._store = incarnation, store
         self._dial: Conn | None = None
         self._conn: Conn | None = None
@@ -54,7 +63,7 @@ class Link:
         self._open: deque[int] = deque()  # received, not in safe hands yet
         self._safe: set[int] = set()  # of those, in safe hands behind one that is not
         self._granted, self._acked, self._said = 0, 0, (-1, -1)
-        self._heard_us, self._spoke_us, self._asked_us = 0, -HELLO_US, -RESEND_US
+        self._heard_us, self._spoke_us, self._asked_us = 0, -self.beat_us, -RESEND_US
         self.resent: dict[tuple[str, str], int] = {}
         self.sessions = 0
 
@@ -121,17 +130,22 @@ class Link:
         yield from self._unacked
         yield from (entry for entry in (*self._waiting, *self._live) if not entry.gone)
 
+    def kept(self, query: str) -> list[Entry]:
+        """What is not acked of a query, the oldest first; copies of what is elsewhere do not count."""
+        return [e for e in self.entries() if e.header.query == query and e.original is None]
+
     def forget(self, query: str) -> list[Header]:
         """Drop what is not sent yet of a query that was stopped, and say what it was."""
         dropped = [e for e in (*self._waiting, *self._live) if e.header.query == query and not e.gone]
         for entry in dropped:
-            self._store.drop(entry)
+            if not entry.gone:  # as a copy is whose original was dropped before it
+                self._store.drop(entry)
         self._keep(lambda entry: entry.header.query != query)
-        return [e.header for e in dropped]
+        return [e.header for e in dropped if e.original is None]
 
     def take_back(self, query: str) -> list[Entry]:
-        """What is not acked of a query, oldest first, to go another way. If some of it was sent, its numbers are gone,
-        so both sides begin anew."""
+        """What is not acked of a query, oldest first, to go another way; copies of what is elsewhere are forgotten. If
+        some of it was sent, its numbers are gone, so both sides begin anew."""
         taken = [e for e in self.entries() if e.header.query == query]
         self._keep(lambda entry: entry.header.query != query)
         if any(e.header.query == query for e in self._unacked):
@@ -142,7 +156,9 @@ class Link:
         for entry in taken:
             if entry.number:
                 self._count_resent(entry.header)
-        return taken
+            if entry.original is not None:
+                self._store.drop(entry)
+        return [entry for entry in taken if entry.original is None]
 
     def sweep(self) -> None:
         """An entry that waits here may be gone. A look at all of them, after as many as wait. O(1), spread out."""
@@ -185,6 +201,9 @@ class Link:
 
     def _on_hello(self, hello: Hello, conn: Conn, now: int) -> list[Send]:
         self._conn, self._heard_us = conn, now
+        if hello.silent_us:  # who dials says how soon both want to know
+            self._silent_us = max(hello.silent_us, SILENT_US_MIN)
+            self.beat_us = self._silent_us // BEATS
         known = hello.incarnation == self._peer_incarnation and hello.heard == self._incarnation
         if not known:
             self._start_anew(hello.incarnation)
@@ -211,20 +230,21 @@ class Link:
     def refused(self) -> None:
         """The peer does not know this session: shake hands again before anything else."""
         self._cut()
-        self._spoke_us = -HELLO_US
+        self._spoke_us = -self.beat_us
 
     # Time
 
     def tick(self, now: int) -> list[Send]:
         """Beat, notice silence, dial again."""
-        if self.up and now - self._heard_us > SILENT_US:
+        if self.up and now - self._heard_us > self._silent_us:
             self._cut()
         if not self.up:
-            if self._dial is not None and now - self._spoke_us >= HELLO_US:
-                hello = Hello(PROTOCOL, self.node, self._incarnation, self._peer_incarnation, self._received)
+            if self._dial is not None and now - self._spoke_us >= self.beat_us:
+                known = (self._peer_incarnation, self._received, self._silent_us)
+                hello = Hello(PROTOCOL, self.node, self._incarnation, *known)
                 return [self._say(hello, now)]
             return []
-        if now - self._spoke_us < BEAT_US:
+        if now - self._spoke_us < self.beat_us:
             return []
         acked = self._unacked[0].number - 1 if self._unacked else self._numbered
         return [self._say(Beat(self._numbered, acked, self._allowance), now)]
@@ -245,7 +265,7 @@ class Link:
 
     def due(self) -> int:
         """When `tick` has something to do next."""
-        return self._spoke_us + (BEAT_US if self.up else HELLO_US)
+        return self._spoke_us + self.beat_us
 
     # Sending
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from rove.data.credit import Credit
 from rove.data.events import Command, Cut, Dial, Met
-from rove.data.link import Link
+from rove.data.link import BEATS, Link
 from rove.data.settings import WorkerSettings
 from rove.data.store import Store
 from rove.model.errors import ProtocolError
@@ -42,7 +42,12 @@ class Neighbours:
         found = self.links.get(peer)
         if found is None:
             found = self.links[peer] = Link(
-                self._settings.node, self._incarnation, peer, self._store, self._settings.backlog
+                self._settings.node,
+                self._incarnation,
+                peer,
+                self._store,
+                self._settings.backlog,
+                self._settings.silent_us,
             )
         return found
 
@@ -103,6 +108,11 @@ class Neighbours:
         said = [send for link in self._dirty.values() for send in link.flush(now)]
         self._dirty = {name: link for name, link in self._dirty.items() if link.open_frames()}
         return said
+
+    @property
+    def beat_us(self) -> int:
+        """How often somebody wants a sign of life. O(links)."""
+        return min((link.beat_us for link in self.links.values()), default=self._settings.silent_us // BEATS)
 
     def beat(self, now: int) -> list[Command]:
         """A sign of life to everyone, and a look at who is silent and who is back. O(links)."""

@@ -25,6 +25,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     weights: dict[str, float] = {}  # of queries, for priority
     compress: Literal["zstd", "lz4", "off"] = "zstd"  # batches that wait: zstd, lz4 or off
     backlog: Backlog = "beside"  # what was kept while a road was cut, beside what is new
+    silent_us: int = 3_000_000  # a parent that is not heard for so long is not there
     report_us: int = 1_000_000
     keys: bool = False  # whether a peer has to prove its name
     trusts: bool = False  # whether it runs users' functions that come by value

@@ -37,10 +37,14 @@ class Entry:
     """One batch, and since when it is here; `number` is its frame on the link that carried it, 0 before it was sent.
 
     `order` tells which came first. `before` and `after` are those of the same query and origin. One that is `gone` has
-    become part of its neighbour, and is not sent.
+    become part of its neighbour, or is needed no more, and is not sent. `copies` go over other roads; a copy has no
+    bytes of rows, and no rows to account for, beside its `original`'s.
     """
 
-    __slots__ = ("after", "before", "bytes", "gone", "header", "number", "order", "payload", "receipt", "since")
+    __slots__ = (
+        "after", "before", "bytes", "copies", "gone", "header", "number", "order", "original", "payload", "receipt",
+        "since",
+    )  # fmt: skip
 
     def __init__(self, header: Header, payload: Payload | None, receipt: Receipt | None) -> None:
         self.header, self.payload, self.receipt = header, payload, receipt
@@ -49,6 +53,8 @@ class Entry:
         self.before: Entry | None = None
         self.after: Entry | None = None
         self.gone = False
+        self.original: Entry | None = None
+        self.copies: list[Entry] = []
 
     @property
     def may_go(self) -> bool:
@@ -97,13 +103,29 @@ class Store:
         self._fold(entry)
         return entry
 
+    def copy(self, entry: Entry) -> Entry:
+        """The same batch once more, for another road. It may arrive from now on, and is not evicted any more. O(1)."""
+        found = Entry(entry.header, entry.payload, None)
+        found.original, found.bytes, found.since = entry, ENTRY_BYTES, entry.since
+        entry.copies.append(found)
+        self.sent(entry)
+        self._entries[entry.header.query][id(found)] = found
+        self._account(found, 1)
+        return found
+
     def drop(self, entry: Entry) -> None:
-        """Forget a batch: it is in safe hands, or nobody wants it any more. O(1)."""
+        """Forget a batch: it is in safe hands, or nobody wants it any more; copies that were not sent, too. O(1)."""
         query = entry.header.query
         del self._entries[query][id(entry)]
+        for copy in entry.copies:
+            if not copy.number and not copy.gone and self.holds(copy):
+                copy.gone = True
+                self.drop(copy)
+        entry.copies.clear()
         if query in self._evictable:
             self._evictable[query].pop(entry.order, None)
-        self._unlink(entry)
+        if entry.original is None:
+            self._unlink(entry)
         self._account(entry, -1)
         if entry.receipt is not None:
             entry.receipt.release()
@@ -220,8 +242,9 @@ class Store:
         header = entry.header
         self.bytes += sign * entry.bytes
         self._bytes[header.query] = self._bytes.get(header.query, 0) + sign * entry.bytes
-        key = (header.query, header.origin)
-        self._rows[key] = self._rows.get(key, 0) + sign * header.born
+        if entry.original is None:
+            key = (header.query, header.origin)
+            self._rows[key] = self._rows.get(key, 0) + sign * header.born
 
 
 def _neighbours(entry: Entry, after: Entry) -> bool:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from rove.data.accounts import Accounts
 from rove.data.events import Command, DiskDone, Event, Packed, Produced, Remember
 from rove.data.fragment import Running, encode_rows
-from rove.data.link import BEAT_US, Link
+from rove.data.link import Link
 from rove.data.neighbours import Neighbours
 from rove.data.parking import Parked, Parking
 from rove.data.pipeline import Emitted
@@ -240,7 +240,7 @@ class Worker:
 
     def _forward(self, running: Running, header: Header, rows: Payload | None, ticket: Ticket | None) -> None:
         """On to the next node. Who sent it here keeps it until the next one has it in safe hands."""
-        peer = running.fragment.next
+        peer = running.road
         if peer is None:
             raise ProtocolError("unexpected", f"query `{header.query}` goes nowhere from here at stage {header.stage}")
         if ticket is not None:
@@ -256,8 +256,8 @@ class Worker:
         for evicted in self._ring.make_room(query):
             self._commands.append(evicted)
             running = self._running.get(evicted.query)
-            if running is not None and running.fragment.next is not None:
-                self._neighbours.link(running.fragment.next).sweep()
+            if running is not None and running.road is not None:
+                self._neighbours.link(running.road).sweep()
 
     def _catch_up(self) -> None:
         """Compute with what is safe, in order, as far as there is room for what comes of it."""
@@ -361,7 +361,7 @@ class Worker:
         if known is not None and known.fragment.version >= fragment.version:
             return
         before = () if known is None else known.fragment.feeds
-        road = None if known is None else known.fragment.next
+        road = None if known is None else known.road
         try:
             read, forgets = reader(self.settings.trusts), not self.sinks.durable
             running = Running(fragment, forgets, read) if known is None else known.update(fragment)
@@ -374,8 +374,8 @@ class Worker:
         self._stopped.pop(fragment.query, None)
         self._troubles.pop(fragment.query, None)
         self._replays.on_disk(fragment.query, replays)
-        if road is not None and fragment.next is not None and road != fragment.next:
-            self._turn(fragment.query, road, fragment.next)
+        if road is not None and running.road is not None and road != running.road:
+            self._turn(fragment.query, road, running.road)
         if running.remembers and self.sinks.durable:
             self.sinks.expect(running)
         else:
@@ -391,6 +391,26 @@ class Worker:
         self._beat_due = self._now
         for entry in self._neighbours.link(road).take_back(query):
             self._commands += self._neighbours.link(other).offer(entry, self._now)
+
+    def _other_roads(self) -> None:
+        """Parents have gone or come back: queries with other roads need not wait for the coordinator to use them.
+        O(queries, and what they kept)."""
+        for query, running in self._running.items():
+            if not running.fragment.others or running.road is None:
+                continue
+            road, up = running.road, [p for p in running.roads if self._neighbours.link(p).up]
+            if up and road not in up:
+                running.road = up[0]
+                self._turn(query, road, up[0])
+            if running.fragment.copies and up:
+                self._copy(query, running.road, [p for p in up if p != running.road])
+
+    def _copy(self, query: QueryId, road: NodeId, others: list[NodeId]) -> None:
+        """What was kept while no road was there goes over all of them, in case another one breaks."""
+        for entry in self._neighbours.link(road).kept(query):
+            if not entry.copies:
+                for other in others:
+                    self._commands += self._neighbours.link(other).offer(self.store.copy(entry), self._now)
 
     def _stop(self, query: QueryId) -> None:
         """A query is over; what has not arrived is lost."""
@@ -425,11 +445,12 @@ class Worker:
         self._commands += self.sinks.flush(self._now)
         self._commands += self._neighbours.flush(self.room, self._now)
         if self._now >= self._beat_due:
-            self._beat_due = self._now + BEAT_US // 2
+            self._beat_due = self._now + self._neighbours.beat_us // 2
             before = self._neighbours.reached
             self._commands += self._neighbours.beat(self._now)
             if self._neighbours.reached != before:
                 self._report_due = self._now
+                self._other_roads()
         if self._changed and self.sinks.durable:  # kept before those below hear that they may begin
             running = tuple(r.fragment for r in self._running.values())
             self._commands.append(Remember(running, self._neighbours.peers))

@@ -33,13 +33,15 @@ class _Message(msgspec.Struct, frozen=True, array_like=True, tag_field="t"):
 
 
 class Hello(_Message, frozen=True, tag=1):
-    """The first word of whoever dials. `heard` is the peer's incarnation it knows, and how many frames it has of it."""
+    """The first word of whoever dials. `heard` is the peer's incarnation it knows, and how many frames it has of it;
+    `silent_us` how soon it takes silence for absence, 0 if it does not say."""
 
     protocol: int
     node: NodeId
     incarnation: int
     heard: int = 0
     received: int = 0
+    silent_us: int = 0
 
 
 class Welcome(_Message, frozen=True, tag=2):
@@ -124,9 +126,9 @@ class Fragment(msgspec.Struct, frozen=True, kw_only=True):
     next: NodeId | None
     sinks: dict[Stage, Sink]
     feeds: tuple[Origin, ...] = ()  # the sources of this node that have a place in the query
-    overtakes: bool = (
-        False  # whether batches of an origin may pass each other: nothing in the query looks at their order
-    )
+    overtakes: bool = False  # whether batches of an origin may pass each other: nothing looks at their order
+    others: tuple[NodeId, ...] = ()  # where other roads begin, for when the next node is not there
+    copies: bool = False  # whether what was kept while no road was there goes over all of them
 
 
 class SourceHere(msgspec.Struct, frozen=True, kw_only=True):

@@ -135,6 +135,7 @@ def worker_settings(section: WorkerSection, address: str, keys: Keys | None) -> 
         evict=section.evict,
         compress=section.compress,
         backlog=section.backlog,
+        silent_us=section.silent_ms * 1_000,
         weights=section.weights,
         report_us=section.report_ms * 1_000,
         keys=keys is not None,

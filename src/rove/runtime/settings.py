@@ -13,7 +13,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -36,9 +36,8 @@ class WorkerSection(msgspec.Struct, frozen=True, kw_only=True):
     slots: int = 8
     memory_bytes: int = 64 * 1024 * 1024
     hooks: str = ""  # a module or file with on_disconnect, on_reconnect, on_evict
-    backlog: Literal["beside", "first", "last"] = (
-        "beside"  # after a cut: what was kept, beside, before or after the new
-    )
+    backlog: Literal["beside", "first", "last"] = "beside"  # after a cut: what was kept, and what is new
+    silent_ms: Annotated[int, msgspec.Meta(ge=100)] = 3_000  # a parent that is not heard for so long is not there
     compress: Literal["zstd", "lz4", "off"] = "zstd"  # batches that wait: zstd, lz4 or off
     evict: str = "block"  # when that is full: block (sources wait), fifo, query_aware or priority
     weights: dict[str, float] = {}  # of queries, for priority

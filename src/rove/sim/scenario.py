@@ -124,7 +124,8 @@ def _begin(world: World, random: Random, relays: list[NodeId]) -> None:
         sink = Sink(kind="log") if random.random() < 0.6 else Sink(kind="log", node=random.choice(durable))
         begins = random.choice((2 * SECOND_US, random.randint(2, 12) * SECOND_US))
         stages, strategy = some_query(random), random.choice(STRATEGIES)
-        world.at(begins, partial(world.submit, QueryId(f"q{n}"), stages, sink, strategy))
+        roads = (random.choice((1, 1, 2, 3)), random.random() < 0.5)
+        world.at(begins, partial(world.submit, QueryId(f"q{n}"), stages, sink, strategy, *roads))
     plan_faults(world, Random(random.random()))
     plan_moves(world, Random(random.random()))
 

@@ -117,10 +117,27 @@ class World:
             if wire.listener == COORDINATOR:
                 wire.generation += 1
 
-    def submit(self, name: QueryId, stages: Stages, sink: Sink, strategy: str) -> None:
+    def submit(
+        self,
+        name: QueryId,
+        stages: Stages,
+        sink: Sink,
+        strategy: str = "bottom_up",
+        replication: int = 1,
+        copies: bool = True,
+    ) -> None:
         """Ask for a query, again and again until it is answered."""
         self.queries[name] = (stages, sink)
-        body = to_body(Submit(name=name, plan=codec.encode(stages), sink=sink, strategy=strategy))
+        body = to_body(
+            Submit(
+                name=name,
+                plan=codec.encode(stages),
+                sink=sink,
+                strategy=strategy,
+                replication=replication,
+                copies=copies,
+            )
+        )
         ask = Ask(f"submit {name}", "submit", body)
 
         def again() -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
+from rove.control.deployment.roads import OtherRoads
 from rove.control.deployment.split import Split, split
 from rove.control.placement.placement import Placement
 from rove.control.placement.request import Request
@@ -31,9 +32,11 @@ def fragments(
     version: Version,
     sinks: Mapping[str, Sink] | None = None,
     encode: Callable[[Stages], bytes] = encode,
+    others: OtherRoads | None = None,
+    copies: bool = False,
 ) -> dict[NodeId, Fragment]:
     """A fragment for every node on the roads. `sinks` are the user's, by output; in the cloud every output ends in the
-    gateway's log. O(nodes × stages + origins × stages × height)."""
+    gateway's log. With `copies`, what was kept goes over all roads. O(nodes × stages + origins × stages × height)."""
     parts = split(request, placement)
     plan = encode(parts.lower)
     ends = _ends(request, parts, sinks or {})
@@ -44,7 +47,22 @@ def fragments(
     feeds: dict[NodeId, list[Origin]] = {}
     for source in (source for found in request.sources.values() for source in found):
         feeds.setdefault(source.node, []).append(source.origin)
-    return {
+    others = others or OtherRoads()
+    relays = {
+        node: Fragment(
+            query=request.query,
+            version=version,
+            plan=plan,
+            runs=(),
+            makes={},
+            waits={},
+            next=above,
+            sinks={},
+            overtakes=not in_order,
+        )
+        for node, above in others.relays.items()
+    }
+    return relays | {
         node: Fragment(
             query=request.query,
             version=version,
@@ -60,6 +78,8 @@ def fragments(
             sinks=ends if placement.roads[node] is None else {},
             feeds=tuple(sorted(feeds.get(node, ()))),
             overtakes=not in_order,
+            others=others.begin.get(node, ()),
+            copies=copies and bool(others.begin.get(node)),
         )
         for node, here in runs.items()
     }

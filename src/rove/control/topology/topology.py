@@ -9,7 +9,7 @@ Since only relays (edges and gateways) are searched, a device that moves invalid
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from operator import itemgetter
@@ -198,6 +198,30 @@ class Topology:
         """Whether there is a road from one node to another."""
         tree = self._tree(self.node(sink).id, "latency")
         return source == sink or self._step(self.node(source).id, sink, tree, "latency") is not None
+
+    def apart(
+        self, source: NodeId, sink: NodeId, roads: Iterable[Sequence[NodeId]], avoid: Iterable[NodeId] = ()
+    ) -> tuple[NodeId, ...] | None:
+        """The road of least latency that shares nothing with others but its ends; None if there is none that works.
+        O(relays log relays)."""
+        known = [set(road) for road in roads]
+        used = {*avoid}.union(*known) - {source, sink}
+        graph = self._relays.copy()
+        graph.remove_nodes_from([self._index[node] for node in used if node in self._index])
+        ends = []
+        for end in (self.node(source).id, self.node(sink).id):
+            here = self._index.get(end)
+            if here is None:
+                here = graph.add_node(end)
+                for other, link in self._links[end].items():
+                    if other in self._index and other not in used:
+                        graph.add_edge(here, self._index[other], self._lengths(link))
+            ends.append(here)
+        if any(len(road) == 2 for road in known) and graph.has_edge(*ends):
+            graph.remove_edge(*ends)
+        found = rx.dijkstra_shortest_paths(graph, ends[0], ends[1], weight_fn=itemgetter(_MEASURE["latency"]))
+        road = tuple(graph[n] for n in found[ends[1]]) if ends[1] in found else None
+        return None if road is None or self.broken_on(road[1:]) else road
 
     def broken_on(self, road: Iterable[NodeId]) -> int:
         """How many links of a road are broken. O(road)."""

@@ -1,0 +1,101 @@
+"""A device that knows several roads uses them without asking anybody."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from rove.data.events import Produced
+from rove.data.link import SILENT_US
+from rove.data.settings import WorkerSettings
+from rove.data.worker import Worker
+from rove.model.events import Arrived, Send, Tick
+from rove.model.ids import NodeId, QueryId
+from rove.model.messages import PROTOCOL, Ack, Data, Orders, Peer, Welcome
+from tests.data.test_worker import COLUMNS, ORIGIN, fragment, orders, rows
+
+WEST, EAST, NORTH = NodeId("west"), NodeId("east"), NodeId("north")
+PARENTS = (WEST, EAST, NORTH)
+
+
+def device(copies: bool, **settings: object) -> Worker:
+    """It knows three roads, and is on none of them."""
+    found = Worker(WorkerSettings(node=NodeId("device"), kind="device", parents=PARENTS, **settings), 1)  # type: ignore[arg-type]
+    found.add_source("s", ORIGIN, COLUMNS)
+    part = replace(fragment(WEST, (ORIGIN,)), others=(EAST, NORTH), copies=copies)
+    found.handle(orders(part, peers=tuple(Peer(node=p, address="there") for p in PARENTS)), 0)
+    found.handle(Tick(), 1)
+    return found
+
+
+def meets(worker: Worker, parent: NodeId, now: int) -> list[Send]:
+    """A parent is there, with room for everything."""
+    said = worker.handle(Arrived(parent, Welcome(PROTOCOL, parent, 7, 1, 0, 10**6)), now)
+    return [c for c in (*said, *worker.handle(Tick(), now + SILENT_US // 2)) if isinstance(c, Send)]
+
+
+def sent(commands: list[Send]) -> list[tuple[object, int]]:
+    return [(c.conn, c.message.header.seq) for c in commands if isinstance(c.message, Data)]
+
+
+def test_what_was_kept_goes_over_the_first_road_that_is_there() -> None:
+    worker = device(copies=False)
+    for n in range(3):
+        worker.handle(Produced(ORIGIN, rows(), n), n)
+    assert sent(meets(worker, EAST, 10)) == [("east", 0), ("east", 1), ("east", 2)]
+    worker.handle(Arrived("east", Ack(3, 10**6)), 20)
+    assert len(worker.store) == 0
+    now = worker.handle(Produced(ORIGIN, rows(), 3), 30)
+    assert sent([c for c in now if isinstance(c, Send)]) == [("east", 3)]
+
+
+def test_a_road_that_is_not_heard_any_more_is_left_for_another() -> None:
+    worker = device(copies=False)
+    meets(worker, WEST, 10)
+    worker.handle(Produced(ORIGIN, rows(), 0), 20)
+    worker.handle(Arrived("east", Welcome(PROTOCOL, EAST, 7, 1, 0, 10**6)), 10 + SILENT_US)
+    said = [c for c in worker.handle(Tick(), 20 + SILENT_US + SILENT_US // 2) if isinstance(c, Send)]
+    assert sent(said) == [("east", 0)]
+    (tally,) = worker.report().tallies
+    assert (tally.produced, tally.buffered, tally.resent) == (2, 2, 2)
+
+
+def test_what_was_kept_goes_over_all_roads_and_counts_once() -> None:
+    worker = device(copies=True)
+    for n in range(3):
+        worker.handle(Produced(ORIGIN, rows(), n), n)
+    assert sent(meets(worker, WEST, 10)) == [("west", 0), ("west", 1), ("west", 2)]
+    assert sent(meets(worker, EAST, SILENT_US // 5)) == [("east", 0), ("east", 1), ("east", 2)]
+    (tally,) = worker.report().tallies
+    assert (tally.produced, tally.buffered) == (6, 6)
+    worker.handle(Arrived("west", Ack(2, 10**6)), 30)
+    (tally,) = worker.report().tallies
+    assert tally.buffered == 2
+    worker.handle(Arrived("east", Ack(3, 10**6)), 40)
+    worker.handle(Arrived("west", Ack(3, 10**6)), 50)
+    assert (len(worker.store), worker.store.bytes) == (0, 0)
+
+
+def test_copies_that_were_not_sent_go_with_what_they_are_copies_of() -> None:
+    worker = device(copies=True)
+    for n in range(3):
+        worker.handle(Produced(ORIGIN, rows(), n), n)
+    worker.handle(Arrived("east", Welcome(PROTOCOL, EAST, 7, 1, 0, 1)), 10)  # room for one frame
+    meets(worker, WEST, 10)
+    assert len(worker.store) == 6
+    worker.handle(Arrived("west", Ack(3, 10**6)), 20)
+    assert len(worker.store) == 1  # the one that was sent
+    assert worker.report().tallies[0].buffered == 0
+    assert sent([c for c in worker.handle(Arrived("east", Ack(1, 10**6)), 30) if isinstance(c, Send)]) == []
+    assert (len(worker.store), worker.store.bytes) == (0, 0)
+
+
+def test_a_query_that_is_stopped_loses_what_it_kept_once_however_many_copies_there_are() -> None:
+    worker = device(copies=True)
+    for n in range(3):
+        worker.handle(Produced(ORIGIN, rows(), n), n)
+    for parent in (EAST, WEST):
+        worker.handle(Arrived(parent, Welcome(PROTOCOL, parent, 7, 1, 0, 1)), 10)
+    worker.handle(Tick(), SILENT_US // 2)
+    worker.handle(Arrived("coordinator", Orders(PROTOCOL, (), (QueryId("q"),))), SILENT_US)
+    (tally,) = worker.report().tallies
+    assert (tally.produced, tally.lost, tally.buffered) == (6, 4, 2)  # one batch is on its way
