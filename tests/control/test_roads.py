@@ -43,6 +43,15 @@ def test_a_device_is_told_of_as_many_roads_as_were_asked_for_the_best_first() ->
     assert (found[NodeId("w1.0")].next, found[NodeId("w1.0")].runs) == ("w1.1", ())
 
 
+def test_roads_are_apart_up_to_where_all_of_them_meet() -> None:
+    topology = ladder(3, 3)
+    topology.add_node(Node(NodeId("top"), "gateway", 8))
+    topology.add_link(Link(NodeId("gw"), NodeId("top")))
+    asked = request("filter", {"s": ["d1"]}, sink="top")
+    placed = bottom_up(asked, topology, Load())
+    assert other_roads(asked, placed, topology, 3).begin == {"d1": ("w1.0", "w2.0")}
+
+
 def test_there_are_no_more_roads_than_there_are() -> None:
     asked, topology = request("filter", {"s": ["d1"]}), ladder(2)
     placed = bottom_up(asked, topology, Load())
@@ -70,11 +79,12 @@ def test_whatever_road_rows_take_they_are_taken_in_order_in_one_place(seed: int)
     in_order = {h for stage, hosts in placed.hosts.items() if ordered(asked.stages.operators[stage]) for h in hosts}
     for device, starts in others.begin.items():
         roads = []
+        meet = in_order | topology.certain(device, asked.root)
         for start in (placed.roads[device], *starts):
             assert start is not None
             assert topology.linked(device, start)
             road = [start]
-            while road[-1] not in in_order and (above := found[road[-1]].next) is not None:
+            while road[-1] not in meet and (above := found[road[-1]].next) is not None:
                 assert topology.linked(road[-1], above)
                 road.append(above)
             roads.append(road)

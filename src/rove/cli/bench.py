@@ -13,7 +13,18 @@ import typer
 
 from rove.model.errors import SetupError, nearest
 
-NOT_BENCHMARKS = ("__init__", "bare", "cabs", "cities", "football", "loopback", "nexmark", "report")
+NOT_BENCHMARKS = (
+    "__init__",
+    "bare",
+    "cabs",
+    "cities",
+    "football",
+    "forwarding",
+    "loopback",
+    "nexmark",
+    "report",
+    "ways",
+)
 
 
 def bench(

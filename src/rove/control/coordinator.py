@@ -181,7 +181,8 @@ class Coordinator:
         if changed is not None:
             self._keep("node", changed.node, changed)
             if record is None or replace(changed, incarnation=record.incarnation) != record:
-                self.deployments.touch({s.stream for s in changed.sources}, relay=changed.kind != "device")
+                sources = (*changed.sources, *(() if record is None else record.sources))
+                self.deployments.touch({s.stream for s in sources}, relay=changed.kind != "device")
                 self._commands.append(self._allowed())
             self.deployments.touch_node(changed.node)
         self._settle()

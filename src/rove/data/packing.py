@@ -124,7 +124,7 @@ def _unpack(payload: memoryview, schema: pa.Schema) -> pa.RecordBatch:
     size = sum(file.metadata.row_group(n).total_byte_size for n in range(file.num_row_groups))
     if size > UNPACKED_BYTES_MAX:
         raise ValueError(f"{size} bytes; at most {UNPACKED_BYTES_MAX} are unpacked")
-    table = file.read().combine_chunks()
+    table = file.read(use_threads=False).combine_chunks()  # batches are small: threads cost more than they save
     if not table.num_rows:
         return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
     back = None

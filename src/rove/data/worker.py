@@ -137,6 +137,8 @@ class Worker:
                 self._count("protocol")
             case _ if link is not None:
                 self._commands += self._neighbours.heard(link, message, conn, self._now)
+                if isinstance(message, Welcome):
+                    self._beat_due = self._now  # a parent is back: what follows from it need not wait
             case _:
                 self._refuse(conn, "unexpected", "say hello first")
 

@@ -10,6 +10,7 @@ import select
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from heapq import heappop, heappush
 from pathlib import Path
 from typing import TypeVar
 
@@ -77,10 +78,12 @@ class LocalWires:
 
 
 class LocalNet:
-    """A coordinator and nodes, below one folder. Nothing moves but while it is told to run."""
+    """A coordinator and nodes, below one folder. Nothing moves but while it is told to run. `delay_us` says how long
+    messages take from one to the other; without it they are there at once."""
 
-    def __init__(self, folder: str | Path) -> None:
-        self.folder = Path(folder)
+    def __init__(self, folder: str | Path, delay_us: Callable[[str, str], int] | None = None) -> None:
+        self.folder, self._delay_us = Path(folder), delay_us
+        self._flying: list[tuple[int, int, str, Arrived]] = []  # a heap: when it arrives, its number, where
         self._bell, self._count = Bell(), 0
         self._wires: dict[str, LocalWires] = {}
         self._shells: dict[str, WorkerShell | CoordinatorShell] = {}
@@ -193,6 +196,9 @@ class LocalNet:
         """One round of everyone who has something to do, or a short wait if nobody has."""
         idle_us = SETTLE_US
         self._bell.quiet()
+        self._land()
+        if self._flying:
+            idle_us = max(0, min(idle_us, self._flying[0][0] - now_us()))
         for name, shell in list(self._shells.items()):
             inbox = self._wires[name].inbox
             waits = 0 if inbox or _disk_done(shell) else shell.due() - now_us()
@@ -209,8 +215,18 @@ class LocalNet:
         wires = self._wires.get(to)
         if wires is None or len(wires.inbox) >= INBOX_MAX or frozenset((sender, to)) in self._cut:
             return False
-        wires.inbox.append(event)
+        if self._delay_us is None:
+            wires.inbox.append(event)
+        else:
+            heappush(self._flying, (now_us() + self._delay_us(sender, to), self.number(), to, event))
         return True
+
+    def _land(self) -> None:
+        """What has been long enough on its way is there, if anybody is."""
+        while self._flying and self._flying[0][0] <= now_us():
+            _, _, to, event = heappop(self._flying)
+            if to in self._wires:
+                self._wires[to].inbox.append(event)
 
     def knows(self, dialer: str, listener: str, conn: bytes) -> bool:
         """Whether a connection is still the one its dialer has."""

@@ -1,0 +1,231 @@
+"""Devices that come back: what disconnections cost a query, and how long recovery takes. Figures 6 and 8 of
+NebulaStream-MSS.
+
+Everything runs in this process and in real time, on machines, shells and coordinator as in production; messages take
+5 ms from a node to the next and 20 ms to the coordinator. A source makes its rows at a steady rate. Runtime is from the
+first row to the arrival of the last of 2 million; while a device is away its source goes on, and what it makes waits.
+Vanilla NebulaStream removes the device and its query, and begins both anew; its source waits, and goes on behind the
+last row that had arrived.
+
+Recovery is from the moment a device is back, at another parent, to the arrival of all that it had kept. It is measured
+with one road (the coordinator redeploys), with roads that were asked for beforehand (`replication`), and with
+forwarding queries as in the paper. Both ways send to the gateway; removal of forwarding queries is not counted.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from rich.progress import Progress
+
+from bench import football, forwarding
+from bench.report import check
+from bench.ways import DEVICE, QUERY, SILENT_US, Ways, built
+from rove.control.requests import Named
+from rove.model.ids import QueryId
+from rove.runtime.clock import now_us
+
+TUPLES = 2_000_000
+BATCH_ROWS = 5_000
+AWAY_S, AWAY_S_QUICK = 0.5, 0.2
+SECONDS, SECONDS_QUICK = TUPLES / 56_375, 5.0  # how long the source takes for all of them
+CALM = 0.85  # of a run: disconnections fall into it
+BUFFERED = 40  # batches that a device has kept when it is back
+PATHS, PATH = (4, 5, 7), 5
+REPLICATION, REPLICATIONS = 2, (1, 2, 4, 8)
+WAYS = 3
+PAPER = {
+    "same parent": "runtime almost constant over 10 disconnections",
+    "all redeployed": "runtime converges to that of vanilla NebulaStream",
+    "recovery": "most of it is redeployment and deploying forwarding queries; grows with both",
+}
+
+
+@dataclass(slots=True)
+class Source:
+    """Makes batches at a steady rate, in step with the clock; one that waits does not make up for it."""
+
+    ways: Ways
+    seconds: float
+    batches: list[Any]
+    made: int = 0  # batches
+    since_us: int = field(default_factory=now_us)
+
+    def feed(self) -> None:
+        due = int((now_us() - self.since_us) / 1e6 / self.seconds * TUPLES / BATCH_ROWS)
+        while self.made < min(due, TUPLES // BATCH_ROWS):
+            self.ways.produce(self.batches[self.made % len(self.batches)])
+            self.made += 1
+
+    def again_from(self, batch: int) -> None:
+        """Go on behind what has arrived, from now on."""
+        self.made = batch
+        self.since_us = now_us() - int(batch * BATCH_ROWS / TUPLES * self.seconds * 1e6)
+
+
+def runtime(
+    seconds: float, away_s: float, disconnections: int, redeployed: float = 0.0, vanilla: bool = False
+) -> float:
+    """How long 2 million tuples take, with so many disconnections, a share of them with a return at another parent."""
+    with built(WAYS, PATH) as ways:
+        ways.submit(QUERY)
+        batches = [football.rows(BATCH_ROWS, seed) for seed in range(5)]
+        source, query, done, lost_s = Source(ways, seconds, batches), QUERY, 0, 0.0
+        begun = time.perf_counter()
+        moved = 0.0
+        for n in range(disconnections):
+            cut_at = begun + lost_s + CALM * seconds * (n + 0.5) / disconnections
+            _run(source, lambda at=cut_at: time.perf_counter() >= at)
+            here, paused = ways.at or 0, time.perf_counter()
+            ways.leave()
+            moved += redeployed
+            back = (here + 1) % WAYS if moved >= 1 else here
+            moved -= moved >= 1
+            if vanilla:
+                for verb, name in (("remove", DEVICE), ("stop", query)):
+                    ways.net.ask(verb, Named(name=name), Named)
+                ways.net.run_for(max(0.0, paused + away_s - time.perf_counter()))
+                done += ways.delivered(query)
+                ways.come(back)
+                ways.wait(lambda: DEVICE in ways.machine.membership.members)
+                query = QueryId(f"{QUERY}{n}")
+                ways.submit(query)
+                source.again_from(done // BATCH_ROWS)
+                lost_s += time.perf_counter() - paused
+            else:
+                _run(source, lambda at=paused + away_s: time.perf_counter() >= at)
+                ways.come(back)
+        _run(source, lambda: done + ways.delivered(query) >= TUPLES)
+        return time.perf_counter() - begun
+
+
+def _run(source: Source, condition: Callable[[], bool]) -> None:
+    def fed() -> bool:
+        source.feed()
+        return condition()
+
+    source.ways.wait(fed, 120)
+
+
+def recovery(nodes: int, ways_count: int, replication: int, way: str) -> dict[str, float]:
+    """Milliseconds from the return of a device at another parent until all it had kept has arrived, by part."""
+    net = forwarding.ForwardingNet if way == "forwarding queries" else forwarding.LocalNet
+    with built(ways_count, nodes, net) as ways:
+        roads = replication if way in ("all roads", "best road") else 1
+        ways.submit(QUERY, roads, copies=way == "all roads")
+        batches = [football.rows(BATCH_ROWS, seed) for seed in range(5)]
+        ways.produce(batches[0])
+        ways.wait(lambda: not len(ways.worker.store))
+        version = ways.worker.running()[QUERY].fragment.version
+        ways.leave()
+        for n in range(BUFFERED):
+            ways.produce(batches[n % len(batches)])
+        ways.net.run_for(2 * SILENT_US / 1e6)
+        kept = forwarding.buffer_of(ways) if way == "forwarding queries" else []
+        marks = [time.perf_counter()]
+
+        def mark(condition: Callable[[], bool]) -> None:
+            ways.wait(condition)
+            marks.append(time.perf_counter())
+
+        if roads > 1:  # they are known: nobody has to be told
+            other = ways.worker.running()[QUERY].fragment.others[0]
+            ways.come([way[0] for way in ways.ways].index(other))
+            mark(lambda: ways.worker.running()[QUERY].road == other)
+            mark(lambda: True)
+        else:
+            ways.come(1)
+            mark(lambda: ways.heard_at(1))
+            mark(lambda: ways.worker.running()[QUERY].fragment.version > version)
+        if way == "forwarding queries":
+            forwarding.deploy(ways, replication)
+            mark(lambda: True)
+            forwarding.send(ways, kept, replication)
+            mark(lambda: True)
+        else:
+            mark(lambda: True)
+            mark(lambda: ways.delivered(QUERY) >= (BUFFERED + 1) * BATCH_ROWS)
+        parts = [1e3 * (b - a) for a, b in pairwise(marks)]
+        return {**dict(zip(("notify", "redeploy", "forwarding", "drain"), parts, strict=True)), "all": sum(parts)}
+
+
+def _typical(runs: list[dict[str, float]]) -> dict[str, float]:
+    return {part: median(run[part] for run in runs) for part in runs[0]}
+
+
+def run(quick: bool, data: Path | None) -> dict[str, Any]:
+    """Runtimes over disconnections and over redeployments, recovery over lengths of path and replication."""
+    seconds, away_s = (SECONDS_QUICK, AWAY_S_QUICK) if quick else (SECONDS, AWAY_S)
+    counts, shares = ((0, 10), (0.0, 1.0)) if quick else ((0, 2, 4, 6, 8, 10), (0.0, 0.25, 0.5, 0.75, 1.0))
+    replications = (1, 8) if quick else REPLICATIONS
+    rounds = 3 if quick else 5
+    ours: dict[int, float] = {}
+    vanilla: dict[int, float] = {}
+    redeployed: dict[float, float] = {}
+    with Progress(transient=True) as progress:
+        total = 2 * len(counts) + len(shares) - 2 + 3 * len(PATHS) + 3 * len(replications)
+        task = progress.add_task("devices that come back", total=total)
+
+        def step(what: str) -> None:
+            progress.update(task, description=what, advance=1)
+
+        for count in counts:
+            ours[count] = runtime(seconds, away_s, count)
+            step(f"{count} disconnections")
+            if count:
+                vanilla[count] = runtime(seconds, away_s, count, vanilla=True)
+                step(f"{count} disconnections, vanilla")
+        vanilla[0] = ours[0]
+        for share in shares:
+            redeployed[share] = ours[10] if not share else runtime(seconds, away_s, 10, share)
+            step(f"{share:.0%} redeployed")
+        by_path: dict[str, dict[str, float]] = {}
+        for nodes in PATHS:
+            for way in ("best road", "one road", "forwarding queries"):
+                times = rounds if nodes == PATH else rounds // 2
+                found = [recovery(nodes, WAYS, REPLICATION, way) for _ in range(times)]
+                by_path[f"{nodes} nodes, {way}"] = _typical(found)
+                step(f"{nodes} nodes, {way}")
+        by_roads: dict[str, dict[str, float]] = {}
+        for replication in replications:
+            for way in ("all roads", "best road", "forwarding queries"):
+                found = [recovery(PATH, 8 + WAYS, replication, way) for _ in range(rounds // 2)]
+                by_roads[f"{replication} roads, {way}"] = _typical(found)
+                step(f"{replication} roads, {way}")
+    theirs = by_path[f"{PATH} nodes, forwarding queries"]["all"]
+    checks = [
+        check("runtime_ratio_same_parent", ours[10] / ours[0], 1.03, at_least=False),
+        check("runtime_ratio_all_redeployed", redeployed[1.0] / ours[0], 1.03, at_least=False),
+        check(
+            "recovery_vs_forwarding_queries", by_path[f"{PATH} nodes, best road"]["all"] / theirs, 0.5, at_least=False
+        ),
+    ]
+    figures = {
+        "runtime_s": {
+            "rove, same parent": {str(n): ours[n] for n in counts},
+            "vanilla": {str(n): vanilla[n] for n in counts},
+            "vanilla, less the time away": {str(n): vanilla[n] - n * away_s for n in counts},
+        },
+        "runtime_s_of_10_by_share_redeployed": {"rove": {f"{s:.0%}": redeployed[s] for s in shares}},
+        "recovery_ms_by_length_of_path": by_path,
+        "recovery_ms_by_roads": by_roads,
+        "curves": {
+            "runtime, s, against disconnections": {"rove": ours, "vanilla": {n: vanilla[n] for n in counts}},
+            "runtime, s, against % redeployed": {"rove": {100 * s: redeployed[s] for s in shares}},
+            "recovery, ms, against nodes of the path": {
+                way: {nodes: by_path[f"{nodes} nodes, {way}"]["all"] for nodes in PATHS}
+                for way in ("best road", "one road", "forwarding queries")
+            },
+            "recovery, ms, against roads": {
+                way: {n: by_roads[f"{n} roads, {way}"]["all"] for n in replications}
+                for way in ("all roads", "best road", "forwarding queries")
+            },
+        },
+    }
+    return {"bench": "reconnect", "checks": checks, "figures": figures, "paper": PAPER}
