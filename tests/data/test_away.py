@@ -9,8 +9,8 @@ from rove.data.events import Command, Cut, Evicted, Go, Met, Produced, Wait
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
 from rove.model.events import Arrived, Tick
-from rove.model.ids import NodeId, Origin, Stage
-from rove.model.messages import PROTOCOL, Ack, Data, Peer, Welcome
+from rove.model.ids import NodeId, Origin, QueryId, Stage, Version
+from rove.model.messages import PROTOCOL, Ack, Data, Orders, Peer, Welcome
 from tests.data.test_worker import COLUMNS, ORIGIN, alone, fragment, orders, rows, said
 
 
@@ -77,6 +77,34 @@ def test_a_device_that_starts_where_nobody_hears_it_runs_what_it_ran_before() ->
     assert device.store.rows() == {("q", "s/device~2"): 2}
     (running,) = device.running().values()
     assert running.fragment.waits == {Stage(0): ("s/device~2", "s/other~1")}
+
+
+def test_rows_of_sources_that_nobody_above_knows_yet_are_kept_until_they_are_known() -> None:
+    device = Worker(WorkerSettings(node=NodeId("device"), kind="device", parents=(NodeId("west"),)), 2)
+    origin = Origin("s/device~2")
+    device.add_source("s", origin, COLUMNS)
+    before = fragment(NodeId("west"), (Origin("s/device~1"),))
+    device.remembered((before,), (Peer(node=NodeId("west"), address="there"),))
+    for n in range(2):
+        device.handle(Produced(origin, rows(), 0), n)
+    device.handle(Tick(), 2)
+    there = device.handle(Arrived("west", Welcome(PROTOCOL, NodeId("west"), 7, 2, 0, 10**6)), 3)
+    assert [m for m in said(there) if isinstance(m, Data)] == []
+    now = replace(before, version=Version(2), feeds=(origin,), waits={Stage(0): (origin,)})
+    told = said(device.handle(orders(now, peers=(Peer(node=NodeId("west"), address="there"),)), 4))
+    assert [m.header.seq for m in told if isinstance(m, Data)] == [0, 1]
+    live = said(device.handle(Produced(origin, rows(), 0), 5))
+    assert [m.header.seq for m in live if isinstance(m, Data)] == [2]
+
+
+def test_a_query_that_is_stopped_loses_what_was_kept_until_it_is_known() -> None:
+    device = Worker(WorkerSettings(node=NodeId("device"), kind="device", parents=(NodeId("west"),)), 2)
+    device.add_source("s", Origin("s/device~2"), COLUMNS)
+    device.remembered((fragment(NodeId("west"), (Origin("s/device~1"),)),), (Peer(node=NodeId("west"), address="x"),))
+    device.handle(Produced(Origin("s/device~2"), rows(), 0), 1)
+    device.handle(Arrived("coordinator", Orders(PROTOCOL, (), (QueryId("q"),))), 2)
+    (tally,) = device.report().tallies
+    assert (tally.produced, tally.lost, tally.buffered) == (2, 2, 0)
 
 
 def test_whoever_wants_to_know_is_told_of_a_road_that_is_cut_and_there_again() -> None:

@@ -58,6 +58,7 @@ class Member:
     taken_bytes: int = 0
     bytes_per_s: float = 0.0  # what it takes into its store
     shrunk: tuple[int, int] = (0, 0)
+    disk_bytes: int = 0  # it may keep, behind those in memory
     refused: dict[str, int] = field(default_factory=dict)
     troubles: dict[QueryId, str] = field(default_factory=dict)
     told: dict[QueryId, tuple[Version, int]] = field(default_factory=dict)  # what it was last told to run, and when
@@ -96,7 +97,7 @@ class Member:
         """How long until its store is full, if nothing leaves it; None if nothing comes in."""
         if self.bytes_per_s < 1:
             return None
-        room = self.record.memory_bytes - self.held_bytes()
+        room = self.record.memory_bytes + self.disk_bytes - self.held_bytes()
         return max(0, int(room * 1_000_000 / (self.bytes_per_s * (self.packs_to() or 1))) - self.silent_us(now))
 
     def packs_to(self) -> float | None:
@@ -159,22 +160,25 @@ class Membership:
         self.starts[report.node] = record.incarnation
         if member is None:
             member = self.members[report.node] = Member(record)
+        here = {source.origin for source in report.sources}
+        gone = [s.origin for s in (() if before is None else before.sources) if s.origin not in here]
         if member.incarnation == report.incarnation:
             member.flows(report.taken_bytes, now)
+            if gone:
+                self.past.ended(report.node, report.incarnation, gone)
         else:
             member.told = {}
-            here = {source.origin for source in report.sources}
-            gone = [s.origin for s in (() if before is None else before.sources) if s.origin not in here]
             if member.incarnation or gone:
-                ended = (
-                    member.incarnation or -report.incarnation
-                )  # of one not heard since we started only this is known
-                self.past.over(report.node, ended, member.tallies, gone, report.durable)
+                # Of one that was not heard since we started only its successor is known.
+                ended = member.incarnation or -report.incarnation
+                sources = {s.origin for s in (() if before is None else before.sources)} if report.durable else None
+                self.past.over(report.node, ended, member.tallies, gone, sources)
             self.past.heard(report.node, report.incarnation)
         member.conn, member.heard_us, member.incarnation = conn, now, report.incarnation
         member.running, member.unknown, member.knows = report.running, report.unknown, report.knows
         member.tallies, member.refused, member.troubles = report.tallies, report.refused, report.troubles
         member.held, member.taken_bytes, member.shrunk = report.held, report.taken_bytes, report.shrunk
+        member.disk_bytes = report.disk_bytes
         if record == before and self.topology.has(record.node):
             return None
         self._settle(record)
@@ -210,7 +214,7 @@ class Membership:
     def _over(self, member: Member | None) -> None:
         if member is not None:
             gone = [source.origin for source in member.record.sources]
-            self.past.over(member.record.node, member.incarnation, member.tallies, gone, counts_again=False)
+            self.past.over(member.record.node, member.incarnation, member.tallies, gone)
 
     def revoke(self, node: NodeId) -> NodeRecord:
         """Nobody is this node any more, until it is invited again."""

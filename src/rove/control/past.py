@@ -6,7 +6,7 @@ any more. Whoever is heard again under an old number was not gone after all.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 
 import msgspec
 from msgspec.structs import replace
@@ -41,18 +41,28 @@ class Past:
         self._settle()
 
     def over(
-        self, node: NodeId, incarnation: int, tallies: Iterable[Tally], gone: Iterable[Origin], counts_again: bool
+        self,
+        node: NodeId,
+        incarnation: int,
+        tallies: Iterable[Tally],
+        gone: Iterable[Origin],
+        sources: Container[Origin] | None = None,
     ) -> None:
-        """A start of a node is over. One with a disk `counts_again` all but what its sources had made: what has an end
+        """A start of a node is over. One with a disk counts again all but what its `sources` had made: what has an end
         there, and what its operators gave, for they compute it again."""
-        ended = dict.fromkeys(gone)
-        if counts_again:
-            kept = [Tally(query=t.query, origin=t.origin, produced=t.produced) for t in tallies if t.origin in ended]
+        before = self._records.get((node, incarnation))
+        ended = dict.fromkeys((*(() if before is None else before.gone), *gone))
+        if sources is not None:
+            kept = [Tally(query=t.query, origin=t.origin, produced=t.produced) for t in tallies if t.origin in sources]
         else:
             kept = [replace(t, buffered=0) for t in tallies]
         record = PastRecord(node=node, incarnation=incarnation, tallies=tuple(kept), gone=tuple(ended))
         self._records[node, incarnation] = self._news[record.name] = record
         self.gone |= ended
+
+    def ended(self, node: NodeId, incarnation: int, gone: Iterable[Origin]) -> None:
+        """Origins ended while their node goes on."""
+        self.over(node, incarnation, (), gone)
 
     def heard(self, node: NodeId, incarnation: int) -> None:
         """This one is there: what it counted it tells by itself. O(1) if it was not thought to be over."""

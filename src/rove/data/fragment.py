@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from rove.data.packing import unpack
 from rove.data.pipeline import Count, Emitted, Pipeline, ends
+from rove.data.store import Entry
 from rove.model.batch import Batch, Header
 from rove.model.errors import PlanError, ProtocolError
 from rove.model.events import Payload
@@ -39,6 +40,7 @@ class Running:
         # Whom to wait for is told apart (`expect`): where it is kept on a disk, it has its place among the batches.
         self.pipeline = Pipeline(self.stages, {}, fragment.makes, fragment.runs, forgets)
         self.road = fragment.next  # the one that is taken now
+        self.kept: list[Entry] | None = None  # what waits until those above know its origins; None if they do
         self.ends = ends(self.stages)
         self.sources = _sources(self.stages)
         self._settle()
@@ -46,7 +48,7 @@ class Running:
     def update(self, fragment: Fragment) -> Running:
         """A newer version of it: what runs on goes on with all it remembers."""
         if fragment.runs == self.fragment.runs and fragment.plan == self.fragment.plan:
-            self.fragment, self.road = fragment, fragment.next
+            self.fragment, self.road, self.kept = fragment, fragment.next, None
             self._settle()
             return self
         new = Running(fragment, self._forgets, self._read)

@@ -21,6 +21,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     parents: tuple[NodeId, ...] = ()
     slots: int = 8
     memory_bytes: int = 64 * 1024 * 1024  # batches it may hold
+    disk_bytes: int = 0  # batches that wait may have so much of its disk, behind those in memory
     evict: str = "block"  # what goes when they are too many: block, fifo, query_aware or priority
     weights: dict[str, float] = {}  # of queries, for priority
     compress: Literal["zstd", "lz4", "off"] = "zstd"  # batches that wait: zstd, lz4 or off

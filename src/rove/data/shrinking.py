@@ -50,5 +50,5 @@ class Shrinking:
         return orders
 
     def _waits(self, entry: Entry) -> bool:
-        """Whether it is still here and was never sent: one that was must be the same when it is sent again."""
-        return not entry.number and self._store.holds(entry)
+        """Whether it is still here and was never sent, or written: what was must stay the same."""
+        return not entry.number and not entry.stored and self._store.holds(entry)

@@ -8,9 +8,9 @@ under the same names, and every one of them is known by its name where it ends.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import pyarrow as pa
 from msgspec.structs import replace
@@ -23,6 +23,7 @@ from rove.data.log.partition import Partition
 from rove.data.low_watermark import LowWatermark, parted
 from rove.data.pipeline import Count
 from rove.data.replays import Replay
+from rove.data.shelf import Shelf
 from rove.data.tickets import Ticket
 from rove.model.batch import Header
 from rove.model.errors import SetupError
@@ -35,19 +36,6 @@ DISMISS = "-"  # before the name of one that is waited for no longer
 EXPECT = "+"  # before the name of an origin that is waited for from here on
 NOBODY = ""  # the origin of entries that only carry the low watermark on
 NO_COLUMNS = pa.schema([])
-
-
-class Shelf(Protocol):
-    """The partitions of a node's disk, by folder."""
-
-    def open(self, folder: str, schema: pa.Schema) -> Partition:
-        """A partition as it is on the disk, all of it committed; a new one if there is none."""
-
-    def entries(self, folder: str) -> Iterable[tuple[Header, Payload | None]]:
-        """Everything that was in a folder when it was opened, in order."""
-
-    def readers(self, folder: str) -> Mapping[str, int]:
-        """Who reads a folder from outside, by name, and the first position that each still needs."""
 
 
 class _Waiting(NamedTuple):

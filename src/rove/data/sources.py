@@ -95,5 +95,12 @@ class Sources:
     def waiting(self) -> list[Origin]:
         return [origin for origin, source in self._all.items() if source.waits]
 
-    def listed(self) -> tuple[SourceHere, ...]:
-        return tuple(SourceHere(stream=s.stream, origin=o, columns=s.columns) for o, s in sorted(self._all.items()))
+    def had(self, origin: str) -> bool:
+        """Whether an origin is a source of this node, of this start or an earlier one."""
+        return any(name_of(origin) == name_of(here) for here in self._all)
+
+    def listed(self, earlier: Collection[str] = ()) -> tuple[SourceHere, ...]:
+        """All of them, and those of earlier starts whose rows are still here."""
+        now = {name_of(origin): source for origin, source in self._all.items()}
+        all = {Origin(o): now[name_of(o)] for o in earlier if name_of(o) in now} | self._all
+        return tuple(SourceHere(stream=s.stream, origin=o, columns=s.columns) for o, s in sorted(all.items()))

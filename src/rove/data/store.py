@@ -38,18 +38,20 @@ class Entry:
 
     `order` tells which came first. `before` and `after` are those of the same query and origin. One that is `gone` has
     become part of its neighbour, or is needed no more, and is not sent. `copies` go over other roads; a copy has no
-    bytes of rows, and no rows to account for, beside its `original`'s.
+    bytes of rows, and no rows to account for, beside its `original`'s. Rows that lie on the disk are `disk_bytes`, and
+    none in memory; one that is `stored` is on the disk, or on its way to it, and stays as it is.
     """
 
     __slots__ = (
-        "after", "before", "bytes", "copies", "gone", "header", "number", "order", "original", "payload", "receipt",
-        "since",
+        "after", "before", "bytes", "copies", "disk_bytes", "gone", "header", "number", "order", "original", "payload",
+        "receipt", "since", "stored",
     )  # fmt: skip
 
     def __init__(self, header: Header, payload: Payload | None, receipt: Receipt | None) -> None:
         self.header, self.payload, self.receipt = header, payload, receipt
         self.bytes = ENTRY_BYTES if payload is None else ENTRY_BYTES + len(payload)
-        self.number = self.order = self.since = 0
+        self.number = self.order = self.since = self.disk_bytes = 0
+        self.stored = False
         self.before: Entry | None = None
         self.after: Entry | None = None
         self.gone = False
@@ -73,6 +75,8 @@ class Store:
     def __init__(self, limit_bytes: int) -> None:
         self.limit_bytes = limit_bytes
         self.bytes = 0
+        self.disk_bytes = 0
+        self.leaving_bytes = 0  # of those in memory, on their way to the disk
         self.bytes_most = 0
         self.bytes_taken = 0
         self.shrunk = (0, 0)  # bytes of all rows that were made small: before, and after
@@ -80,6 +84,9 @@ class Store:
         self._bytes: dict[str, int] = {}
         self._rows: dict[tuple[str, str], int] = {}
         self._evictable: dict[str, OrderedDict[int, Entry]] = {}  # by query, those with rows that were not sent
+        self._evictable_on_disk: dict[str, OrderedDict[int, Entry]] = {}
+        self.evicts_disk = False  # whether a batch on the disk has to go, and not one in memory
+        self._in_memory: OrderedDict[int, Entry] = OrderedDict()  # with rows, from here, not on their way to the disk
         self._last: dict[tuple[str, str], Entry] = {}  # by query and origin, the one that came last
         self._count = 0
 
@@ -88,8 +95,10 @@ class Store:
         entry = Entry(header, payload, receipt)
         self._count += 1
         entry.order, entry.since = self._count, now
-        if entry.may_go:
-            self._evictable.setdefault(header.query, OrderedDict())[entry.order] = entry
+        if payload is not None and receipt is None:
+            self._in_memory[entry.order] = entry
+            if entry.may_go:
+                self._evictable.setdefault(header.query, OrderedDict())[entry.order] = entry
         key = (header.query, header.origin)
         entry.before = self._last.get(key)
         if entry.before is not None:
@@ -117,13 +126,13 @@ class Store:
         """Forget a batch: it is in safe hands, or nobody wants it any more; copies that were not sent, too. O(1)."""
         query = entry.header.query
         del self._entries[query][id(entry)]
+        self._in_memory.pop(entry.order, None)
         for copy in entry.copies:
             if not copy.number and not copy.gone and self.holds(copy):
                 copy.gone = True
                 self.drop(copy)
         entry.copies.clear()
-        if query in self._evictable:
-            self._evictable[query].pop(entry.order, None)
+        self.sent(entry)
         if entry.original is None:
             self._unlink(entry)
         self._account(entry, -1)
@@ -143,35 +152,63 @@ class Store:
         entry.payload, entry.bytes = payload, ENTRY_BYTES + len(payload)
         self._account(entry, 1)
 
+    # The disk behind it
+
+    def first_in_memory(self) -> Entry | None:
+        """The oldest batch from here whose rows are in memory and not on their way to the disk."""
+        return next(iter(self._in_memory.values()), None)
+
+    def leaves(self, entry: Entry) -> None:
+        """A batch is on its way to the disk."""
+        del self._in_memory[entry.order]
+        entry.stored = True
+
+    def spilled(self, entry: Entry, rows: Payload) -> None:
+        """The rows of a batch are on the disk, and are read there. O(1)."""
+        self._account(entry, -1)
+        self._in_memory.pop(entry.order, None)
+        entry.payload, entry.stored = rows, True
+        entry.bytes, entry.disk_bytes = ENTRY_BYTES, len(rows)
+        self._account(entry, 1)
+        evictable = self._evictable.get(entry.header.query)
+        if evictable is not None and evictable.pop(entry.order, None) is not None:
+            self._evictable_on_disk.setdefault(entry.header.query, OrderedDict())[entry.order] = entry
+
     # Eviction
 
     def sent(self, entry: Entry) -> None:
         """It may have arrived, from now on, whatever happens to the link: who takes it counts its rows, and what is
         said of them later is not heard."""
-        if (evictable := self._evictable.get(entry.header.query)) is not None:
-            evictable.pop(entry.order, None)
+        for evictable in (self._evictable, self._evictable_on_disk):
+            if (found := evictable.get(entry.header.query)) is not None:
+                found.pop(entry.order, None)
 
     def queries(self) -> Iterable[str]:
         """Queries that have, or had, batches which may go."""
-        return self._evictable
+        return self._may_go
 
     def batches(self, query: str) -> int:
         """How many batches of a query may go."""
-        return len(self._evictable.get(query, ()))
+        return len(self._may_go.get(query, ()))
 
     def oldest(self, query: str) -> Entry | None:
         """The oldest batch of a query that may go."""
-        return next(iter(self._evictable.get(query, {}).values()), None)
+        return next(iter(self._may_go.get(query, {}).values()), None)
+
+    @property
+    def _may_go(self) -> dict[str, OrderedDict[int, Entry]]:
+        return self._evictable_on_disk if self.evicts_disk else self._evictable
 
     def evict(self, entry: Entry) -> None:
         """Throw a batch's rows away. Its header stays, alone or as part of the one before it. O(1)."""
         header = entry.header
         self._account(entry, -1)
-        self._evictable[header.query].pop(entry.order)
+        self._in_memory.pop(entry.order, None)
+        self.sent(entry)
         entry.header = replace(
             header, rows=0, born=0, evicted=header.evicted + header.born, event_min=None, event_max=None, packed=0
         )
-        entry.payload, entry.bytes = None, ENTRY_BYTES
+        entry.payload, entry.bytes, entry.disk_bytes = None, ENTRY_BYTES, 0
         self._account(entry, 1)
         self._fold(entry)
 
@@ -214,8 +251,8 @@ class Store:
 
     @property
     def room(self) -> int:
-        """Bytes left below the limit; negative if the last batch went over it."""
-        return self.limit_bytes - self.bytes
+        """Bytes left below the limit, what is on its way out not counted; negative if the last batch went over it."""
+        return self.limit_bytes - self.bytes + self.leaving_bytes
 
     def bytes_of(self, query: str) -> int:
         return self._bytes.get(query, 0)
@@ -241,7 +278,8 @@ class Store:
     def _account(self, entry: Entry, sign: int) -> None:
         header = entry.header
         self.bytes += sign * entry.bytes
-        self._bytes[header.query] = self._bytes.get(header.query, 0) + sign * entry.bytes
+        self.disk_bytes += sign * entry.disk_bytes
+        self._bytes[header.query] = self._bytes.get(header.query, 0) + sign * (entry.bytes + entry.disk_bytes)
         if entry.original is None:
             key = (header.query, header.origin)
             self._rows[key] = self._rows.get(key, 0) + sign * header.born

@@ -11,6 +11,8 @@ holds stays below its bound, and a source is told to wait before there is no roo
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from msgspec.structs import replace
 
 from rove.data.accounts import Accounts
@@ -23,10 +25,12 @@ from rove.data.pipeline import Emitted
 from rove.data.replays import Replays
 from rove.data.ring import Ring
 from rove.data.settings import WorkerSettings
-from rove.data.sinks import DISMISS, EXPECT, Shelf, Sinks, source_of
+from rove.data.shelf import Shelf
+from rove.data.sinks import DISMISS, EXPECT, Sinks, source_of
 from rove.data.sources import Sources
 from rove.data.store import ENTRY_BYTES, Store, size_of
 from rove.data.tickets import Ticket
+from rove.data.tier import Tier
 from rove.model.batch import Batch, Header
 from rove.model.errors import DataError, ProtocolError, RoveError
 from rove.model.events import COORDINATOR, Arrived, Conn, Garbled, Payload, Send, Tick
@@ -57,7 +61,10 @@ class Worker:
         self.store = Store(settings.memory_bytes)
         self.sinks = Sinks(shelf)
         self.accounts = Accounts()
-        self._ring = Ring(self.store, settings)
+        self._tier = None
+        if shelf is not None and settings.disk_bytes:
+            self._tier = Tier(self.store, shelf, settings.disk_bytes, incarnation)
+        self._ring = Ring(self.store, settings, self._tier)
         self._neighbours = Neighbours(settings, incarnation, self.store)
         self._running: dict[QueryId, Running] = {}
         self._stopped: dict[QueryId, None] = {}
@@ -78,11 +85,14 @@ class Worker:
         self.sources.add(stream, origin, columns)
 
     def remembered(self, fragments: tuple[Fragment, ...], peers: tuple[Peer, ...]) -> list[Command]:
-        """Go on with what this node ran before it was stopped or died, whether or not anybody hears it."""
+        """Go on with what this node ran before it was stopped or died, whether or not anybody hears it. Its sources are
+        others now, of whom those above have to be told before their rows come: until then these are kept."""
         self._commands, self._now = [], 0
         self._meet(peers)
         for fragment in fragments:
             self._deploy(self.sources.renamed(fragment))
+            if fragment.feeds and fragment.query in self._running:
+                self._running[fragment.query].kept = []
         return self._commands
 
     # The one door
@@ -97,6 +107,8 @@ class Worker:
                 self._produced(event)
             case Tick():
                 self._tick()
+            case DiskDone() if self._tier is not None and self._tier.done(event):
+                pass
             case DiskDone():
                 safe = list(self.sinks.done(event))
                 if safe:
@@ -248,7 +260,10 @@ class Worker:
         if ticket is not None:
             ticket.hold()
         entry = self.store.put(header, rows, ticket, self._now)
-        self._commands += self._neighbours.link(peer).offer(entry, self._now, running.fragment.overtakes)
+        if running.kept is None:
+            self._commands += self._neighbours.link(peer).offer(entry, self._now, running.fragment.overtakes)
+        else:
+            running.kept.append(entry)
         if not entry.number:
             self._commands += self._ring.waits(entry, running.stages.operators[header.stage].schema)
         if self.store.room < 0:
@@ -364,6 +379,7 @@ class Worker:
             return
         before = () if known is None else known.fragment.feeds
         road = None if known is None else known.road
+        kept = () if known is None or known.kept is None else known.kept
         try:
             read, forgets = reader(self.settings.trusts), not self.sinks.durable
             running = Running(fragment, forgets, read) if known is None else known.update(fragment)
@@ -378,6 +394,9 @@ class Worker:
         self._replays.on_disk(fragment.query, replays)
         if road is not None and running.road is not None and road != running.road:
             self._turn(fragment.query, road, running.road)
+        if running.road is not None:
+            for entry in kept:
+                self._commands += self._neighbours.link(running.road).offer(entry, self._now)
         if running.remembers and self.sinks.durable:
             self.sinks.expect(running)
         else:
@@ -387,6 +406,16 @@ class Worker:
             self._feed(running, stream, missed)
         for header, payload, ticket in self._parking.take(fragment.query):
             self._take(header, payload, ticket, b"")
+        if known is None and self._tier is not None:
+            self._pick_up(running, self._tier)
+
+    def _pick_up(self, running: Running, tier: Tier) -> None:
+        """Send on what an earlier start had kept of its sources' rows. What its operators gave they give again."""
+        for found in tier.left_behind(running.fragment.query):
+            if running.road is not None and self.sources.had(found.header.origin):
+                entry = self.store.put(found.header, found.rows, None, self._now)
+                tier.adopt(found, entry)
+                self._commands += self._neighbours.link(running.road).offer(entry, self._now)
 
     def _turn(self, query: QueryId, road: NodeId, other: NodeId) -> None:
         """What is not in safe hands yet takes the other road. What has arrived after all is known there by its name."""
@@ -429,8 +458,14 @@ class Worker:
             dropped += self.sinks.close(running)
             self.accounts.stopped(query, running.counts())
             dropped += [batch.header for batch in running.pipeline.held()]
+            for entry in running.kept or ():
+                if self.store.holds(entry):
+                    dropped.append(entry.header)
+                    self.store.drop(entry)
         for link in self._neighbours.links.values():
             dropped += link.forget(query)
+        if self._tier is not None:
+            dropped += self._tier.forget(query)
         for header, _, ticket in self._parking.take(query):
             dropped.append(header)
             ticket.release()
@@ -445,6 +480,8 @@ class Worker:
     def _tick(self) -> None:
         self._catch_up()
         self._commands += self.sinks.flush(self._now)
+        if self._tier is not None:
+            self._commands += self._tier.tick(self._now)
         self._commands += self._neighbours.flush(self.room, self._now)
         if self._now >= self._beat_due:
             self._beat_due = self._now + self._neighbours.beat_us // 2
@@ -481,9 +518,9 @@ class Worker:
             parents=self.settings.parents,
             slots=self.settings.slots,
             memory_bytes=self.settings.memory_bytes,
-            sources=self.sources.listed(),
+            sources=self.sources.listed(() if self._tier is None else self._tier.origins()),
             running={q: r.fragment.version for q, r in self._running.items()},
-            unknown=self._parking.queries(),
+            unknown=(*self._parking.queries(), *(() if self._tier is None else self._tier.queries())),
             tallies=self.accounts.tallies(self._running, self.sinks, self.store, self.links().values()),
             refused=dict(self.refused),
             durable=self.sinks.durable,
@@ -494,7 +531,24 @@ class Worker:
             held=self.store.held(self._now),
             taken_bytes=self.store.bytes_taken,
             shrunk=self.store.shrunk,
+            disk_bytes=self.settings.disk_bytes if self._tier is not None else 0,
         )
+
+    def on_disk(self) -> Iterator[Header]:
+        """What waits on its disk, whichever start put it there."""
+        yield from (entry.header for entry in self.store if entry.disk_bytes)
+        if self._tier is not None:
+            yield from self._tier.headers()
+
+    @property
+    def trouble(self) -> str:
+        """What is wrong with the disk behind its memory, if anything is."""
+        return "" if self._tier is None else self._tier.trouble
+
+    @property
+    def damaged(self) -> int:
+        """Batches on the disk that could not be read again."""
+        return 0 if self._tier is None else self._tier.damaged
 
     @property
     def busy(self) -> bool:

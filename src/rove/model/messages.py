@@ -196,6 +196,7 @@ class Report(_Message, frozen=True, tag=20):
     held: tuple[Held, ...] = ()
     taken_bytes: int = 0  # of all batches that it had to keep for a while, since it was started
     shrunk: tuple[int, int] = (0, 0)  # bytes of the rows that it packed, before and after
+    disk_bytes: int = 0  # that it may keep on its disk, behind those in memory
 
 
 class Orders(_Message, frozen=True, tag=21):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import fcntl
 import mmap
 import os
+import shutil
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -18,6 +19,7 @@ import pyarrow as pa
 
 from rove.data.log.commands import (
     Bytes,
+    Clear,
     Command,
     Delete,
     Position,
@@ -70,6 +72,10 @@ class LogFolder:
                 self._replace(file, data)
             case Publish(file, data):
                 _write(self._file(file, create=True), 0, (data,))
+            case Clear():
+                for name in list(self._open):
+                    self._close(name)
+                shutil.rmtree(self.path, ignore_errors=True)  # what is left is found at the next start
 
     def sizes(self) -> dict[str, int]:
         found = {}

@@ -132,6 +132,7 @@ def worker_settings(section: WorkerSection, address: str, keys: Keys | None) -> 
         parents=tuple(NodeId(p) for p in section.parents),
         slots=section.slots,
         memory_bytes=section.memory_bytes,
+        disk_bytes=section.disk_bytes,
         evict=section.evict,
         compress=section.compress,
         backlog=section.backlog,

@@ -35,6 +35,7 @@ class WorkerSection(msgspec.Struct, frozen=True, kw_only=True):
     parents: tuple[str, ...] = ()
     slots: int = 8
     memory_bytes: int = 64 * 1024 * 1024
+    disk_bytes: int = 0  # of `folder`, for batches that wait: behind memory, kept over a restart
     hooks: str = ""  # a module or file with on_disconnect, on_reconnect, on_evict
     backlog: Literal["beside", "first", "last"] = "beside"  # after a cut: what was kept, and what is new
     silent_ms: Annotated[int, msgspec.Meta(ge=100)] = 3_000  # a parent that is not heard for so long is not there

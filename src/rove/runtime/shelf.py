@@ -21,7 +21,7 @@ import msgspec
 import pyarrow as pa
 
 from rove.data.events import DiskDone, OnDisk, Remember
-from rove.data.log.commands import Group, Publish
+from rove.data.log.commands import Group, Position, Publish
 from rove.data.log.commit import commit
 from rove.data.log.format import Mark, data_file
 from rove.data.log.partition import Partition
@@ -65,6 +65,7 @@ class DiskShelf:
         self.path, self._bell, self._settings = Path(path), bell, settings
         self._marks: dict[str, Mark] = {}  # how far each partition went when it was opened
         self._folders: dict[str, LogFolder] = {}
+        self._readers: dict[str, tuple[LogFolder, Reader]] = {}
         self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._done: deque[tuple[LogFolder, DiskDone]] = deque()
         self.trouble = ""  # why the last `remembered` could not be kept
@@ -80,7 +81,7 @@ class DiskShelf:
 
     # What a worker asks (data.sinks.Shelf)
 
-    def open(self, folder: str, schema: pa.Schema) -> Partition:
+    def open(self, folder: str, schema: pa.Schema, settings: LogSettings | None = None) -> Partition:
         """A partition as it is on the disk, all of it committed; a new one if there is none."""
         self._put_away(folder)
         place = self._place(folder)
@@ -91,7 +92,7 @@ class DiskShelf:
             if new:
                 _sync_up(place, self.path)
             disk.lock()
-            partition = Partition.recover(folder, schema, disk.sizes(), disk.read, self._settings)
+            partition = Partition.recover(folder, schema, disk.sizes(), disk.read, settings or self._settings)
             self._marks[folder] = partition.mark()
             for _ in range(OPEN_ATTEMPTS):
                 if not partition.pending_bytes and partition.committed == partition.end:
@@ -104,7 +105,27 @@ class DiskShelf:
             disk.close()
             raise
         self._folders[folder] = disk
+        self._readers.pop(folder, None)
         return partition
+
+    def folders(self, prefix: str) -> list[str]:
+        """The folders with a partition below one, the oldest start's first."""
+        found = {mark.parent.relative_to(self.path) for mark in (self.path / prefix).glob("*/*/*.index")}
+        return sorted((place.as_posix() for place in found), key=lambda name: (len(name.split("/")[1]), name))
+
+    def views(self, folder: str, check: bool) -> Iterator[tuple[Position, Header, Payload | None]]:
+        """What has become safe in a folder since the last call, its rows where they lie on the disk; None if a check
+        finds that they are not what was written."""
+        if folder not in self._readers:
+            disk = LogFolder(self._place(folder))
+            self._readers[folder] = (disk, Reader(disk))
+        disk, reader = self._readers[folder]
+        while found := reader.entries():
+            for entry in found:
+                data = disk.mapped(data_file(entry.segment), entry.offset + entry.length)
+                rows = memoryview(data)[entry.offset : entry.offset + entry.length]
+                intact = len(rows) == entry.length and not (check and crc32(rows) != entry.crc)
+                yield entry.position, entry.header, rows if intact else None
 
     def entries(self, folder: str) -> Iterator[tuple[Header, Payload | None]]:
         """Everything that was in a folder when it was opened, in order."""

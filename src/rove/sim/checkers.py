@@ -63,7 +63,7 @@ class NothingLost:
     def _anywhere(self, world: World, name: Name) -> bool:
         query, origin, seq = name
         if name in world.evicted or origin in world.dead:  # who made it has it no more, and others may die as well
-            return True
+            return True  # what was on its disk is looked for at the end
         for other in world.nodes.values():
             if name in self._held.get(other.name, ()) and other.worker is not None:
                 return True
@@ -149,6 +149,14 @@ def _took(worker: Worker, query: str, origin: str, seq: int) -> bool:
 
 
 # After healing
+
+
+def check_disks(world: World) -> None:
+    """What was on the disk of a device that died has arrived, or was evicted later."""
+    workers = [node.worker for node in world.nodes.values() if node.worker is not None]
+    for query, origin, seq in sorted(world.safe - world.evicted):
+        if not any(_took(worker, query, origin, seq) for worker in workers):
+            raise BrokenLaw(f"`{origin}` {seq} of `{query}` was on a disk when its device died, and is nowhere")
 
 
 def delivered(world: World, query: QueryId, output: str, stages: Stages) -> dict[str, list[Batch]]:

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from rove.data.log.commands import (
     Bytes,
+    Clear,
     Command,
     Delete,
     Publish,
@@ -123,6 +124,8 @@ class SimDisk:
                 now[:] = now[:length].ljust(length, b"\0")
             case Delete(file) if part == 1.0:
                 self._files.pop(file, None)
+            case Clear() if part == 1.0:
+                self._files = {}
             case Replace(file, data) if part == 1.0:
                 self._make_room(len(data))
                 new = SimFile()

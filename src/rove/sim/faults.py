@@ -7,6 +7,7 @@ arrive.
 from __future__ import annotations
 
 from functools import partial
+from itertools import combinations
 from random import Random
 
 from rove.model.ids import NodeId
@@ -32,7 +33,7 @@ MOVES = (0, 1, 4, 12)  # some fleets stay where they are, some are restless
 
 def plan_faults(world: World, random: Random) -> None:
     """A handful of cuts, crashes and slow disks between the start and the time to heal."""
-    durable = sorted(n.name for n in world.nodes.values() if n.shelf is not None)
+    durable = sorted(n.name for n in world.nodes.values() if n.shelf is not None)  # devices with disks among them
     relays = sorted(n.name for n in world.nodes.values() if n.settings.kind != "device")
     for _ in range(random.randint(0, 6)):
         begins = random.randint(1_000_000, HEAL_US)
@@ -63,6 +64,14 @@ def plan_moves(world: World, random: Random) -> None:
         begins, away = random.randint(1_000_000, HEAL_US), random.choice((0, 1_000_000, 6_000_000))
         ends = begins + away + random.choice((1_000_000, 6_000_000, 12_000_000))
         world.at(begins, partial(_move, world, random, random.choice(movers), begins + away, ends))
+    pairs = [
+        (a, b)
+        for a, b in combinations(movers, 2)
+        if len(set(world.nodes[a].settings.parents) & set(world.nodes[b].settings.parents)) > 1
+    ]
+    for _ in range(random.choice((0, 0, 1, 3)) if pairs else 0):
+        begins = random.randint(1_000_000, HEAL_US)
+        world.at(begins, partial(_swap, world, random.choice(pairs), begins + random.choice((500_000, 6_000_000))))
 
 
 def _cut_some(world: World, random: Random, most: int, ends: int) -> None:
@@ -81,9 +90,23 @@ def _move(world: World, random: Random, name: NodeId, back: int, ends: int) -> N
     for wire in wires:
         world.network.cut(wire)
     here = random.choice(parents)
+    if random.random() < 0.2:  # and the new parent dies while it takes what was kept
+        world.at(back + random.randint(0, 1_500_000), partial(_crash, world, here.listener, True, HEAL_US))
     for wire in wires:
         found = ends if wire in parents and wire is not here else back
         world.at(min(HEAL_US, found), partial(world.network.mend, wire))
+
+
+def _swap(world: World, pair: tuple[NodeId, NodeId], back: int) -> None:
+    """Two nodes are cut off together and come back each where the other was."""
+    common = sorted(set.intersection(*(set(world.nodes[name].settings.parents) for name in pair)))
+    for name, here in zip(pair, common, strict=False):
+        wires = [w for _, w in sorted(world.network.wires.items()) if w.dialer == name and not w.cut]
+        for wire in wires:
+            world.network.cut(wire)
+        others = [w for w in wires if w.listener in world.nodes[name].settings.parents and w.listener != here]
+        for wire in wires:
+            world.at(HEAL_US if wire in others else min(HEAL_US, back), partial(world.network.mend, wire))
 
 
 def _crash(world: World, name: NodeId, power: bool, ends: int) -> None:

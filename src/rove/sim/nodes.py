@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
+from zlib import crc32
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from rove.control.coordinator import Coordinator
 from rove.data.events import DiskDone, OnDisk, Remember
-from rove.data.log.commands import Publish
+from rove.data.log.commands import Position, Publish
 from rove.data.log.commit import commit
 from rove.data.log.format import Mark, data_file
 from rove.data.log.partition import Partition
@@ -37,16 +39,28 @@ class SimShelf:
         self._random = random
         self.disks: dict[str, SimDisk] = {}
         self._marks: dict[str, Mark] = {}  # how far each folder went when it was opened
+        self._readers: dict[str, Reader] = {}
         self.slow_us = 0
 
-    def open(self, folder: str, schema: pa.Schema) -> Partition:
+    def open(self, folder: str, schema: pa.Schema, settings: LogSettings | None = None) -> Partition:
         disk = self.disk(folder)
-        partition = Partition.recover(
-            folder, schema, disk.sizes(), disk.read, LogSettings(segment_bytes=8_192, pending_bytes=UNBOUNDED)
-        )
+        settings = replace(settings or LogSettings(), segment_bytes=8_192, pending_bytes=UNBOUNDED)
+        partition = Partition.recover(folder, schema, disk.sizes(), disk.read, settings)
         self._marks[folder] = partition.mark()
+        self._readers.pop(folder, None)
         commit(partition, disk, 0)
         return partition
+
+    def folders(self, prefix: str) -> list[str]:
+        return sorted(name for name, disk in self.disks.items() if name.startswith(f"{prefix}/") and disk.sizes())
+
+    def views(self, folder: str, check: bool) -> Iterator[tuple[Position, Header, Payload | None]]:
+        disk = self.disk(folder)
+        reader = self._readers.setdefault(folder, Reader(disk))
+        while found := reader.entries():
+            for entry in found:
+                rows = memoryview(disk.read(data_file(entry.segment), entry.offset, entry.length))
+                yield entry.position, entry.header, None if check and crc32(rows) != entry.crc else rows
 
     def entries(self, folder: str) -> Iterator[tuple[Header, Payload | None]]:
         disk = self.disk(folder)

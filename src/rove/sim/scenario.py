@@ -19,6 +19,7 @@ from rove.sim.checkers import (
     OneOwner,
     WatermarksGrow,
     check_accounts,
+    check_disks,
     check_rows,
 )
 from rove.sim.faults import HEAL_US, plan_faults, plan_moves
@@ -108,8 +109,10 @@ def _device(world: World, random: Random, n: int, relays: list[NodeId], memory: 
         memory_bytes=random.choice((1_500, 6_000)) if evict != "block" else memory,
         evict=evict,
         backlog=random.choice(BACKLOGS),
+        disk_bytes=random.choice((0, 0, 3_000, 300_000)),
     )
-    world.add_node(settings, sources=sources, skew_us=random.choice((0, -3_600 * SECOND_US, 5 * SECOND_US)))
+    durable = settings.disk_bytes > 0
+    world.add_node(settings, durable, sources, skew_us=random.choice((0, -3_600 * SECOND_US, 5 * SECOND_US)))
 
 
 def _begin(world: World, random: Random, relays: list[NodeId]) -> None:
@@ -140,6 +143,7 @@ def live(world: World) -> int:
         )
     world.run(world.now + 5 * SECOND_US)
     check_accounts(world)
+    check_disks(world)
     return sum(check_rows(world, query) for query in sorted(world.queries) if _accepted(world, query))
 
 

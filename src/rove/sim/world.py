@@ -51,6 +51,7 @@ class World:
         self.first: dict[QueryId, set[Origin]] = {}  # the origins each query began with
         self.evicted: set[tuple[str, str, int]] = set()  # what full stores threw away: query, origin, seq
         self.dead: set[str] = set()  # origins that ended with their processes
+        self.safe: set[tuple[str, str, int]] = set()  # of those, what was on their disks: query, origin, seq
         self.watchers: list[Watcher] = []
         self._packer = Packer()
         self.now = 0
@@ -96,11 +97,12 @@ class World:
         self._note("kill", name)
         if node.shelf is not None:
             node.shelf.crash(node.pending, power)
+        if node.worker is not None:
+            self.safe.update((h.query, h.origin, h.seq) for h in node.worker.on_disk())
         node.worker, node.pending = None, []
-        if node.shelf is None:
-            for source in node.sources:
-                source.dead = True
-                self.dead.add(source.origin)
+        for source in node.sources:
+            source.dead = True
+            self.dead.add(source.origin)
         for wire in self.network.wires.values():
             if name in (wire.dialer, wire.listener):
                 wire.generation += 1

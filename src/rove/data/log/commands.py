@@ -65,7 +65,12 @@ class Publish:
     data: bytes
 
 
-Command: TypeAlias = Write | Sync | SyncFolder | Truncate | Delete | Replace | Publish
+@dataclass(frozen=True, slots=True)
+class Clear:
+    """Remove the folder with all that is in it."""
+
+
+Command: TypeAlias = Write | Sync | SyncFolder | Truncate | Delete | Replace | Publish | Clear
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,7 +104,8 @@ class Partition:
     def append(
         self, header: Header, payload: bytes | memoryview | pa.Buffer | None = None, low: int = MICROS_MIN
     ) -> Position | None:
-        """Take a batch, its rows encoded by `RecordBatch.serialize`; where it is, or None if it was taken before.
+        """Take a batch, its rows encoded by `RecordBatch.serialize` or packed; where it is, or None if it was taken
+        before.
 
         `low` is for readers: the lowest promise among all who are waited for here.
         """
@@ -280,7 +281,8 @@ class Partition:
 
 
 def _fits(header: Header, rows: memoryview) -> bool:
-    return rows.nbytes % 8 == 0 and header.seq == header.through and bytes(rows[:4]) == b"\xff\xff\xff\xff"
+    message = header.packed or (rows.nbytes % 8 == 0 and bytes(rows[:4]) == b"\xff\xff\xff\xff")
+    return header.seq == header.through and bool(message)
 
 
 def _refuse_dictionaries(name: str, schema: pa.Schema) -> None:

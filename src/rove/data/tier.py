@@ -1,0 +1,238 @@
+"""The second tier of a ring: what waits for long is on the disk, and not in memory.
+
+Law: a batch is written once, in the order in which batches came, in one folder a query and start of the node. Its rows
+leave the memory when they are safe, and are read where they lie when they are sent. What a start has left behind is
+sent by the next one; what cannot be read any more is counted and passed over. A disk that is full, slow or broken is
+done without.
+
+    store ─ waits ─► folder `ring/<start>/<query>` ─ safe ─► store, rows on the disk ─ acked or evicted ─► deleted
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import pyarrow as pa
+from msgspec.structs import replace
+
+from rove.data.events import DiskDone, OnDisk
+from rove.data.log.commands import Clear, Group, Position
+from rove.data.log.partition import Partition
+from rove.data.log.settings import LogSettings
+from rove.data.shelf import Shelf
+from rove.data.store import Entry, Store
+from rove.model.batch import Header
+from rove.model.errors import RoveError
+from rove.model.events import Payload
+from rove.model.ids import QueryId
+
+FOLDER = "ring"
+WAITS_US = 1_000_000  # what waits for longer is written
+RETRY_US = 10_000_000  # between two attempts to use a disk that cannot be used
+WRITING_BYTES_MAX = 4 * 1024 * 1024  # on their way to the disk; more than it takes is not waited for
+SEGMENT_BYTES = (64 * 1024, 8 * 1024 * 1024)  # a file: a part of the limit, within these
+SEGMENTS = 32
+READER = "ring"
+CLEARS = 0  # the token of a group that nobody waits for
+NO_COLUMNS = pa.schema([])
+
+
+class Found(NamedTuple):
+    """A batch that an earlier start left behind."""
+
+    header: Header
+    rows: Payload
+    folder: str
+
+
+@dataclass(slots=True)
+class _Folder:
+    """A partition, and which of its batches are still needed, in order. `written` counts those on the disk."""
+
+    partition: Partition | None
+    live: deque[tuple[Position, Entry]] = field(default_factory=deque)
+    writing: dict[Position, tuple[Entry, int]] = field(default_factory=dict)
+
+
+class Tier:
+    """A bounded number of bytes on the disk behind a store. `damaged` counts batches that could not be read."""
+
+    def __init__(self, store: Store, shelf: Shelf, limit_bytes: int, incarnation: int) -> None:
+        self._store, self._shelf, self.limit_bytes = store, shelf, limit_bytes
+        self._mine = f"{FOLDER}/{incarnation}"
+        self._settings = LogSettings(
+            segment_bytes=min(max(limit_bytes // SEGMENTS, SEGMENT_BYTES[0]), SEGMENT_BYTES[1]),
+            segment_us=2**62,
+            pending_bytes=2**62,
+        )
+        self._writing_max = min(WRITING_BYTES_MAX, max(store.limit_bytes // 4, 1))
+        self._folders: dict[str, _Folder] = {}
+        self._found: dict[QueryId, list[Found]] = {}
+        self._look_us = self._retry_us = 0
+        self._now = 0
+        self.trouble = ""
+        self.damaged = 0
+        self._recover()
+
+    # What an earlier start left behind
+
+    def _recover(self) -> None:
+        for folder in self._shelf.folders(FOLDER):
+            if folder.startswith(f"{self._mine}/"):
+                continue
+            try:
+                partition = self._shelf.open(folder, NO_COLUMNS, self._settings)
+                self.damaged += partition.damaged
+                query = QueryId(folder.rpartition("/")[2])
+                for _, header, rows in self._shelf.views(folder, check=True):
+                    if rows is None:
+                        self.damaged += 1
+                    else:
+                        origin = header.origin.partition(" ")[2]
+                        self._found.setdefault(query, []).append(
+                            Found(replace(header, origin=origin, query=query), rows, folder)
+                        )
+                self._folders[folder] = _Folder(partition)
+            except RoveError as error:
+                self.damaged += 1
+                self.trouble = str(error)
+
+    def left_behind(self, query: QueryId) -> Iterable[Found]:
+        """Batches of a query that an earlier start has left; each once."""
+        return self._found.pop(query, ())
+
+    def adopt(self, found: Found, entry: Entry) -> None:
+        """A batch that was left behind is in the store again, and its rows are on the disk."""
+        self._store.spilled(entry, found.rows)
+        self._folders[found.folder].live.append((Position(0), entry))
+
+    def queries(self) -> tuple[QueryId, ...]:
+        """Queries whose batches were left behind and that nobody has asked for yet."""
+        return tuple(self._found)
+
+    def headers(self) -> Iterator[Header]:
+        """What was left behind and nobody has asked for yet."""
+        return (found.header for left in self._found.values() for found in left)
+
+    def origins(self) -> set[str]:
+        """Who made the batches of earlier starts that are still here. O(batches of earlier starts)."""
+        waiting = {header.origin for header in self.headers()}
+        old = (folder for name, folder in self._folders.items() if not name.startswith(self._mine))
+        return waiting | {e.header.origin for folder in old for _, e in folder.live if self._needs(e)}
+
+    def forget(self, query: QueryId) -> list[Header]:
+        """A query is over: what an earlier start had left of it."""
+        return [found.header for found in self._found.pop(query, ())]
+
+    # What waits now
+
+    def press(self) -> None:
+        """There is no room in memory: hand the oldest to the disk, as far as it takes them. O(batches handed over)."""
+        if self._store.room >= 0:
+            return
+        wanted = self._writing_max // 2  # a write is worth more than one batch
+        while self._store.room < wanted and (entry := self._store.first_in_memory()) is not None:
+            if not self._take(entry):
+                return
+
+    @property
+    def evicts(self) -> bool:
+        """Whether room on the disk is what lacks, so that a batch there has to go."""
+        return self._works and self._store.leaving_bytes < self._writing_max and self._full
+
+    def tick(self, now: int) -> list[OnDisk]:
+        """Disk work: what has waited long enough goes there, what is needed no more goes away. O(batches of both)."""
+        self._now = now
+        commands: list[OnDisk] = []
+        if now >= self._look_us:
+            self._look_us = now + WAITS_US
+            while (entry := self._store.first_in_memory()) is not None and now - entry.since >= WAITS_US:
+                if not self._take(entry):
+                    break
+            commands += self._clean(now)
+        for name, folder in self._folders.items():
+            if folder.writing and folder.partition is not None:
+                group = folder.partition.flush(now)
+                if group is not None:
+                    commands.append(OnDisk(name, group))
+        return commands
+
+    def done(self, event: DiskDone) -> bool:
+        """A group was carried out, or was not; whether it was one of a ring's."""
+        if not event.folder.startswith(f"{FOLDER}/"):
+            return False
+        folder = self._folders.get(event.folder)
+        if folder is None or folder.partition is None or event.token == CLEARS:
+            return True
+        if event.trouble:
+            folder.partition.failed(event.token, event.trouble)
+            self.trouble, self._retry_us = event.trouble, self._now + RETRY_US
+            return True
+        if event.unpublished:
+            folder.partition.unpublished(event.token, event.unpublished)
+        folder.partition.synced(event.token)
+        self.trouble, self._look_us = "", 0  # there may be more to write
+        for position, _, rows in self._shelf.views(event.folder, check=False):
+            entry, size = folder.writing.pop(position)
+            self._store.leaving_bytes -= size
+            if rows is not None and self._store.holds(entry) and entry.payload is not None:
+                self._store.spilled(entry, rows)
+                folder.live.append((position, entry))
+        return True
+
+    def _take(self, entry: Entry) -> bool:
+        """Write a batch; whether the disk takes it."""
+        size = 0 if entry.payload is None else len(entry.payload)
+        if not self._works or self._full or self._store.leaving_bytes + size > max(self._writing_max, size):
+            return False
+        header = entry.header
+        try:
+            folder = self._folder(f"{self._mine}/{header.query}")
+            if folder.partition is None:
+                return False
+            position = folder.partition.append(replace(header, origin=f"{header.stage} {header.origin}"), entry.payload)
+        except RoveError as error:
+            self.trouble, self._retry_us = str(error), self._now + RETRY_US
+            return False
+        self._store.leaves(entry)
+        if position is not None:  # one that was there already stays in memory, and is safe all the same
+            folder.writing[position] = (entry, size)
+            self._store.leaving_bytes += size
+        return True
+
+    def _folder(self, name: str) -> _Folder:
+        folder = self._folders.get(name)
+        if folder is None:
+            opened = self._shelf.open(name, NO_COLUMNS, self._settings)
+            folder = self._folders[name] = _Folder(opened)
+        return folder
+
+    def _clean(self, now: int) -> list[OnDisk]:
+        """Delete what nobody needs: files whose batches have all gone, and folders without any."""
+        commands: list[OnDisk] = []
+        for name, folder in list(self._folders.items()):
+            while folder.live and not self._needs(folder.live[0][1]):
+                folder.live.popleft()
+            query, mine = QueryId(name.rpartition("/")[2]), name.startswith(f"{self._mine}/")
+            if folder.live and mine and folder.partition is not None:
+                folder.partition.consumed(READER, folder.live[0][0])
+                if deletes := folder.partition.retire(now):
+                    commands.append(OnDisk(name, Group(CLEARS, tuple(deletes))))
+            elif not folder.live and not folder.writing and query not in self._found:
+                del self._folders[name]
+                commands.append(OnDisk(name, Group(CLEARS, (Clear(),))))
+        return commands
+
+    def _needs(self, entry: Entry) -> bool:
+        return entry.disk_bytes > 0 and self._store.holds(entry)
+
+    @property
+    def _works(self) -> bool:
+        return not self.trouble or self._now >= self._retry_us > 0
+
+    @property
+    def _full(self) -> bool:
+        return self._store.disk_bytes + self._store.leaving_bytes >= self.limit_bytes

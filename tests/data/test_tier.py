@@ -1,0 +1,221 @@
+"""A ring with a disk behind it: what waits is written, read where it lies, found again, and done without in trouble."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pyarrow as pa
+import pytest
+
+from rove.data.events import Command, DiskDone, Evicted, OnDisk, Pack, Produced
+from rove.data.fragment import encode_rows
+from rove.data.log.format import data_file
+from rove.data.packing import Packer
+from rove.data.settings import WorkerSettings
+from rove.data.worker import Worker
+from rove.model.events import Arrived, Send, Tick
+from rove.model.ids import NodeId, Origin, QueryId
+from rove.model.messages import PROTOCOL, Ack, Data, Orders, Peer, Welcome
+from rove.sim.nodes import SimShelf
+from tests.data.test_worker import COLUMNS, SCHEMA, fragment, orders
+
+WEST = NodeId("west")
+SECOND = 1_000_000
+
+
+def rows(count: int, seed: int = 0) -> pa.RecordBatch:
+    drawn = Random(seed)
+    values = [drawn.getrandbits(62) for _ in range(count)]
+    return pa.RecordBatch.from_arrays([pa.array([f"k{seed}"] * count), pa.array(values, pa.int64())], schema=SCHEMA)
+
+
+class Device:
+    """A device with a disk that nobody hears. A new one on the same shelf is its next start."""
+
+    def __init__(self, shelf: SimShelf, incarnation: int = 1, **settings: object) -> None:
+        settings = {"memory_bytes": 20_000, "disk_bytes": 1_000_000, "evict": "fifo", **settings}
+        found = WorkerSettings(node=NodeId("device"), kind="device", parents=(WEST,), **settings)  # type: ignore[arg-type]
+        self.shelf, self.origin, self.now = shelf, Origin(f"s/device~{incarnation}"), 0
+        self.worker = Worker(found, incarnation, shelf)
+        self.worker.add_source("s", self.origin, COLUMNS)
+        self.evicted: list[Evicted] = []
+        self.packer = Packer()
+        self.obey(self.worker.handle(orders(fragment(WEST, (self.origin,)), peers=(Peer(node=WEST, address="x"),)), 0))
+
+    def obey(self, commands: list[Command]) -> list[Send]:
+        sends = []
+        for command in commands:
+            match command:
+                case Send():
+                    sends.append(command)
+                case Evicted():
+                    self.evicted.append(command)
+                case OnDisk():
+                    sends += self.obey(self.worker.handle(self.shelf.carry_out(command), self.now))
+                case Pack():
+                    sends += self.obey(self.worker.handle(self.packer.answer(command), self.now))
+        return sends
+
+    def second(self, made: pa.RecordBatch | None = None) -> list[Send]:
+        self.now += SECOND
+        sends = []
+        if made is not None:
+            sends = self.obey(self.worker.handle(Produced(self.origin, made, self.now), self.now))
+        return sends + self.obey(self.worker.handle(Tick(), self.now))
+
+    def meets(self, incarnation: int) -> list[tuple[str, int, pa.RecordBatch | None]]:
+        """The parent is there; what it gets, with its rows."""
+        welcome = Welcome(PROTOCOL, WEST, 7, incarnation, 0, 10**9)
+        sends = self.obey(self.worker.handle(Arrived("west", welcome), self.now))
+        (running,) = self.worker.running().values()
+        found = []
+        for send in sends:
+            if isinstance(send.message, Data):
+                header, payload = send.message.header, send.payload
+                if payload is not None and header.packed:
+                    from rove.data.packing import unpack
+
+                    payload = encode_rows(unpack(payload, SCHEMA))
+                found.append((header.origin, header.seq, running.read(header, payload).data))
+        return found
+
+
+def test_what_waits_is_written_and_sent_from_where_it_lies() -> None:
+    device = Device(SimShelf(Random(1)), compress="off")
+    made = [rows(100, n) for n in range(100)]
+    for batch in made:
+        device.second(batch)
+    for _ in range(3):
+        device.second()
+    assert device.evicted == []
+    assert device.worker.store.bytes < 20_000
+    assert device.worker.store.disk_bytes > 100_000
+    assert device.worker.report().held[0].bytes > 100_000
+    assert device.meets(1) == [(device.origin, n, batch) for n, batch in enumerate(made)]
+    device.obey(device.worker.handle(Arrived("west", Ack(100, 10**9)), device.now))
+    device.second()
+    assert (device.worker.store.disk_bytes, device.worker.store.bytes) == (0, 0)
+    assert device.shelf.folders("ring") == []
+
+
+@pytest.mark.parametrize("power", [False, True])
+def test_what_was_on_the_disk_is_sent_by_the_next_start_under_its_old_name(power: bool) -> None:
+    shelf = SimShelf(Random(2))
+    device = Device(shelf)
+    made = [rows(100, n) for n in range(30)]
+    for batch in made:
+        device.second(batch)
+    device.second()
+    device.second()
+    shelf.crash([], power)
+    again = Device(shelf, 2)
+    assert {s.origin for s in again.worker.report().sources} == {"s/device~1", "s/device~2"}
+    again.second(rows(5, 77))
+    sent = again.meets(2)
+    assert sent == [(device.origin, n, batch) for n, batch in enumerate(made)] + [(again.origin, 0, rows(5, 77))]
+    assert again.worker.report().tallies[0].buffered == 3_000
+    again.obey(again.worker.handle(Arrived("west", Ack(len(sent), 10**9)), again.now))
+    again.second()
+    assert [s.origin for s in again.worker.report().sources] == ["s/device~2"]
+    assert shelf.folders("ring") == []
+
+
+def test_a_query_that_is_over_when_a_device_is_back_leaves_nothing_on_its_disk() -> None:
+    shelf = SimShelf(Random(3))
+    device = Device(shelf)
+    for n in range(10):
+        device.second(rows(100, n))
+    device.second()
+    settings = WorkerSettings(node=NodeId("device"), kind="device", parents=(WEST,), disk_bytes=10**6)
+    again = Worker(settings, 2, shelf)
+    again.add_source("s", Origin("s/device~2"), COLUMNS)
+    assert again.report().unknown == ("q",)
+    again.handle(Arrived("coordinator", Orders(PROTOCOL, (), (QueryId("q"),))), 1)
+    (tally,) = again.report().tallies
+    assert (tally.origin, tally.lost) == ("s/device~1", 1_000)
+    for command in again.handle(Tick(), SECOND):
+        if isinstance(command, OnDisk):
+            shelf.carry_out(command)
+    assert shelf.folders("ring") == []
+    assert [s.origin for s in again.report().sources] == ["s/device~2"]
+
+
+def test_damaged_rows_are_counted_and_passed_over() -> None:
+    shelf = SimShelf(Random(4))
+    device = Device(shelf, compress="off")
+    for n in range(10):
+        device.second(rows(100, n))
+    device.second()
+    (folder,) = shelf.folders("ring")
+    device.shelf.disk(folder)._files[data_file(0)].now[3_000] ^= 0xFF
+    again = Device(shelf, 2, compress="off")
+    assert again.worker.damaged == 1
+    sent = [seq for _, seq, _ in again.meets(2)]
+    assert len(sent) == 9
+    assert set(sent) < set(range(10))
+
+
+@pytest.mark.parametrize("evict", ["fifo", "query_aware", "priority"])
+def test_the_oldest_goes_when_the_disk_is_full_as_well(evict: str) -> None:
+    device = Device(SimShelf(Random(5)), evict=evict, disk_bytes=60_000, compress="off")
+    for n in range(100):
+        device.second(rows(100, n))
+        assert device.worker.store.disk_bytes < 70_000
+        assert device.worker.store.bytes < 30_000
+    gone = [e.seq for e in device.evicted]
+    assert 30 < len(gone) < 90
+    assert gone == list(range(len(gone)))
+    (tally,) = device.worker.report().tallies
+    assert tally.produced == tally.buffered + 100 * len(gone)
+
+
+@pytest.mark.parametrize("after", [0, 20_000])
+def test_a_disk_without_room_is_done_without_and_used_again_when_it_has_some(after: int) -> None:
+    shelf = SimShelf(Random(6))
+    device = Device(shelf, compress="off")
+    device.second(rows(100))
+    device.second()
+    device.second()
+    (folder,) = shelf.folders("ring")
+    shelf.disk(folder).capacity_bytes = after
+    for n in range(1, 100):
+        device.second(rows(100, n))
+        assert device.worker.store.bytes < 30_000
+    assert device.evicted
+    assert "full" in device.worker.trouble
+    shelf.disk(folder).capacity_bytes = None
+    before = len(device.evicted)
+    for n in range(100, 200):
+        device.second(rows(100, n))
+    assert len(device.evicted) < before + 15  # those of the time until it was tried again
+    assert device.worker.trouble == ""
+    (tally,) = device.worker.report().tallies
+    assert tally.produced == tally.buffered + sum(e.rows for e in device.evicted)
+    gone = {e.seq for e in device.evicted}
+    assert {seq for _, seq, data in device.meets(1) if data is not None} == set(range(200)) - gone
+
+
+def test_a_disk_that_cannot_be_written_takes_nothing_down() -> None:
+    class ReadOnly(SimShelf):
+        def carry_out(self, order: OnDisk) -> DiskDone:
+            return DiskDone(order.folder, order.group.token, trouble="[Errno 30] Read-only file system")
+
+    device = Device(ReadOnly(Random(7)))
+    for n in range(100):
+        device.second(rows(100, n))
+        assert device.worker.store.bytes < 30_000
+    assert "Read-only" in device.worker.trouble
+    (tally,) = device.worker.report().tallies
+    assert tally.produced == tally.buffered + sum(e.rows for e in device.evicted)
+
+
+def test_sources_wait_when_memory_and_disk_are_full_and_nothing_may_go() -> None:
+    device = Device(SimShelf(Random(8)), evict="block", disk_bytes=30_000, compress="off")
+    for n in range(60):
+        if not device.worker.sources.waiting():
+            device.second(rows(100, n))
+        else:
+            device.second()
+    assert device.worker.sources.waiting() == [device.origin]
+    assert device.evicted == []
+    assert device.worker.store.disk_bytes >= 30_000
