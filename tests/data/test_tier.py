@@ -149,7 +149,7 @@ def test_damaged_rows_are_counted_and_passed_over() -> None:
     (folder,) = shelf.folders("ring")
     device.shelf.disk(folder)._files[data_file(0)].now[3_000] ^= 0xFF
     again = Device(shelf, 2, compress="off")
-    assert again.worker.damaged == 1
+    assert again.worker.report().refused == {"damaged": 1}
     sent = [seq for _, seq, _ in again.meets(2)]
     assert len(sent) == 9
     assert set(sent) < set(range(10))

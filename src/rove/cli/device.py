@@ -37,6 +37,13 @@ def device(
     data: Data = None,
     slots: Slots = None,
     memory: Memory = None,
+    disk: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="Of --data, for rows that wait: behind memory, and kept over a crash.",
+        ),
+    ] = None,
     evict: Annotated[
         str | None,
         typer.Option(
@@ -78,6 +85,7 @@ def device(
         data=data,
         slots=slots,
         memory=memory,
+        disk=disk,
         evict=evict,
         compress=compress,
         hooks=hooks,

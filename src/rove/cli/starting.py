@@ -66,6 +66,7 @@ def start_worker(
     data: Path | None = None,
     slots: int | None = None,
     memory: str | None = None,
+    disk: str | None = None,
     evict: str | None = None,
     compress: str | None = None,
     hooks: str | None = None,
@@ -87,6 +88,7 @@ def start_worker(
         "parents": parents or None,
         "slots": slots,
         "memory_bytes": None if memory is None else size_bytes(memory),
+        "disk_bytes": None if disk is None else size_bytes(disk),
         "evict": evict,
         "compress": compress,
         "hooks": hooks,
@@ -119,6 +121,8 @@ def _settled(section: WorkerSection) -> WorkerSection:
 
     if section.kind == "gateway" and not section.folder:
         raise SetupError(f"gateway `{section.node}` keeps what arrives, and has no folder for it; give one: --data DIR")
+    if section.disk_bytes and not section.folder:
+        raise SetupError(f"`{section.node}` has no folder to keep {section.disk_bytes} bytes in; give one: --data DIR")
     if section.kind != "device" and not section.listen:
         section = replace(section, listen=LISTEN)
     if not section.coordinator and not section.keys:

@@ -28,8 +28,9 @@ PACKED_SLACK_BYTES = 64 * 1024  # Arrow may lay out the same rows a little diffe
 
 class Running:
     """One query here. Rows are decoded only where something is done to them, and users' functions are read only where
-    they run."""
+    they run. It `remembers` if an operator runs here that knows what it has taken before."""
 
+    remembers: bool
     _touched: list[bool]
     _left: list[bool]
 
@@ -59,11 +60,6 @@ class Running:
     def roads(self) -> tuple[NodeId, ...]:
         """Where rows may go from here, the best first."""
         return () if self.fragment.next is None else (self.fragment.next, *self.fragment.others)
-
-    @property
-    def remembers(self) -> bool:
-        """Whether an operator runs here that knows what it has taken before."""
-        return any(ordered(self.stages.operators[n]) for n in self.fragment.runs)
 
     def expect(self, waits: Mapping[Stage, Iterable[str]]) -> dict[Stage, list[str]]:
         """Wait for these origins, from now on; those that were waited for and are not among them."""
@@ -122,6 +118,7 @@ class Running:
     def _settle(self) -> None:
         """What is done here at each stage, worked out once."""
         runs, sinks = set(self.fragment.runs), self.fragment.sinks
+        self.remembers = any(ordered(self.stages.operators[n]) for n in runs)
         outputs = {stage for _, stage in self.stages.outputs}
         self._touched, self._left = [], []
         for n, readers in enumerate(self.stages.readers):

@@ -13,10 +13,9 @@ from rove.data.events import Evicted, Pack, Packed
 from rove.data.eviction import policy
 from rove.data.settings import WorkerSettings
 from rove.data.shrinking import Shrinking
-from rove.data.sinks import source_of
 from rove.data.store import Entry, Store
 from rove.data.tier import Tier
-from rove.model.ids import QueryId
+from rove.model.ids import QueryId, source_of
 
 
 class Ring:

@@ -28,7 +28,7 @@ from rove.data.tickets import Ticket
 from rove.model.batch import Header
 from rove.model.errors import SetupError
 from rove.model.events import Payload
-from rove.model.ids import QueryId, Stage
+from rove.model.ids import QueryId, Stage, source_of
 from rove.model.messages import Sink
 
 DELETES = 0  # the token of a group of deletes; groups that are waited for count from 1
@@ -312,11 +312,6 @@ class Sinks:
             count.late += found.late
             count.evicted += found.evicted
             count.lost += found.lost
-
-
-def source_of(name: str) -> str:
-    """The origin of a batch, whatever stage it was taken at and on whichever side of a union or join."""
-    return name.rpartition(" ")[2].partition("|")[0]
 
 
 def sink_folder(running: Running, stage: Stage, sink: Sink) -> str:

@@ -16,7 +16,7 @@ from rove.data.events import Go, Produced, Wait
 from rove.model.batch import Batch, Header, empty
 from rove.model.clock import END, MICROS_MIN
 from rove.model.errors import UnknownOrigin
-from rove.model.ids import Origin, name_of
+from rove.model.ids import Origin, name_of, source_of
 from rove.model.messages import Fragment, SourceHere
 from rove.model.schema import conformed, parse_schema
 
@@ -97,7 +97,7 @@ class Sources:
 
     def had(self, origin: str) -> bool:
         """Whether an origin is a source of this node, of this start or an earlier one."""
-        return any(name_of(origin) == name_of(here) for here in self._all)
+        return any(name_of(source_of(origin)) == name_of(here) for here in self._all)
 
     def listed(self, earlier: Collection[str] = ()) -> tuple[SourceHere, ...]:
         """All of them, and those of earlier starts whose rows are still here."""

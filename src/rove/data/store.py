@@ -43,15 +43,15 @@ class Entry:
     """
 
     __slots__ = (
-        "after", "before", "bytes", "copies", "disk_bytes", "gone", "header", "number", "order", "original", "payload",
-        "receipt", "since", "stored",
+        "after", "alone", "before", "bytes", "copies", "disk_bytes", "gone", "header", "number", "order", "original",
+        "payload", "receipt", "since", "stored",
     )  # fmt: skip
 
     def __init__(self, header: Header, payload: Payload | None, receipt: Receipt | None) -> None:
         self.header, self.payload, self.receipt = header, payload, receipt
         self.bytes = ENTRY_BYTES if payload is None else ENTRY_BYTES + len(payload)
         self.number = self.order = self.since = self.disk_bytes = 0
-        self.stored = False
+        self.stored = self.alone = False
         self.before: Entry | None = None
         self.after: Entry | None = None
         self.gone = False
@@ -66,7 +66,8 @@ class Entry:
     @property
     def folds(self) -> bool:
         """Whether it is a header from here that waits, and may become one with a neighbour."""
-        return self.payload is None and self.receipt is None and not self.number and not self.header.late
+        waits = self.payload is None and self.receipt is None and not self.number and not self.header.late
+        return waits and (not self.alone or self.header.evicted > 0)
 
 
 class Store:
@@ -90,9 +91,13 @@ class Store:
         self._last: dict[tuple[str, str], Entry] = {}  # by query and origin, the one that came last
         self._count = 0
 
-    def put(self, header: Header, payload: Payload | None, receipt: Receipt | None = None, now: int = 0) -> Entry:
-        """Keep a batch. A header may be `gone` at once, if the one before it could take it in. O(1)."""
+    def put(
+        self, header: Header, payload: Payload | None, receipt: Receipt | None = None, now: int = 0, alone: bool = False
+    ) -> Entry:
+        """Keep a batch. A header may be `gone` at once, if the one before it could take it in, unless it is to stay
+        `alone`: it may have been sent before, by itself, and counts of which a part is known cannot be parted. O(1)."""
         entry = Entry(header, payload, receipt)
+        entry.alone = alone
         self._count += 1
         entry.order, entry.since = self._count, now
         if payload is not None and receipt is None:

@@ -27,7 +27,7 @@ from rove.data.store import Entry, Store
 from rove.model.batch import Header
 from rove.model.errors import RoveError
 from rove.model.events import Payload
-from rove.model.ids import QueryId
+from rove.model.ids import QueryId, source_of
 
 FOLDER = "ring"
 WAITS_US = 1_000_000  # what waits for longer is written
@@ -119,9 +119,9 @@ class Tier:
 
     def origins(self) -> set[str]:
         """Who made the batches of earlier starts that are still here. O(batches of earlier starts)."""
-        waiting = {header.origin for header in self.headers()}
         old = (folder for name, folder in self._folders.items() if not name.startswith(self._mine))
-        return waiting | {e.header.origin for folder in old for _, e in folder.live if self._needs(e)}
+        here = (e.header for folder in old for _, e in folder.live if self._needs(e))
+        return {source_of(header.origin) for header in (*self.headers(), *here)}
 
     def forget(self, query: QueryId) -> list[Header]:
         """A query is over: what an earlier start had left of it."""

@@ -24,9 +24,10 @@ from rove.data.parking import Parked, Parking
 from rove.data.pipeline import Emitted
 from rove.data.replays import Replays
 from rove.data.ring import Ring
+from rove.data.roads import Roads
 from rove.data.settings import WorkerSettings
 from rove.data.shelf import Shelf
-from rove.data.sinks import DISMISS, EXPECT, Sinks, source_of
+from rove.data.sinks import DISMISS, EXPECT, Sinks
 from rove.data.sources import Sources
 from rove.data.store import ENTRY_BYTES, Store, size_of
 from rove.data.tickets import Ticket
@@ -34,7 +35,7 @@ from rove.data.tier import Tier
 from rove.model.batch import Batch, Header
 from rove.model.errors import DataError, ProtocolError, RoveError
 from rove.model.events import COORDINATOR, Arrived, Conn, Garbled, Payload, Send, Tick
-from rove.model.ids import NodeId, Origin, QueryId, Stage
+from rove.model.ids import NodeId, Origin, QueryId, Stage, source_of
 from rove.model.messages import (
     PROTOCOL,
     ROWS_BYTES_MAX,
@@ -58,14 +59,17 @@ class Worker:
     def __init__(self, settings: WorkerSettings, incarnation: int, shelf: Shelf | None = None) -> None:
         self.settings, self._incarnation = settings, incarnation
         self.node = settings.node
+        self.refused: dict[str, int] = {}  # messages, and batches on the disk, that were not taken, by reason
         self.store = Store(settings.memory_bytes)
         self.sinks = Sinks(shelf)
         self.accounts = Accounts()
         self._tier = None
         if shelf is not None and settings.disk_bytes:
             self._tier = Tier(self.store, shelf, settings.disk_bytes, incarnation)
+            self.refused = {"damaged": self._tier.damaged} if self._tier.damaged else {}
         self._ring = Ring(self.store, settings, self._tier)
         self._neighbours = Neighbours(settings, incarnation, self.store)
+        self._roads = Roads(self._neighbours, self.store)
         self._running: dict[QueryId, Running] = {}
         self._stopped: dict[QueryId, None] = {}
         self._parking = Parking()
@@ -76,7 +80,6 @@ class Worker:
         self._changed = False
         self._commands: list[Command] = []
         self._now = 0
-        self.refused: dict[str, int] = {}  # messages not taken, by reason
 
     # Before it runs
 
@@ -254,16 +257,13 @@ class Worker:
 
     def _forward(self, running: Running, header: Header, rows: Payload | None, ticket: Ticket | None) -> None:
         """On to the next node. Who sent it here keeps it until the next one has it in safe hands."""
-        peer = running.road
-        if peer is None:
+        if running.road is None:
             raise ProtocolError("unexpected", f"query `{header.query}` goes nowhere from here at stage {header.stage}")
         if ticket is not None:
             ticket.hold()
-        entry = self.store.put(header, rows, ticket, self._now)
-        if running.kept is None:
-            self._commands += self._neighbours.link(peer).offer(entry, self._now, running.fragment.overtakes)
-        else:
-            running.kept.append(entry)
+        again = running.remembers and self.sinks.durable  # it may have been given by an earlier start
+        entry = self.store.put(header, rows, ticket, self._now, again)
+        self._commands += self._roads.send(running, entry, self._now, running.fragment.overtakes)
         if not entry.number:
             self._commands += self._ring.waits(entry, running.stages.operators[header.stage].schema)
         if self.store.room < 0:
@@ -392,11 +392,11 @@ class Worker:
         self._stopped.pop(fragment.query, None)
         self._troubles.pop(fragment.query, None)
         self._replays.on_disk(fragment.query, replays)
-        if road is not None and running.road is not None and road != running.road:
-            self._turn(fragment.query, road, running.road)
-        if running.road is not None:
-            for entry in kept:
-                self._commands += self._neighbours.link(running.road).offer(entry, self._now)
+        if road != running.road:
+            self._beat_due = self._now  # a link that begins anew says so
+        self._commands += self._roads.turned(fragment.query, road, running, self._now)
+        for entry in kept:
+            self._commands += self._roads.send(running, entry, self._now)
         if running.remembers and self.sinks.durable:
             self.sinks.expect(running)
         else:
@@ -415,33 +415,7 @@ class Worker:
             if running.road is not None and self.sources.had(found.header.origin):
                 entry = self.store.put(found.header, found.rows, None, self._now)
                 tier.adopt(found, entry)
-                self._commands += self._neighbours.link(running.road).offer(entry, self._now)
-
-    def _turn(self, query: QueryId, road: NodeId, other: NodeId) -> None:
-        """What is not in safe hands yet takes the other road. What has arrived after all is known there by its name."""
-        self._beat_due = self._now
-        for entry in self._neighbours.link(road).take_back(query):
-            self._commands += self._neighbours.link(other).offer(entry, self._now)
-
-    def _other_roads(self) -> None:
-        """Parents have gone or come back: queries with other roads need not wait for the coordinator to use them.
-        O(queries, and what they kept)."""
-        for query, running in self._running.items():
-            if not running.fragment.others or running.road is None:
-                continue
-            road, up = running.road, [p for p in running.roads if self._neighbours.link(p).up]
-            if up and road not in up:
-                running.road = up[0]
-                self._turn(query, road, up[0])
-            if running.fragment.copies and up:
-                self._copy(query, running.road, [p for p in up if p != running.road])
-
-    def _copy(self, query: QueryId, road: NodeId, others: list[NodeId]) -> None:
-        """What was kept while no road was there goes over all of them, in case another one breaks."""
-        for entry in self._neighbours.link(road).kept(query):
-            if not entry.copies:
-                for other in others:
-                    self._commands += self._neighbours.link(other).offer(self.store.copy(entry), self._now)
+                self._commands += self._roads.send(running, entry, self._now)
 
     def _stop(self, query: QueryId) -> None:
         """A query is over; what has not arrived is lost."""
@@ -488,8 +462,8 @@ class Worker:
             before = self._neighbours.reached
             self._commands += self._neighbours.beat(self._now)
             if self._neighbours.reached != before:
-                self._report_due = self._now
-                self._other_roads()
+                self._report_due = self._beat_due = self._now
+                self._commands += self._roads.changed(self._running.items(), self._now)
         if self._changed and self.sinks.durable:  # kept before those below hear that they may begin
             running = tuple(r.fragment for r in self._running.values())
             self._commands.append(Remember(running, self._neighbours.peers))
@@ -544,11 +518,6 @@ class Worker:
     def trouble(self) -> str:
         """What is wrong with the disk behind its memory, if anything is."""
         return "" if self._tier is None else self._tier.trouble
-
-    @property
-    def damaged(self) -> int:
-        """Batches on the disk that could not be read again."""
-        return 0 if self._tier is None else self._tier.damaged
 
     @property
     def busy(self) -> bool:

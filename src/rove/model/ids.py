@@ -14,3 +14,8 @@ Version = NewType("Version", int)  # of a query's deployment; a newer one replac
 def name_of(origin: str) -> str:
     """An origin whatever start of its process it belongs to: `name_of("trains/tram~17")` is `trains/tram`."""
     return origin.partition("~")[0]
+
+
+def source_of(origin: str) -> str:
+    """The origin of a batch, whatever stage it was taken at and on whichever side of a union or join."""
+    return origin.rpartition(" ")[2].partition("|")[0]

@@ -162,6 +162,8 @@ class WorkerShell:
             found["hooks"] = f"too slow, {self._hooks.missed} calls were left out"
         if self.shelf is not None and self.shelf.trouble:
             found["disk"] = self.shelf.trouble
+        if worker.trouble:
+            found["ring on the disk"] = worker.trouble
         for what, state in found.items():
             if self._seen.get(what) != state:
                 log.info("%s: %s", what, state)

@@ -17,12 +17,12 @@ from msgspec.structs import replace
 
 from rove.data.local import Arrival, LocalPipeline
 from rove.data.log.reader import Reader
-from rove.data.sinks import NOBODY, source_of
+from rove.data.sinks import NOBODY
 from rove.data.worker import Worker
 from rove.model.batch import Batch, Header, named
 from rove.model.clock import MICROS_MIN
 from rove.model.errors import RoveError
-from rove.model.ids import NodeId, QueryId
+from rove.model.ids import NodeId, QueryId, source_of
 from rove.model.messages import Data
 from rove.plan.operators import Operator, Received, Source, walk
 from rove.plan.stages import Stages, merges, ordered, stateful

@@ -20,7 +20,7 @@ from rove.data.packing import Packer
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
 from rove.model.events import COORDINATOR, Arrived, Send, Tick
-from rove.model.ids import NodeId, Origin, QueryId
+from rove.model.ids import NodeId, Origin, QueryId, source_of
 from rove.model.messages import Answer, Ask, Message, Sink, encode
 from rove.plan import codec
 from rove.plan.stages import Stages
@@ -98,7 +98,7 @@ class World:
         if node.shelf is not None:
             node.shelf.crash(node.pending, power)
         if node.worker is not None:
-            self.safe.update((h.query, h.origin, h.seq) for h in node.worker.on_disk())
+            self.safe.update((h.query, source_of(h.origin), h.seq) for h in node.worker.on_disk())
         node.worker, node.pending = None, []
         for source in node.sources:
             source.dead = True
