@@ -23,12 +23,28 @@ class Ring:
 
     def __init__(self, store: Store, settings: WorkerSettings, tier: Tier | None = None) -> None:
         self._store, self._tier = store, tier
+        self._batch = ("", -1)  # the last batch of a source of which something was kept
+        self._recent: list[Entry] = []  # and what that was
         self._policy = policy(settings.evict, settings.weights)
         self._shrinking = Shrinking(store) if settings.compress != "off" else None
 
     def waits(self, entry: Entry, schema: pa.Schema) -> list[Pack]:
-        """A batch could not be sent at once."""
+        """A batch could not be sent at once. If another query has just kept the same rows, they are kept once.
+        O(queries that kept rows of the same batch)."""
+        if entry.may_go and self._shared(entry):
+            return []
         return [] if self._shrinking is None else self._shrinking.waits(entry, schema)
+
+    def _shared(self, entry: Entry) -> bool:
+        batch = (source_of(entry.header.origin), entry.header.seq)
+        if batch != self._batch:
+            self._batch, self._recent = batch, []
+        for other in self._recent:
+            if other.whole and _same(other, entry):
+                self._store.share(other, entry)
+                return True
+        self._recent.append(entry)
+        return False
 
     def packed(self, event: Packed) -> list[Pack]:
         return [] if self._shrinking is None else self._shrinking.packed(event)
@@ -38,12 +54,27 @@ class Ring:
         if that takes some."""
         self._spill()
         while self._store.room < 0 and (victim := self._policy.victim(self._store, query)) is not None:
-            gone = victim.header
-            self._store.evict(victim)
+            for each in list(victim.sharers or (victim,)):  # rows that several queries kept go for all of them
+                if each.may_go:
+                    gone = each.header
+                    self._store.evict(each)
+                    yield Evicted(QueryId(gone.query), source_of(gone.origin), gone.seq, gone.through, gone.born)
             self._spill()
-            yield Evicted(QueryId(gone.query), source_of(gone.origin), gone.seq, gone.through, gone.born)
 
     def _spill(self) -> None:
         if self._tier is not None:
             self._tier.press()
             self._store.evicts_disk = self._tier.evicts
+
+
+def _same(one: Entry, other: Entry) -> bool:
+    """Whether two queries' batches are the same rows, packed alike."""
+    if one.header.query == other.header.query or one.header.packed != other.header.packed:
+        return False
+    mine, theirs = one.payload, other.payload
+    return (
+        mine is not None
+        and theirs is not None
+        and len(mine) == len(theirs)
+        and bool(pa.py_buffer(mine).equals(pa.py_buffer(theirs)))
+    )

@@ -11,7 +11,7 @@ from collections import deque
 import pyarrow as pa
 
 from rove.data.events import Pack, Packed
-from rove.data.store import ENTRY_BYTES, Entry, Store
+from rove.data.store import Entry, Store
 
 BYTES_MIN = 1_024  # rows of fewer bytes are not worth it
 OUT_MAX = 8
@@ -35,7 +35,8 @@ class Shrinking:
     def packed(self, event: Packed) -> list[Pack]:
         """One of them is small now, or cannot be."""
         entry, small = self._out.pop(event.order, None), event.payload
-        if entry is not None and small is not None and self._waits(entry) and len(small) < entry.bytes - ENTRY_BYTES:
+        plain = None if entry is None or not self._waits(entry) else entry.payload
+        if entry is not None and plain is not None and small is not None and len(small) < len(plain):
             self._store.shrink(entry, small)
         return self._orders()
 
@@ -51,4 +52,5 @@ class Shrinking:
 
     def _waits(self, entry: Entry) -> bool:
         """Whether it is still here and was never sent, or written: what was must stay the same."""
-        return not entry.number and not entry.stored and self._store.holds(entry)
+        sharers = entry.sharers or (entry,)
+        return not entry.header.packed and all(each.whole and self._store.holds(each) for each in sharers)

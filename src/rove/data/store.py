@@ -38,13 +38,14 @@ class Entry:
 
     `order` tells which came first. `before` and `after` are those of the same query and origin. One that is `gone` has
     become part of its neighbour, or is needed no more, and is not sent. `copies` go over other roads; a copy has no
-    bytes of rows, and no rows to account for, beside its `original`'s. Rows that lie on the disk are `disk_bytes`, and
-    none in memory; one that is `stored` is on the disk, or on its way to it, and stays as it is.
+    bytes of rows, and no rows to account for, beside its `original`'s. Several queries may wait with the same rows:
+    these are there once, and the first of the `sharers` counts their bytes. Rows that lie on the disk are `disk_bytes`,
+    and none in memory; one that is `stored` is on the disk, or on its way to it, and stays as it is.
     """
 
     __slots__ = (
         "after", "alone", "before", "bytes", "copies", "disk_bytes", "gone", "header", "number", "order", "original",
-        "payload", "receipt", "since", "stored",
+        "payload", "receipt", "sharers", "since", "stored",
     )  # fmt: skip
 
     def __init__(self, header: Header, payload: Payload | None, receipt: Receipt | None) -> None:
@@ -57,6 +58,12 @@ class Entry:
         self.gone = False
         self.original: Entry | None = None
         self.copies: list[Entry] = []
+        self.sharers: list[Entry] | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether its rows are as they were put, in memory, and may become others' too, or smaller."""
+        return self.payload is not None and not self.number and not self.stored and not self.gone
 
     @property
     def may_go(self) -> bool:
@@ -127,9 +134,34 @@ class Store:
         self._account(found, 1)
         return found
 
+    def share(self, entry: Entry, other: Entry) -> None:
+        """Two batches that wait have the same rows: keep them once. O(1)."""
+        self._account(other, -1)
+        if entry.sharers is None:
+            entry.sharers = [entry]
+        entry.sharers.append(other)
+        other.payload, other.bytes, other.sharers = entry.payload, ENTRY_BYTES, entry.sharers
+        self._account(other, 1)
+
+    def _unshare(self, entry: Entry) -> None:
+        """Its rows are others' alone from now on; one of these counts them. O(queries that share them)."""
+        sharers, entry.sharers = entry.sharers, None
+        if sharers is None:
+            return
+        first = sharers[0] is entry
+        sharers.remove(entry)
+        if first and sharers:
+            self._account(sharers[0], -1)
+            sharers[0].bytes = entry.bytes
+            self._account(sharers[0], 1)
+            self._account(entry, -1)
+            entry.bytes = ENTRY_BYTES
+            self._account(entry, 1)
+
     def drop(self, entry: Entry) -> None:
         """Forget a batch: it is in safe hands, or nobody wants it any more; copies that were not sent, too. O(1)."""
         query = entry.header.query
+        self._unshare(entry)
         del self._entries[query][id(entry)]
         self._in_memory.pop(entry.order, None)
         for copy in entry.copies:
@@ -148,14 +180,17 @@ class Store:
         return id(entry) in self._entries.get(entry.header.query, ())
 
     def shrink(self, entry: Entry, payload: Payload) -> None:
-        """Keep a batch's rows in fewer bytes. O(1)."""
+        """Keep a batch's rows in fewer bytes, for all who share them. O(queries that share them)."""
         before, after = self.shrunk
-        plain = entry.bytes - ENTRY_BYTES
+        plain = 0 if entry.payload is None else len(entry.payload)
         self.shrunk = (before + plain, after + len(payload))
-        self._account(entry, -1)
-        entry.header = replace(entry.header, packed=plain)
-        entry.payload, entry.bytes = payload, ENTRY_BYTES + len(payload)
-        self._account(entry, 1)
+        for each in entry.sharers or (entry,):
+            self._account(each, -1)
+            each.header = replace(each.header, packed=plain)
+            each.payload = payload
+            if each.bytes > ENTRY_BYTES:
+                each.bytes = ENTRY_BYTES + len(payload)
+            self._account(each, 1)
 
     # The disk behind it
 
@@ -170,6 +205,7 @@ class Store:
 
     def spilled(self, entry: Entry, rows: Payload) -> None:
         """The rows of a batch are on the disk, and are read there. O(1)."""
+        self._unshare(entry)
         self._account(entry, -1)
         self._in_memory.pop(entry.order, None)
         entry.payload, entry.stored = rows, True
@@ -207,6 +243,7 @@ class Store:
     def evict(self, entry: Entry) -> None:
         """Throw a batch's rows away. Its header stays, alone or as part of the one before it. O(1)."""
         header = entry.header
+        self._unshare(entry)
         self._account(entry, -1)
         self._in_memory.pop(entry.order, None)
         self.sent(entry)

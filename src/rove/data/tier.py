@@ -23,7 +23,7 @@ from rove.data.log.commands import Clear, Group, Position
 from rove.data.log.partition import Partition
 from rove.data.log.settings import LogSettings
 from rove.data.shelf import Shelf
-from rove.data.store import Entry, Store
+from rove.data.store import ENTRY_BYTES, Entry, Store
 from rove.model.batch import Header
 from rove.model.errors import RoveError
 from rove.model.events import Payload
@@ -185,7 +185,7 @@ class Tier:
 
     def _take(self, entry: Entry) -> bool:
         """Write a batch; whether the disk takes it."""
-        size = 0 if entry.payload is None else len(entry.payload)
+        size = entry.bytes - ENTRY_BYTES
         if not self._works or self._full or self._store.leaving_bytes + size > max(self._writing_max, size):
             return False
         header = entry.header
