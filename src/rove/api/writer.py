@@ -57,7 +57,7 @@ class StreamWriter:
         self._name = ""
         self._strategy = STRATEGY
         self._patience_us = PATIENCE_US
-        self._replication, self._copies = 1, True
+        self._replication, self._copies, self._thins = 1, True, 0
         self._format = ""
         self._mode: Literal["append", "update"] = "append"
         self._trigger_ms = 0
@@ -75,7 +75,8 @@ class StreamWriter:
         `returnTimeout`: how long event time waits for a device that is away, `5 minutes` if nobody says.
         `replication`: up to so many roads from each device that share no node, so that it need not wait for the
         coordinator when one breaks. `roads`: what a device kept while it was away goes over `all` of them at once, or
-        over the `best`.
+        over the `best`. `degrade`: of rows for which a device that is away has no room it keeps every so manieth, such
+        as 2, before it throws any batch away.
         `maxRowsPerTrigger`, `maxBytesPerTrigger`: how much Spark takes at once. `onDamage`: `stop`, or `skip` what
         cannot be read. Anything else goes to the sink in Spark."""
         if key == "strategy":
@@ -83,9 +84,9 @@ class StreamWriter:
         elif key == "returnTimeout":
             self._patience_us = parse_duration(str(value), key)
         elif key == "replication":
-            if not str(value).isdecimal() or int(value) < 1:
-                raise PlanError(f"replication is a number of roads from 1 on, not `{value}`")
-            self._replication = int(value)
+            self._replication = _at_least(1, key, value)
+        elif key == "degrade":
+            self._thins = _at_least(2, key, value)
         elif key == "roads":
             if value not in ("all", "best"):
                 raise PlanError(f"no way to use roads `{value}`; {nearest(str(value), ('all', 'best'))}")
@@ -194,6 +195,7 @@ class StreamWriter:
             patience_us=self._patience_us,
             replication=self._replication,
             copies=self._copies,
+            thins=self._thins,
             explain=explain,
         )
 
@@ -209,3 +211,11 @@ class StreamWriter:
         if name in NOT_YET:
             raise PlanError(f"writeStream.{name} is not there yet; {NOT_YET[name]}")
         raise AttributeError(f"writeStream has no `{name}`")
+
+
+def _at_least(least: int, key: str, value: Any) -> int:
+    """An option that is a whole number."""
+    text = str(value)
+    if not text.isdecimal() or int(text) < least:
+        raise PlanError(f"option `{key}` is a whole number from {least} on, not `{value}`")
+    return int(text)

@@ -314,6 +314,7 @@ class Coordinator:
             patience_us=asked.patience_us,
             replication=asked.replication,
             copies=asked.copies,
+            thins=asked.thins,
         )
         query = Query.of(record)
         self._declare(query, keep=not asked.explain)

@@ -41,6 +41,7 @@ class QueryRecord(msgspec.Struct, frozen=True, kw_only=True):
     patience_us: int = PATIENCE_US
     replication: int = 1  # roads that share no node, for each source
     copies: bool = True  # whether what was kept goes over all of them, or over the best
+    thins: int = 0  # of rows that devices have no room for, keep every so manieth
     absent: tuple[NodeId, ...] = ()  # nodes on its roads that are waited for no longer
     version: Version = Version(0)
     stopped: bool = False
@@ -127,7 +128,9 @@ class Query:
         placed = _placed(request, placement)
         request = dataclasses.replace(request, sources=placed)
         others = other_roads(request, placement, topology, self.record.replication)
-        wanted = fragments(request, placement, version, sinks, others=others, copies=self.record.copies)
+        wanted = fragments(
+            request, placement, version, sinks, others=others, copies=self.record.copies, thins=self.record.thins
+        )
         kept = {
             node: old if old is not None and replace(new, version=old.version) == old else new
             for node, new in wanted.items()

@@ -40,6 +40,7 @@ class Submit(msgspec.Struct, frozen=True, kw_only=True):
     patience_us: int = PATIENCE_US
     replication: int = 1  # roads from each source that share no node
     copies: bool = True  # what was kept while none was there goes over all of them; else over the best
+    thins: int = 0  # of rows that a device has no room for, keep every so manieth; 0: none
     explain: bool = False  # only say where everything would run
 
 

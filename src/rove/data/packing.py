@@ -115,9 +115,15 @@ def unpack(payload: Payload, schema: pa.Schema) -> pa.RecordBatch:
         raise ProtocolError("malformed", f"packed rows cannot be read: {error}") from error
 
 
+def head_of(payload: Payload) -> Head:
+    """What stands before packed rows."""
+    begin = HEAD_BYTES + int.from_bytes(payload[:HEAD_BYTES], "little")
+    return msgspec.msgpack.decode(payload[HEAD_BYTES:begin], type=Head)
+
+
 def _unpack(payload: memoryview, schema: pa.Schema) -> pa.RecordBatch:
     begin = HEAD_BYTES + int.from_bytes(payload[:HEAD_BYTES], "little")
-    head = msgspec.msgpack.decode(payload[HEAD_BYTES:begin], type=Head)
+    head = head_of(payload)
     if head.format != FORMAT:
         raise ValueError(f"format {head.format}; this version of rove reads {FORMAT}")
     file = pq.ParquetFile(pa.py_buffer(payload[begin:]))

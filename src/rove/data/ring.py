@@ -5,15 +5,17 @@ Law: rows go only by the policy's word, never those that may have arrived, and w
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
 from rove.data.events import Evicted, Pack, Packed
 from rove.data.eviction import policy
+from rove.data.fragment import Running
 from rove.data.settings import WorkerSettings
 from rove.data.shrinking import Shrinking
 from rove.data.store import Entry, Store
+from rove.data.thinning import Thinning
 from rove.data.tier import Tier
 from rove.model.ids import QueryId, source_of
 
@@ -22,16 +24,22 @@ class Ring:
     """The rules for a store of bounded size."""
 
     def __init__(self, store: Store, settings: WorkerSettings, tier: Tier | None = None) -> None:
-        self._store, self._tier = store, tier
+        self._store, self._tier, self._settings = store, tier, settings
+        self._thinning: dict[QueryId, Thinning] = {}
         self._batch = ("", -1)  # the last batch of a source of which something was kept
         self._recent: list[Entry] = []  # and what that was
         self._policy = policy(settings.evict, settings.weights)
         self._shrinking = Shrinking(store) if settings.compress != "off" else None
 
-    def waits(self, entry: Entry, schema: pa.Schema) -> list[Pack]:
+    def waits(self, entry: Entry, running: Running) -> list[Pack]:
         """A batch could not be sent at once. If another query has just kept the same rows, they are kept once.
         O(queries that kept rows of the same batch)."""
-        if entry.may_go and self._shared(entry):
+        query, schema = running.fragment.query, running.stages.operators[entry.header.stage].schema
+        if running.fragment.thins and entry.may_go:
+            if query not in self._thinning:
+                self._thinning[query] = Thinning(self._store, self._settings.compress)
+            self._thinning[query].waits(entry)
+        elif entry.may_go and self._shared(entry):
             return []
         return [] if self._shrinking is None else self._shrinking.waits(entry, schema)
 
@@ -49,11 +57,20 @@ class Ring:
     def packed(self, event: Packed) -> list[Pack]:
         return [] if self._shrinking is None else self._shrinking.packed(event)
 
-    def make_room(self, query: QueryId) -> Iterator[Evicted]:
+    def forget(self, query: QueryId) -> None:
+        """A query is over."""
+        self._thinning.pop(query, None)
+
+    def make_room(self, query: QueryId, queries: Mapping[QueryId, Running]) -> Iterator[Evicted]:
         """Throw away what the policy points at, after a batch of `query` has come, until what is left fits, on the disk
         if that takes some."""
         self._spill()
         while self._store.room < 0 and (victim := self._policy.victim(self._store, query)) is not None:
+            owner = QueryId(victim.header.query)
+            if owner in self._thinning and owner in queries and (less := self._thinning[owner].thin(queries[owner])):
+                thinned, rows = less[0].header, less[1]
+                yield Evicted(owner, source_of(thinned.origin), thinned.seq, thinned.through, rows)
+                continue
             for each in list(victim.sharers or (victim,)):  # rows that several queries kept go for all of them
                 if each.may_go:
                     gone = each.header

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from rove.data.events import Pack, Packed
 from rove.data.store import Entry, Store
+from rove.model.events import Payload
 
 BYTES_MIN = 1_024  # rows of fewer bytes are not worth it
 OUT_MAX = 8
@@ -23,7 +24,7 @@ class Shrinking:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._next: deque[tuple[Entry, pa.Schema]] = deque()
-        self._out: dict[int, Entry] = {}
+        self._out: dict[int, tuple[Entry, Payload]] = {}
 
     def waits(self, entry: Entry, schema: pa.Schema) -> list[Pack]:
         """A batch that could not be sent at once. O(1)."""
@@ -34,10 +35,11 @@ class Shrinking:
 
     def packed(self, event: Packed) -> list[Pack]:
         """One of them is small now, or cannot be."""
-        entry, small = self._out.pop(event.order, None), event.payload
-        plain = None if entry is None or not self._waits(entry) else entry.payload
-        if entry is not None and plain is not None and small is not None and len(small) < len(plain):
-            self._store.shrink(entry, small)
+        if event.order in self._out:
+            entry, plain = self._out.pop(event.order)
+            small = event.payload
+            if small is not None and len(small) < len(plain) and entry.payload is plain and self._waits(entry):
+                self._store.shrink(entry, small)
         return self._orders()
 
     def _orders(self) -> list[Pack]:
@@ -45,7 +47,7 @@ class Shrinking:
         while self._next and len(self._out) < OUT_MAX:
             entry, schema = self._next.popleft()
             if self._waits(entry) and entry.payload is not None:
-                self._out[entry.order] = entry
+                self._out[entry.order] = (entry, entry.payload)
                 kind = f"{entry.header.query} {entry.header.stage}"
                 orders.append(Pack(entry.order, kind, schema, entry.payload))
         return orders

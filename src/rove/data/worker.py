@@ -265,12 +265,12 @@ class Worker:
         entry = self.store.put(header, rows, ticket, self._now, again)
         self._commands += self._roads.send(running, entry, self._now, running.fragment.overtakes)
         if not entry.number:
-            self._commands += self._ring.waits(entry, running.stages.operators[header.stage].schema)
+            self._commands += self._ring.waits(entry, running)
         if self.store.room < 0:
             self._make_room(QueryId(header.query))
 
     def _make_room(self, query: QueryId) -> None:
-        for evicted in self._ring.make_room(query):
+        for evicted in self._ring.make_room(query, self._running):
             self._commands.append(evicted)
             running = self._running.get(evicted.query)
             if running is not None and running.road is not None:
@@ -438,6 +438,7 @@ class Worker:
                     self.store.drop(entry)
         for link in self._neighbours.links.values():
             dropped += link.forget(query)
+        self._ring.forget(query)
         if self._tier is not None:
             dropped += self._tier.forget(query)
         for header, _, ticket in self._parking.take(query):

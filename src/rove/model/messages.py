@@ -129,6 +129,7 @@ class Fragment(msgspec.Struct, frozen=True, kw_only=True):
     overtakes: bool = False  # whether batches of an origin may pass each other: nothing looks at their order
     others: tuple[NodeId, ...] = ()  # where other roads begin, for when the next node is not there
     copies: bool = False  # whether what was kept while no road was there goes over all of them
+    thins: int = 0  # what would be thrown away for lack of room keeps every so manieth row; 0: nothing of it
 
 
 class SourceHere(msgspec.Struct, frozen=True, kw_only=True):

@@ -34,9 +34,11 @@ def fragments(
     encode: Callable[[Stages], bytes] = encode,
     others: OtherRoads | None = None,
     copies: bool = False,
+    thins: int = 0,
 ) -> dict[NodeId, Fragment]:
     """A fragment for every node on the roads. `sinks` are the user's, by output; in the cloud every output ends in the
-    gateway's log. With `copies`, what was kept goes over all roads. O(nodes × stages + origins × stages × height)."""
+    gateway's log. With `copies`, what was kept goes over all roads; `thins` is for devices without room.
+    O(nodes × stages + origins × stages × height)."""
     parts = split(request, placement)
     plan = encode(parts.lower)
     ends = _ends(request, parts, sinks or {})
@@ -80,6 +82,7 @@ def fragments(
             overtakes=not in_order,
             others=others.begin.get(node, ()),
             copies=copies and bool(others.begin.get(node)),
+            thins=thins if node in feeds else 0,
         )
         for node, here in runs.items()
     }
