@@ -13,6 +13,7 @@ from rove.data.events import Command, Cut, Dial, Met
 from rove.data.link import BEATS, Link
 from rove.data.settings import WorkerSettings
 from rove.data.store import Store
+from rove.model.batch import Header
 from rove.model.errors import ProtocolError
 from rove.model.events import Allow, Arrived, Conn, Drop, Send
 from rove.model.ids import NodeId
@@ -101,6 +102,10 @@ class Neighbours:
             self._conns = {conn: name for conn, name in self._conns.items() if name != gone}
             self.links[gone].refused()
         return commands
+
+    def forget(self, query: str) -> list[Header]:
+        """A query is over: what was not sent yet of it."""
+        return [header for link in self.links.values() for header in link.forget(query)]
 
     def flush(self, room: int, now: int) -> list[Send]:
         """Promise the room there is, ack what is in safe hands. O(links with news)."""

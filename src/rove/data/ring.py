@@ -1,30 +1,40 @@
-"""What becomes of batches that cannot be sent: they are packed, and thrown away when there is no room.
+"""What becomes of batches that cannot be sent: kept once, packed, written, thinned, and thrown away in the end.
 
 Law: rows go only by the policy's word, never those that may have arrived, and whoever wants to know is told which.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import pyarrow as pa
 
-from rove.data.events import Evicted, Pack, Packed
+from rove.data.events import DiskDone, Evicted, OnDisk, Pack, Packed
 from rove.data.eviction import policy
 from rove.data.fragment import Running
 from rove.data.settings import WorkerSettings
+from rove.data.shelf import Shelf
 from rove.data.shrinking import Shrinking
 from rove.data.store import Entry, Store
 from rove.data.thinning import Thinning
 from rove.data.tier import Tier
+from rove.model.batch import Header
 from rove.model.ids import QueryId, source_of
 
 
 class Ring:
-    """The rules for a store of bounded size."""
+    """The rules for a store of bounded size, with a disk behind it if there is one and some of it was given. `damaged`
+    counts batches on that disk that could not be read."""
 
-    def __init__(self, store: Store, settings: WorkerSettings, tier: Tier | None = None) -> None:
-        self._store, self._tier, self._settings = store, tier, settings
+    def __init__(
+        self, store: Store, settings: WorkerSettings, shelf: Shelf | None = None, incarnation: int = 0
+    ) -> None:
+        self._store, self._settings = store, settings
+        self._tier = None
+        if shelf is not None and settings.disk_bytes:
+            self._tier = Tier(store, shelf, settings.disk_bytes, incarnation)
+        self.damaged = 0 if self._tier is None else self._tier.damaged
+        self.disk_bytes = 0 if self._tier is None else settings.disk_bytes
         self._thinning: dict[QueryId, Thinning] = {}
         self._batch = ("", -1)  # the last batch of a source of which something was kept
         self._recent: list[Entry] = []  # and what that was
@@ -57,9 +67,10 @@ class Ring:
     def packed(self, event: Packed) -> list[Pack]:
         return [] if self._shrinking is None else self._shrinking.packed(event)
 
-    def forget(self, query: QueryId) -> None:
-        """A query is over."""
+    def forget(self, query: QueryId) -> list[Header]:
+        """A query is over: what an earlier start had left of it on the disk."""
         self._thinning.pop(query, None)
+        return [] if self._tier is None else self._tier.forget(query)
 
     def make_room(self, query: QueryId, queries: Mapping[QueryId, Running]) -> Iterator[Evicted]:
         """Throw away what the policy points at, after a batch of `query` has come, until what is left fits, on the disk
@@ -77,6 +88,39 @@ class Ring:
                     self._store.evict(each)
                     yield Evicted(QueryId(gone.query), source_of(gone.origin), gone.seq, gone.through, gone.born)
             self._spill()
+
+    # The disk
+
+    def tick(self, now: int) -> list[OnDisk]:
+        """What has waited for long is written, what is needed no more is deleted."""
+        return [] if self._tier is None else self._tier.tick(now)
+
+    def done(self, event: DiskDone) -> bool:
+        """Disk work is over; whether it was the ring's."""
+        return self._tier is not None and self._tier.done(event)
+
+    def pick_up(self, running: Running, now: int, had: Callable[[str], bool]) -> Iterator[Entry]:
+        """What an earlier start had kept of its sources' rows is in the store again. What its operators had given they
+        give again."""
+        found = () if self._tier is None or running.road is None else self._tier.left_behind(running.fragment.query)
+        for each in found:
+            if self._tier is not None and had(each.header.origin):
+                entry = self._store.put(each.header, each.rows, None, now)
+                self._tier.adopt(each, entry)
+                yield entry
+
+    def left_behind(self) -> list[Header]:
+        """Batches on the disk of an earlier start whose queries nobody has asked for yet."""
+        return [] if self._tier is None else list(self._tier.headers())
+
+    def earlier(self) -> set[str]:
+        """Origins of earlier starts whose batches are still here."""
+        return set() if self._tier is None else self._tier.origins()
+
+    @property
+    def trouble(self) -> str:
+        """What is wrong with the disk, if anything is."""
+        return "" if self._tier is None else self._tier.trouble
 
     def _spill(self) -> None:
         if self._tier is not None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from rove.data.fragment import Running
 from rove.data.neighbours import Neighbours
 from rove.data.store import Entry, Store
+from rove.model.batch import Header
 from rove.model.events import Send
 from rove.model.ids import NodeId, QueryId
 
@@ -51,6 +52,13 @@ class Roads:
             if running.fragment.copies and up:
                 sends += self._copied(query, running.road, [p for p in up if p != running.road], now)
         return sends
+
+    def forget(self, running: Running) -> list[Header]:
+        """A query is over: what had not set out."""
+        dropped = [entry for entry in running.kept or () if self._store.holds(entry)]
+        for entry in dropped:
+            self._store.drop(entry)
+        return [entry.header for entry in dropped]
 
     def _copied(self, query: QueryId, road: NodeId, others: list[NodeId], now: int) -> list[Send]:
         """What was kept while no road was there goes over all of them, in case another one breaks."""

@@ -109,10 +109,6 @@ class Tier:
         self._store.spilled(entry, found.rows)
         self._folders[found.folder].live.append((Position(0), entry))
 
-    def queries(self) -> tuple[QueryId, ...]:
-        """Queries whose batches were left behind and that nobody has asked for yet."""
-        return tuple(self._found)
-
     def headers(self) -> Iterator[Header]:
         """What was left behind and nobody has asked for yet."""
         return (found.header for left in self._found.values() for found in left)

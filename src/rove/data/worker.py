@@ -31,7 +31,6 @@ from rove.data.sinks import DISMISS, EXPECT, Sinks
 from rove.data.sources import Sources
 from rove.data.store import ENTRY_BYTES, Store, size_of
 from rove.data.tickets import Ticket
-from rove.data.tier import Tier
 from rove.model.batch import Batch, Header
 from rove.model.errors import DataError, ProtocolError, RoveError
 from rove.model.events import COORDINATOR, Arrived, Conn, Garbled, Payload, Send, Tick
@@ -59,15 +58,12 @@ class Worker:
     def __init__(self, settings: WorkerSettings, incarnation: int, shelf: Shelf | None = None) -> None:
         self.settings, self._incarnation = settings, incarnation
         self.node = settings.node
-        self.refused: dict[str, int] = {}  # messages, and batches on the disk, that were not taken, by reason
         self.store = Store(settings.memory_bytes)
         self.sinks = Sinks(shelf)
         self.accounts = Accounts()
-        self._tier = None
-        if shelf is not None and settings.disk_bytes:
-            self._tier = Tier(self.store, shelf, settings.disk_bytes, incarnation)
-            self.refused = {"damaged": self._tier.damaged} if self._tier.damaged else {}
-        self._ring = Ring(self.store, settings, self._tier)
+        self._ring = Ring(self.store, settings, shelf, incarnation)
+        # Messages, and batches on the disk, that were not taken, by reason.
+        self.refused: dict[str, int] = {"damaged": self._ring.damaged} if self._ring.damaged else {}
         self._neighbours = Neighbours(settings, incarnation, self.store)
         self._roads = Roads(self._neighbours, self.store)
         self._running: dict[QueryId, Running] = {}
@@ -110,9 +106,7 @@ class Worker:
                 self._produced(event)
             case Tick():
                 self._tick()
-            case DiskDone() if self._tier is not None and self._tier.done(event):
-                pass
-            case DiskDone():
+            case DiskDone() if not self._ring.done(event):
                 safe = list(self.sinks.done(event))
                 if safe:
                     self._replays.in_memory(safe)
@@ -406,16 +400,8 @@ class Worker:
             self._feed(running, stream, missed)
         for header, payload, ticket in self._parking.take(fragment.query):
             self._take(header, payload, ticket, b"")
-        if known is None and self._tier is not None:
-            self._pick_up(running, self._tier)
-
-    def _pick_up(self, running: Running, tier: Tier) -> None:
-        """Send on what an earlier start had kept of its sources' rows. What its operators gave they give again."""
-        for found in tier.left_behind(running.fragment.query):
-            if running.road is not None and self.sources.had(found.header.origin):
-                entry = self.store.put(found.header, found.rows, None, self._now)
-                tier.adopt(found, entry)
-                self._commands += self._roads.send(running, entry, self._now)
+        for entry in self._ring.pick_up(running, self._now, self.sources.had):
+            self._commands += self._roads.send(running, entry, self._now)
 
     def _stop(self, query: QueryId) -> None:
         """A query is over; what has not arrived is lost."""
@@ -432,15 +418,9 @@ class Worker:
             dropped += self.sinks.close(running)
             self.accounts.stopped(query, running.counts())
             dropped += [batch.header for batch in running.pipeline.held()]
-            for entry in running.kept or ():
-                if self.store.holds(entry):
-                    dropped.append(entry.header)
-                    self.store.drop(entry)
-        for link in self._neighbours.links.values():
-            dropped += link.forget(query)
-        self._ring.forget(query)
-        if self._tier is not None:
-            dropped += self._tier.forget(query)
+            dropped += self._roads.forget(running)
+        dropped += self._neighbours.forget(query)
+        dropped += self._ring.forget(query)
         for header, _, ticket in self._parking.take(query):
             dropped.append(header)
             ticket.release()
@@ -455,8 +435,7 @@ class Worker:
     def _tick(self) -> None:
         self._catch_up()
         self._commands += self.sinks.flush(self._now)
-        if self._tier is not None:
-            self._commands += self._tier.tick(self._now)
+        self._commands += self._ring.tick(self._now)
         self._commands += self._neighbours.flush(self.room, self._now)
         if self._now >= self._beat_due:
             self._beat_due = self._now + self._neighbours.beat_us // 2
@@ -484,6 +463,7 @@ class Worker:
 
     def report(self) -> Report:
         """Who this node is, what it runs, and what it counted."""
+        left = self._ring.left_behind()
         return Report(
             protocol=PROTOCOL,
             node=self.node,
@@ -493,9 +473,9 @@ class Worker:
             parents=self.settings.parents,
             slots=self.settings.slots,
             memory_bytes=self.settings.memory_bytes,
-            sources=self.sources.listed(() if self._tier is None else self._tier.origins()),
+            sources=self.sources.listed(self._ring.earlier()),
             running={q: r.fragment.version for q, r in self._running.items()},
-            unknown=(*self._parking.queries(), *(() if self._tier is None else self._tier.queries())),
+            unknown=tuple(dict.fromkeys((*self._parking.queries(), *(QueryId(h.query) for h in left)))),
             tallies=self.accounts.tallies(self._running, self.sinks, self.store, self.links().values()),
             refused=dict(self.refused),
             durable=self.sinks.durable,
@@ -506,19 +486,18 @@ class Worker:
             held=self.store.held(self._now),
             taken_bytes=self.store.bytes_taken,
             shrunk=self.store.shrunk,
-            disk_bytes=self.settings.disk_bytes if self._tier is not None else 0,
+            disk_bytes=self._ring.disk_bytes,
         )
 
     def on_disk(self) -> Iterator[Header]:
         """What waits on its disk, whichever start put it there."""
         yield from (entry.header for entry in self.store if entry.disk_bytes)
-        if self._tier is not None:
-            yield from self._tier.headers()
+        yield from self._ring.left_behind()
 
     @property
     def trouble(self) -> str:
         """What is wrong with the disk behind its memory, if anything is."""
-        return "" if self._tier is None else self._tier.trouble
+        return self._ring.trouble
 
     @property
     def busy(self) -> bool:
