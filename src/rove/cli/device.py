@@ -48,7 +48,8 @@ def device(
         str | None,
         typer.Option(
             metavar="POLICY",
-            help="What goes when that is full: block (nothing: sources wait), fifo, query_aware or priority.",
+            help="What goes when that is full: block (nothing: sources wait), fifo, query_aware, priority, or a policy "
+            "of yours: module:Name or file.py:Name.",
         ),
     ] = None,
     compress: Annotated[

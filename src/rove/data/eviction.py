@@ -6,11 +6,14 @@ never pointed at: it may have arrived. A policy is any object with `victim`, so 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Protocol
 
 from rove.data.store import Entry, Store
 from rove.model.errors import SetupError, nearest
+
+log = logging.getLogger(__name__)
 
 
 class Policy(Protocol):
@@ -58,6 +61,24 @@ class Priority:
         full = [name for name in store.queries() if store.batches(name)]
         heaviest = max(full, key=lambda name: (store.bytes_of(name) / self._weights.get(name, 1.0), name), default=None)
         return None if heaviest is None else store.oldest(heaviest)
+
+
+class Guarded:
+    """A user's policy. Where it fails, or points at what may not go, the oldest batch of all goes instead."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy, self._instead = policy, Fifo()
+        self.faults = 0
+
+    def victim(self, store: Store, query: str) -> Entry | None:
+        try:
+            found = self._policy.victim(store, query)
+            if found is None or (found.may_go and store.holds(found)):
+                return found
+        except Exception:
+            log.exception("the eviction policy %s failed", type(self._policy).__name__)
+        self.faults += 1
+        return self._instead.victim(store, query)
 
 
 POLICIES = ("block", "fifo", "query_aware", "priority")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 import pyarrow as pa
 
 from rove.data.events import DiskDone, Evicted, OnDisk, Pack, Packed
-from rove.data.eviction import policy
+from rove.data.eviction import Guarded, Policy, policy
 from rove.data.fragment import Running
 from rove.data.settings import WorkerSettings
 from rove.data.shelf import Shelf
@@ -27,7 +27,12 @@ class Ring:
     counts batches on that disk that could not be read."""
 
     def __init__(
-        self, store: Store, settings: WorkerSettings, shelf: Shelf | None = None, incarnation: int = 0
+        self,
+        store: Store,
+        settings: WorkerSettings,
+        shelf: Shelf | None = None,
+        incarnation: int = 0,
+        own_policy: Policy | None = None,
     ) -> None:
         self._store, self._settings = store, settings
         self._tier = None
@@ -38,7 +43,7 @@ class Ring:
         self._thinning: dict[QueryId, Thinning] = {}
         self._batch = ("", -1)  # the last batch of a source of which something was kept
         self._recent: list[Entry] = []  # and what that was
-        self._policy = policy(settings.evict, settings.weights)
+        self._policy = policy(settings.evict, settings.weights) if own_policy is None else Guarded(own_policy)
         self._shrinking = Shrinking(store) if settings.compress != "off" else None
 
     def waits(self, entry: Entry, running: Running) -> list[Pack]:

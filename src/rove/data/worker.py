@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from rove.data.accounts import Accounts
 from rove.data.events import Command, DiskDone, Event, Packed, Produced, Remember
+from rove.data.eviction import Policy
 from rove.data.fragment import Running, encode_rows
 from rove.data.link import Link
 from rove.data.neighbours import Neighbours
@@ -53,15 +54,18 @@ from rove.plan.user_functions import reader
 
 
 class Worker:
-    """Links, fragments, sources and sinks of one node. `incarnation` differs from every earlier start of the node."""
+    """Links, fragments, sources and sinks of one node. `incarnation` differs from every earlier start of the node; a
+    `policy` of the user's own decides what goes when there is no room."""
 
-    def __init__(self, settings: WorkerSettings, incarnation: int, shelf: Shelf | None = None) -> None:
+    def __init__(
+        self, settings: WorkerSettings, incarnation: int, shelf: Shelf | None = None, policy: Policy | None = None
+    ) -> None:
         self.settings, self._incarnation = settings, incarnation
         self.node = settings.node
         self.store = Store(settings.memory_bytes)
         self.sinks = Sinks(shelf)
         self.accounts = Accounts()
-        self._ring = Ring(self.store, settings, shelf, incarnation)
+        self._ring = Ring(self.store, settings, shelf, incarnation, policy)
         # Messages, and batches on the disk, that were not taken, by reason.
         self.refused: dict[str, int] = {"damaged": self._ring.damaged} if self._ring.damaged else {}
         self._neighbours = Neighbours(settings, incarnation, self.store)

@@ -10,18 +10,14 @@ is slow keeps nobody waiting, and what it misses is counted.
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import logging
-import sys
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from queue import Full, Queue
-from types import ModuleType
 
 from rove.data.events import Cut, Evicted, Met
 from rove.model.errors import SetupError
+from rove.runtime.loading import module_at
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +31,7 @@ class Hooks:
     """The functions of one module or file, those of `NAMES` that it has."""
 
     def __init__(self, where: str) -> None:
-        module = _loaded(where)
+        module = module_at(where)
         self._functions = {name: getattr(module, name) for name in NAMES if callable(getattr(module, name, None))}
         if not self._functions:
             raise SetupError(f"{where} has none of the functions {', '.join(NAMES)}; define one of them")
@@ -69,20 +65,3 @@ class Hooks:
                 call()
             except Exception:
                 log.exception("%s failed", name)
-
-
-def _loaded(where: str) -> ModuleType:
-    """A module by its name, or by the path of its file."""
-    path = Path(where)
-    try:
-        if path.suffix != ".py":
-            return importlib.import_module(where)
-        spec = importlib.util.spec_from_file_location(f"rove_hooks_{path.stem}", path)
-        if spec is None or spec.loader is None:
-            raise ImportError(f"{path} is no Python file")
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[spec.name] = module
-        spec.loader.exec_module(module)
-        return module
-    except Exception as error:
-        raise SetupError(f"the functions of {where} cannot be read: {error}; give a module or a file.py") from error

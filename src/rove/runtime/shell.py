@@ -20,6 +20,7 @@ from rove.model.events import Allow, Arrived, Conn, Drop, Garbled, Payload, Send
 from rove.model.messages import Message, Peer
 from rove.runtime.clock import now_us, wall_us
 from rove.runtime.hooks import Hooks
+from rove.runtime.loading import policy_at
 from rove.runtime.packing import PackThread
 from rove.runtime.shelf import DiskShelf
 from rove.runtime.sources import Producers, SourceSpec
@@ -61,7 +62,7 @@ class WorkerShell:
     ) -> None:
         self._wires, self.shelf, self._hooks = wires, shelf, hooks
         incarnation = shelf.incarnation if shelf is not None else time.time_ns()
-        self.worker = Worker(settings, incarnation, shelf)
+        self.worker = Worker(settings, incarnation, shelf, policy_at(settings.evict))
         self.producers = Producers(specs, incarnation, now_us())
         for origin, producer in self.producers.all.items():
             self.worker.add_source(producer.spec.stream, origin, producer.spec.columns)

@@ -1,0 +1,42 @@
+"""A user's own code: modules by name or by the path of their file, and what is in them."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from rove.data.eviction import Policy
+from rove.model.errors import SetupError
+
+
+def policy_at(text: str) -> Policy | None:
+    """A policy of the user's own, from `module:Name` or `file.py:Name`; None for the name of one of ours."""
+    where, colon, name = text.rpartition(":")
+    if not colon:
+        return None
+    found = getattr(module_at(where), name, None)
+    made = found() if isinstance(found, type) else found
+    if not callable(getattr(made, "victim", None)):
+        raise SetupError(f"{where} has no policy `{name}`: an object, or a class, with victim(store, query)")
+    policy: Policy = made  # type: ignore[assignment]
+    return policy
+
+
+def module_at(where: str) -> ModuleType:
+    """A module by its name, or by the path of its file."""
+    path = Path(where)
+    try:
+        if path.suffix != ".py":
+            return importlib.import_module(where)
+        spec = importlib.util.spec_from_file_location(f"rove_user_{path.stem}", path)
+        if spec is None or spec.loader is None:
+            raise ImportError(f"{path} is no Python file")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = module
+        spec.loader.exec_module(module)
+        return module
+    except Exception as error:
+        raise SetupError(f"the functions of {where} cannot be read: {error}; give a module or a file.py") from error

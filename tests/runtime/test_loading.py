@@ -1,0 +1,65 @@
+"""A user's own eviction policy, from a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rove.data.events import Evicted, Produced
+from rove.data.settings import WorkerSettings
+from rove.data.worker import Worker
+from rove.model.errors import SetupError
+from rove.model.ids import NodeId
+from rove.model.messages import Peer
+from rove.runtime.loading import policy_at
+from tests.data.test_worker import COLUMNS, ORIGIN, fragment, orders, rows
+
+NEWEST = """
+class Newest:
+    def victim(self, store, query):
+        waiting = [entry for entry in store if entry.may_go]
+        return waiting[-2] if len(waiting) > 1 else None
+"""
+BAD = {
+    "fails": "class Bad:\n    def victim(self, store, query): raise ValueError('no')\n",
+    "points at what is gone": "class Bad:\n    def victim(self, store, query):\n        return next(iter(store))\n",
+}
+
+
+def evicted(text: str) -> list[int]:
+    """The batches that go on a device with room for a few."""
+    settings = WorkerSettings(
+        node=NodeId("device"), kind="device", parents=(NodeId("west"),), memory_bytes=4_000, evict=text, compress="off"
+    )
+    worker = Worker(settings, 1, policy=policy_at(text))
+    worker.add_source("s", ORIGIN, COLUMNS)
+    peers = (Peer(node=NodeId("west"), address="there"),)
+    worker.handle(orders(fragment(NodeId("west"), (ORIGIN,)), peers=peers), 0)
+    gone = []
+    for n in range(30):
+        gone += [c.seq for c in worker.handle(Produced(ORIGIN, rows(), n), n) if isinstance(c, Evicted)]
+        assert worker.store.bytes <= 4_000
+    return gone
+
+
+def test_a_policy_of_the_users_own_decides(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(NEWEST)
+    gone = evicted(f"{tmp_path}/mine.py:Newest")
+    assert gone
+    assert 0 not in gone, "the oldest stays"
+    assert policy_at("fifo") is None
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_one_that_is_wrong_is_done_without(tmp_path: Path, what: str) -> None:
+    (tmp_path / "bad.py").write_text(BAD[what])
+    gone = evicted(f"{tmp_path}/bad.py:Bad")
+    assert gone == list(range(len(gone)))
+    assert gone, "the oldest went"
+
+
+@pytest.mark.parametrize("text", ["no_such_module:Name", "rove.data.eviction:Nothing", "rove.data.eviction:log"])
+def test_one_that_is_not_there_says_so(text: str) -> None:
+    with pytest.raises(SetupError, match=r"cannot be read|has no policy"):
+        policy_at(text)
