@@ -53,7 +53,7 @@ def buffer(
     else:
         heads = ("node", "takes in", "packed to", "has", "lasts s", *(f"for {duration_text(t)}" for t in times))
         print_table(heads, [_row(line, times) for line in found])
-        print("Give a node what it needs: rove device --memory 50MB, or memory_bytes in its settings.")
+        print("Give a node what it needs: rove device --memory 50MB, or --data DIR --disk 500MB behind it.")
 
 
 def needed_bytes(line: NodeLine, away_us: int) -> int:
