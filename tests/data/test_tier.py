@@ -120,6 +120,24 @@ def test_what_was_on_the_disk_is_sent_by_the_next_start_under_its_old_name(power
     assert shelf.folders("ring") == []
 
 
+def test_what_is_left_is_found_when_the_first_files_are_gone_already() -> None:
+    shelf = SimShelf(Random(9))
+    device = Device(shelf, compress="off")
+    for n in range(100):
+        device.second(rows(100, n))
+    device.meets(1)
+    device.obey(device.worker.handle(Arrived("west", Ack(60, 10**9)), device.now))
+    device.second()
+    (folder,) = shelf.folders("ring")
+    assert data_file(0) not in shelf.disk(folder).sizes()
+    left = [h.seq for h in device.worker.on_disk()]
+    again = Device(shelf, 2, compress="off")
+    sent = [seq for _, seq, _ in again.meets(2)]
+    assert sent == list(range(sent[0], 100))
+    assert 0 < sent[0] <= left[0] == 60, "those of the same file come again, and are known by their names"
+    assert again.worker.report().refused == {}
+
+
 def test_a_query_that_is_over_when_a_device_is_back_leaves_nothing_on_its_disk() -> None:
     shelf = SimShelf(Random(3))
     device = Device(shelf)

@@ -83,11 +83,20 @@ class Running:
         if not 0 <= header.stage < len(self.stages.operators):
             raise ProtocolError("malformed", f"query `{header.query}` has no stage {header.stage}")
 
+    def schema_of(self, header: Header) -> pa.Schema:
+        """The columns of a batch: those that come out of the stage it has reached. Rows that came too late for an
+        operator are as they were before it."""
+        inputs = self.stages.inputs[header.stage]
+        if not header.late or not inputs:
+            return self.stages.operators[header.stage].schema
+        side = header.origin.partition("|")[2]
+        return self.stages.operators[inputs[int(side) if side and len(inputs) > 1 else 0]].schema
+
     def read(self, header: Header, payload: Payload | None) -> Batch:
         """A batch as it came over a link. Rows that do not fit the stage's columns are refused."""
         if payload is None:
             return Batch(header)
-        schema = self.stages.operators[header.stage].schema
+        schema = self.schema_of(header)
         try:
             data = pa.ipc.read_record_batch(pa.py_buffer(payload), schema)
             data.validate(full=True)
@@ -104,7 +113,7 @@ class Running:
             return header, payload
         if payload is None:
             return replace(header, packed=0), None
-        rows = encode_rows(unpack(payload, self.stages.operators[header.stage].schema))
+        rows = encode_rows(unpack(payload, self.schema_of(header)))
         if rows is not None and len(rows) > header.packed + PACKED_SLACK_BYTES:
             raise ProtocolError("malformed", f"packed rows of {len(rows)} bytes came on credit for {header.packed}")
         return replace(header, packed=0), rows

@@ -94,6 +94,9 @@ class LocalPipeline:
         self._pipeline.restore(saved)
 
     def _at_sinks(self, emitted: list[Emitted]) -> list[Arrival]:
+        for each in emitted:
+            if each.passes:
+                raise UnknownOrigin(f"nobody waits for origin `{each.batch.header.origin}` here")
         return [
             Arrival(sink, each.batch, each.late, each.fault)
             for each in emitted

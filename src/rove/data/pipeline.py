@@ -60,13 +60,15 @@ Config: TypeAlias = WindowConfig | JoinConfig | ScanConfig | CountWindowConfig
 class Emitted:
     """A batch that left at a stage; `late` if by the side door.
 
-    With a `fault` it is the batch whose rows could not be computed; its name goes on as an empty one.
+    With a `fault` it is the batch whose rows could not be computed; its name goes on as an empty one. One that `passes`
+    is of an origin that the operator here does not wait for: it is taken further up, or nowhere.
     """
 
     stage: Stage
     batch: Batch
     late: bool = False
     fault: DataError | None = None
+    passes: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,8 +274,11 @@ class Pipeline:
         if door.leaves:
             emitted.append(Emitted(door.stage, batch))
         for step, side in door.readers:
-            if door.forks and step.intake is not None and not self._hears(step, batch.header.origin, side):
-                continue  # it is on its way to another reader; this one takes it on another node, or has
+            if step.intake is not None and not self._hears(step, batch.header.origin, side):
+                # This reader takes it on another node, or has; where no other reader leads it there, it passes by.
+                if not door.forks:
+                    emitted.append(Emitted(door.stage, batch, passes=True))
+                continue
             self._deliver(step, batch, emitted, side)
 
     def _hears(self, step: _Step, origin: str, side: int) -> bool:

@@ -49,7 +49,7 @@ class Ring:
     def waits(self, entry: Entry, running: Running) -> list[Pack]:
         """A batch could not be sent at once. If another query has just kept the same rows, they are kept once.
         O(queries that kept rows of the same batch)."""
-        query, schema = running.fragment.query, running.stages.operators[entry.header.stage].schema
+        query, schema = running.fragment.query, running.schema_of(entry.header)
         if running.fragment.thins and entry.may_go:
             if query not in self._thinning:
                 self._thinning[query] = Thinning(self._store, self._settings.compress)

@@ -133,8 +133,11 @@ class Sinks:
         """Rows that came too late are kept beside the query's output, where there is a disk."""
         if self._shelf is None:
             return
-        folder = f"log/{running.fragment.query}/late-{header.stage}"
-        self._append(running, folder, Stage(header.stage), header, rows, ticket, counts=False)
+        name = f"log/{running.fragment.query}/late-{header.stage}"
+        if name not in self._folders:
+            opened = self._shelf.open(name, running.schema_of(header))
+            self._folders[name] = self._dirty[name] = _Folder(running.fragment.query, opened)
+        self._append(running, name, Stage(header.stage), header, rows, ticket, counts=False)
 
     def remember(self, running: Running, header: Header, rows: Payload | None, ticket: Ticket | None) -> None:
         """Make a batch safe before the operators here compute with it. Stages number apart what they take."""

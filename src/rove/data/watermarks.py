@@ -15,10 +15,13 @@ class Watermarks:
 
     def __init__(self, origins: Iterable[str]) -> None:
         self._marks = dict.fromkeys(origins, MICROS_MIN)
+        self._left: dict[str, int] = {}  # what those had promised who are waited for no longer
         self.low = MICROS_MIN
 
     def heard(self, origin: str, mark: int) -> bool:
         """Take an origin's promise; whether the low watermark rose."""
+        if origin in self._left:
+            self._left[origin] = max(self._left[origin], mark)
         before = self._marks.get(origin)
         if before is None or mark <= before:
             return False
@@ -30,13 +33,19 @@ class Watermarks:
         return rose
 
     def expect(self, origins: Iterable[str]) -> None:
-        """Wait for these as well; what has been promised on already stays promised."""
+        """Wait for these as well; what has been promised on already stays promised, and so does what they promised
+        before they left: one that has ended says nothing more."""
         for origin in origins:
-            self._marks.setdefault(origin, MICROS_MIN)
+            if origin not in self._marks:
+                self._marks[origin] = self._left.pop(origin, MICROS_MIN)
 
     def leave(self, origin: str) -> bool:
         """Wait for this one no longer; whether the low watermark rose."""
-        if self._marks.pop(origin, None) is None or not self._marks:
+        mark = self._marks.pop(origin, None)
+        if mark is None:
+            return False
+        self._left[origin] = mark
+        if not self._marks:
             return False
         low = min(self._marks.values())
         rose, self.low = low > self.low, max(low, self.low)

@@ -33,7 +33,7 @@ from rove.data.sources import Sources
 from rove.data.store import ENTRY_BYTES, Store, size_of
 from rove.data.tickets import Ticket
 from rove.model.batch import Batch, Header
-from rove.model.errors import DataError, ProtocolError, RoveError
+from rove.model.errors import DataError, ProtocolError, RoveError, UnknownOrigin
 from rove.model.events import COORDINATOR, Arrived, Conn, Garbled, Payload, Send, Tick
 from rove.model.ids import NodeId, Origin, QueryId, Stage, source_of
 from rove.model.messages import (
@@ -243,7 +243,9 @@ class Worker:
         sink = running.fragment.sinks.get(each.stage)
         if sink is not None:
             self.sinks.take(running, each.stage, sink, header, rows, ticket)
-        if running.leaves(each.stage):
+        if each.passes and running.road is None:
+            raise UnknownOrigin(f"nobody waits for origin `{header.origin}` here; its query has to be deployed with it")
+        if running.leaves(each.stage) or each.passes:
             self._forward(running, header, rows, ticket)
 
     def _side_door(self, running: Running, header: Header, rows: Payload | None, ticket: Ticket | None) -> None:

@@ -120,12 +120,11 @@ class DiskShelf:
             disk = LogFolder(self._place(folder))
             self._readers[folder] = (disk, Reader(disk))
         disk, reader = self._readers[folder]
-        while found := reader.entries():
-            for entry in found:
-                data = disk.mapped(data_file(entry.segment), entry.offset + entry.length)
-                rows = memoryview(data)[entry.offset : entry.offset + entry.length]
-                intact = len(rows) == entry.length and not (check and crc32(rows) != entry.crc)
-                yield entry.position, entry.header, rows if intact else None
+        for entry in reader.rest():
+            data = disk.mapped(data_file(entry.segment), entry.offset + entry.length)
+            rows = memoryview(data)[entry.offset : entry.offset + entry.length]
+            intact = len(rows) == entry.length and not (check and crc32(rows) != entry.crc)
+            yield entry.position, entry.header, rows if intact else None
 
     def entries(self, folder: str) -> Iterator[tuple[Header, Payload | None]]:
         """Everything that was in a folder when it was opened, in order."""

@@ -57,10 +57,9 @@ class SimShelf:
     def views(self, folder: str, check: bool) -> Iterator[tuple[Position, Header, Payload | None]]:
         disk = self.disk(folder)
         reader = self._readers.setdefault(folder, Reader(disk))
-        while found := reader.entries():
-            for entry in found:
-                rows = memoryview(disk.read(data_file(entry.segment), entry.offset, entry.length))
-                yield entry.position, entry.header, None if check and crc32(rows) != entry.crc else rows
+        for entry in reader.rest():
+            rows = memoryview(disk.read(data_file(entry.segment), entry.offset, entry.length))
+            yield entry.position, entry.header, None if check and crc32(rows) != entry.crc else rows
 
     def entries(self, folder: str) -> Iterator[tuple[Header, Payload | None]]:
         disk = self.disk(folder)

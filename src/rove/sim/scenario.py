@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from random import Random
 
+from rove.control import requests
 from rove.data.settings import Backlog, WorkerSettings
 from rove.model.ids import NodeId, Origin, QueryId
 from rove.model.messages import Sink
@@ -128,7 +129,8 @@ def _begin(world: World, random: Random, relays: list[NodeId]) -> None:
         begins = random.choice((2 * SECOND_US, random.randint(2, 12) * SECOND_US))
         stages, strategy = some_query(random), random.choice(STRATEGIES)
         roads = (random.choice((1, 1, 2, 3)), random.random() < 0.5)
-        world.at(begins, partial(world.submit, QueryId(f"q{n}"), stages, sink, strategy, *roads))
+        patience = random.choice((requests.PATIENCE_US, requests.PATIENCE_US, 0))
+        world.at(begins, partial(world.submit, QueryId(f"q{n}"), stages, sink, strategy, *roads, patience))
     plan_faults(world, Random(random.random()))
     plan_moves(world, Random(random.random()))
 

@@ -14,7 +14,7 @@ from random import Random
 from typing import Protocol
 
 from rove.control.coordinator import Keep
-from rove.control.requests import Submit, to_body
+from rove.control.requests import PATIENCE_US, Submit, to_body
 from rove.data.events import Command, Dial, DiskDone, Event, Evicted, Go, OnDisk, Pack, Produced, Remember, Wait
 from rove.data.packing import Packer
 from rove.data.settings import WorkerSettings
@@ -50,6 +50,7 @@ class World:
         self.answers: dict[str, Answer] = {}
         self.first: dict[QueryId, set[Origin]] = {}  # the origins each query began with
         self.evicted: set[tuple[str, str, int]] = set()  # what full stores threw away: query, origin, seq
+        self.impatient: set[QueryId] = set()  # queries that do not wait for long: whoever is away becomes late
         self.dead: set[str] = set()  # origins that ended with their processes
         self.safe: set[tuple[str, str, int]] = set()  # of those, what was on their disks: query, origin, seq
         self.watchers: list[Watcher] = []
@@ -127,9 +128,12 @@ class World:
         strategy: str = "bottom_up",
         replication: int = 1,
         copies: bool = True,
+        patience_us: int = PATIENCE_US,
     ) -> None:
         """Ask for a query, again and again until it is answered."""
         self.queries[name] = (stages, sink)
+        if patience_us < PATIENCE_US:
+            self.impatient.add(name)
         body = to_body(
             Submit(
                 name=name,
@@ -138,6 +142,7 @@ class World:
                 strategy=strategy,
                 replication=replication,
                 copies=copies,
+                patience_us=patience_us,
             )
         )
         ask = Ask(f"submit {name}", "submit", body)

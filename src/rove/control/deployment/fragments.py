@@ -171,10 +171,12 @@ def _waits(
         if stage not in parts.numbers or not (is_source or stateful(request.stages.operators[stage])):
             continue
         for host in hosts:
-            if host in request.absent or (not is_source and stage not in runs[host]):
+            if not is_source and stage not in runs[host]:
                 continue
             origins = request.origins(stage, host) if is_source else (origin(request, stage, host),)
             for node in consumers(stage, host):
+                if node != host and host in request.absent:
+                    continue  # the others do not wait for it; it waits for itself
                 if is_source or node != host:
                     found.setdefault(node, {}).setdefault(parts.numbers[stage], set()).update(origins)
     return found

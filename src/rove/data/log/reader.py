@@ -5,6 +5,7 @@ Law: a reader sees what was committed, in order, each entry once, and touches no
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from zlib import crc32
 
 import pyarrow as pa
@@ -99,6 +100,18 @@ class Reader:
                 break
             found += more
         return found
+
+    def rest(self) -> Iterator[Entry]:
+        """All that is committed from here on, wherever it begins: what was deleted before is passed over."""
+        while True:
+            try:
+                found = self.entries()
+            except EntriesGone as gone:
+                self.position = Position(gone.first)
+                continue
+            if not found:
+                return
+            yield from found
 
     def read(self, entry: Entry, *, check: bool = True) -> pa.RecordBatch | None:
         """The rows of an entry, straight from the mapped file; None if it has none."""
