@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from rove.data.events import Produced
+from rove.data.events import Evicted, Produced
 from rove.data.link import SILENT_US
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
 from rove.model.events import Arrived, Send, Tick
-from rove.model.ids import NodeId, QueryId
+from rove.model.ids import NodeId, QueryId, Version
 from rove.model.messages import PROTOCOL, Ack, Data, Orders, Peer, Welcome
 from tests.data.test_worker import COLUMNS, ORIGIN, fragment, orders, rows
 
@@ -87,6 +87,32 @@ def test_copies_that_were_not_sent_go_with_what_they_are_copies_of() -> None:
     assert worker.report().tallies[0].buffered == 0
     assert sent([c for c in worker.handle(Arrived("east", Ack(1, 10**6)), 30) if isinstance(c, Send)]) == []
     assert (len(worker.store), worker.store.bytes) == (0, 0)
+
+
+def test_a_device_that_is_told_again_stays_where_somebody_hears_it() -> None:
+    worker = device(copies=False)
+    meets(worker, EAST, 10)
+    part = replace(fragment(WEST, (ORIGIN,)), others=(EAST, NORTH), version=Version(2))
+    worker.handle(orders(part, peers=tuple(Peer(node=p, address="there") for p in PARENTS)), 20)
+    said = [c for c in worker.handle(Produced(ORIGIN, rows(), 0), 30) if isinstance(c, Send)]
+    assert sent(said) == [("east", 0)]
+
+
+def test_what_is_on_its_way_as_a_copy_is_not_touched() -> None:
+    worker = device(copies=True, memory_bytes=4_000, evict="fifo", compress="off")
+    for n in range(5):
+        worker.handle(Produced(ORIGIN, rows(), n), n)
+    worker.handle(Arrived("east", Welcome(PROTOCOL, EAST, 7, 1, 0, 10**6)), 10)
+    worker.handle(Arrived("west", Welcome(PROTOCOL, WEST, 7, 1, 0, 1)), 10)  # room for one frame
+    worker.handle(Tick(), SILENT_US // 2)
+    copied = [e for e in worker.store if e.copies]
+    assert copied
+    assert not any(e.may_go or e.whole or e.folds for e in worker.store if e.copies or e.original)
+    gone = [
+        c for n in range(5, 60) for c in worker.handle(Produced(ORIGIN, rows(), n), 10**7) if isinstance(c, Evicted)
+    ]
+    assert gone
+    assert {c.seq for c in gone}.isdisjoint(e.header.seq for e in copied)
 
 
 def test_a_query_that_is_stopped_loses_what_it_kept_once_however_many_copies_there_are() -> None:

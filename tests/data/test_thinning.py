@@ -19,7 +19,7 @@ from rove.data.worker import Worker
 from rove.model.batch import Header
 from rove.model.events import Arrived
 from rove.model.ids import NodeId
-from rove.model.messages import PROTOCOL, Data, Peer, Welcome
+from rove.model.messages import PROTOCOL, Ack, Data, Peer, Welcome
 from tests.data.test_worker import COLUMNS, ORIGIN, SCHEMA, fragment, orders
 
 WEST = NodeId("west")
@@ -111,6 +111,28 @@ def test_every_nth_row_is_what_a_slice_says(count: int, n: int, packed: bool) ->
     assert kept.column(1).to_pylist() == values[::n]
     again = unpack(encoded, SCHEMA) if packed else pa.ipc.read_record_batch(pa.py_buffer(encoded), SCHEMA)
     assert again == kept
+
+
+def test_batches_that_have_gone_are_not_kept() -> None:
+    device = Device(evict="fifo", compress="off")
+    device.arrives()
+    for n in range(2_000):
+        device.handle(Produced(ORIGIN, rows(n), 0))
+        device.handle(Arrived("west", Ack(n + 1, 10**9)))
+    assert len(device.worker.store) == 0
+    thinning = device.worker._ring._thinning.values()
+    assert all(sum(map(len, each._levels)) < 200 for each in thinning)
+    assert not any(e.payload for each in thinning for level in each._levels for e in level)
+
+
+def test_rows_that_an_operator_multiplied_are_not_thinned() -> None:
+    device = Device(memory_bytes=8_000, evict="fifo", compress="off")
+    (running,) = device.worker.running().values()
+    for n in range(60):
+        header = Header(query="q", origin=ORIGIN, seq=n, through=n, rows=ROWS, born=12)
+        device.worker._commands, device.worker._now = [], 0
+        device.worker._forward(running, header, encode_rows(rows(n)), None)
+    assert {(h.rows, h.born >= 0) for h, _ in device.arrives()} == {(0, True), (ROWS, True)}
 
 
 def test_what_operators_gave_is_not_thinned() -> None:

@@ -10,9 +10,13 @@ import pytest
 from rove.data.events import Command, DiskDone, Evicted, OnDisk, Pack, Produced
 from rove.data.fragment import encode_rows
 from rove.data.log.format import data_file
+from rove.data.log.partition import Partition
+from rove.data.log.settings import LogSettings
 from rove.data.packing import Packer
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
+from rove.model.batch import Header
+from rove.model.errors import DiskError
 from rove.model.events import Arrived, Send, Tick
 from rove.model.ids import NodeId, Origin, QueryId
 from rove.model.messages import PROTOCOL, Ack, Data, Orders, Peer, Welcome
@@ -128,11 +132,11 @@ def test_what_is_left_is_found_when_the_first_files_are_gone_already() -> None:
     device.meets(1)
     device.obey(device.worker.handle(Arrived("west", Ack(60, 10**9)), device.now))
     device.second()
-    (folder,) = shelf.folders("ring")
+    (folder,) = [name for name in shelf.folders("ring") if "sent" not in name]
     assert data_file(0) not in shelf.disk(folder).sizes()
     left = [h.seq for h in device.worker.on_disk()]
     again = Device(shelf, 2, compress="off")
-    sent = [seq for _, seq, _ in again.meets(2)]
+    sent = sorted(seq for _, seq, _ in again.meets(2))
     assert sent == list(range(sent[0], 100))
     assert 0 < sent[0] <= left[0] == 60, "those of the same file come again, and are known by their names"
     assert again.worker.report().refused == {}
@@ -211,6 +215,62 @@ def test_a_disk_without_room_is_done_without_and_used_again_when_it_has_some(aft
     assert tally.produced == tally.buffered + sum(e.rows for e in device.evicted)
     gone = {e.seq for e in device.evicted}
     assert {seq for _, seq, data in device.meets(1) if data is not None} == set(range(200)) - gone
+
+
+def test_many_small_batches_lose_the_oldest_when_their_names_fill_the_memory() -> None:
+    device = Device(SimShelf(Random(10)), compress="off", disk_bytes=10_000_000)
+    for n in range(600):
+        device.second(rows(10, n))
+        assert device.worker.store.bytes < 30_000
+    gone = [e.seq for e in device.evicted]
+    assert gone == list(range(len(gone)))
+    assert gone
+
+
+def test_what_may_not_go_on_a_full_disk_does_not_keep_memory_from_making_room() -> None:
+    device = Device(SimShelf(Random(11)), compress="off", disk_bytes=30_000)
+    for n in range(40):
+        device.second(rows(100, n))
+    store = device.worker.store
+    for entry in [e for e in store if e.disk_bytes]:
+        store.copy(entry)  # as when it goes over another road, too
+    for n in range(40, 150):
+        device.second(rows(100, n))
+        assert store.bytes < 30_000
+    assert {e.header.seq for e in store if e.disk_bytes} <= set(range(40))
+
+
+def test_a_folder_that_cannot_be_opened_does_not_cost_the_disk() -> None:
+    class Broken(SimShelf):
+        def open(self, folder: str, schema: pa.Schema, settings: LogSettings | None = None) -> Partition:
+            if folder.startswith("ring/1/"):
+                raise DiskError("cannot be opened")
+            return super().open(folder, schema, settings)
+
+    shelf = SimShelf(Random(12))
+    device = Device(shelf)
+    for n in range(10):
+        device.second(rows(100, n))
+    broken = Broken(Random(13))
+    broken.disks = shelf.disks
+    again = Device(broken, 2, compress="off")
+    for n in range(30):
+        again.second(rows(100, n))
+    assert again.evicted == []
+    assert again.worker.store.disk_bytes > 20_000
+    assert again.worker.report().refused == {"damaged": 1}
+
+
+def test_late_batches_at_the_front_keep_no_files() -> None:
+    device = Device(SimShelf(Random(14)), compress="off", disk_bytes=60_000)
+    (running,) = device.worker.running().values()
+    header = Header(query="q", origin=device.origin, seq=0, through=0, rows=100, born=100, late=True)
+    device.worker._commands, device.worker._now = [], 0
+    device.worker._forward(running, header, encode_rows(rows(100)), None)
+    for n in range(300):
+        device.second(rows(100, n))
+    files = sum(sum(device.shelf.disk(f).sizes().values()) for f in device.shelf.folders("ring"))
+    assert files < 2 * 60_000
 
 
 def test_a_disk_that_cannot_be_written_takes_nothing_down() -> None:

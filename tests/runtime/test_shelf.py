@@ -10,19 +10,23 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from rove.data.events import DiskDone, OnDisk, Remember
+from rove.data.events import DiskDone, OnDisk, Produced, Remember
 from rove.data.fragment import encode_rows
 from rove.data.log.commands import Group, Write
 from rove.data.log.damage import AlreadyOpen
 from rove.data.log.partition import Partition
+from rove.data.settings import WorkerSettings
+from rove.data.worker import Worker
 from rove.model.batch import Header
 from rove.model.errors import DiskError
+from rove.model.events import Tick
 from rove.model.ids import NodeId, QueryId, Version
 from rove.model.messages import Fragment, Peer
 from rove.runtime import disk
 from rove.runtime.bell import Bell
 from rove.runtime.clock import now_us
 from rove.runtime.shelf import DiskShelf
+from tests.data.test_worker import COLUMNS, ORIGIN, fragment, orders, rows
 
 SCHEMA = pa.schema([pa.field("n", pa.int32())])
 KEPT = Remember(
@@ -166,3 +170,32 @@ def test_two_processes_do_not_share_a_folder(shelf: DiskShelf, tmp_path: Path, b
 def test_a_sink_stays_below_its_nodes_folder(shelf: DiskShelf) -> None:
     with pytest.raises(DiskError, match="outside of"):
         shelf.open("../elsewhere", SCHEMA)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="descriptors are counted in /proc")
+def test_rows_that_wait_on_the_disk_hold_no_descriptors(tmp_path: Path) -> None:
+    shelf = DiskShelf(tmp_path / "node", Bell())
+    settings = WorkerSettings(
+        node=NodeId("device"), kind="device", parents=(NodeId("west"),), disk_bytes=10**7, compress="off"
+    )
+    worker = Worker(settings, shelf.incarnation, shelf)
+    worker.add_source("s", ORIGIN, COLUMNS)
+    worker.handle(orders(fragment(NodeId("west"), (ORIGIN,)), peers=(Peer(node=NodeId("west"), address="x"),)), 0)
+    for n in range(150):
+        now = n * 1_000_000
+        commands = worker.handle(Produced(ORIGIN, rows(50), n), now) + worker.handle(Tick(), now)
+        for command in commands:
+            if isinstance(command, OnDisk):
+                shelf.carry_out(command)
+        shelf.settle()
+        for done in shelf.done():
+            worker.handle(done, now)
+    assert sum(entry.disk_bytes > 0 for entry in worker.store) > 140
+    assert len(list(Path("/proc/self/fd").iterdir())) < 100
+    held = [e for e in worker.store if e.disk_bytes]
+    wanted = bytes(encode_rows(rows(50)) or b"")
+    assert all(bytes(worker.store.rows_of(e) or b"") == wanted for e in held)
+    (tmp_path / "node").joinpath(shelf.folders("ring")[0], "0000000000.arrows").write_bytes(b"")
+    assert worker.store.rows_of(held[0]) is None, "what cannot be read is lost, and said so"
+    assert (held[0].header.rows, held[0].header.lost) == (0, 50)
+    shelf.close()

@@ -22,22 +22,23 @@ class PastRecord(msgspec.Struct, frozen=True, kw_only=True):
     incarnation: int
     tallies: tuple[Tally, ...]
     gone: tuple[Origin, ...]
+    lives: bool = False  # it goes on; only these origins ended
 
     @property
     def name(self) -> str:
-        return f"{self.node} {self.incarnation}"
+        return f"{self.node} {self.incarnation}" + (" lives" if self.lives else "")
 
 
 class Past:
     """Starts of nodes that are over. `gone` are the origins that ended with them."""
 
     def __init__(self) -> None:
-        self._records: dict[tuple[NodeId, int], PastRecord] = {}
+        self._records: dict[tuple[NodeId, int, bool], PastRecord] = {}
         self._news: dict[str, PastRecord | None] = {}
         self.gone: dict[Origin, None] = {}
 
     def restore(self, records: Iterable[PastRecord]) -> None:
-        self._records = {(r.node, r.incarnation): r for r in records}
+        self._records = {(r.node, r.incarnation, r.lives): r for r in records}
         self._settle()
 
     def over(
@@ -50,23 +51,27 @@ class Past:
     ) -> None:
         """A start of a node is over. One with a disk counts again all but what its `sources` had made: what has an end
         there, and what its operators gave, for they compute it again."""
-        before = self._records.get((node, incarnation))
-        ended = dict.fromkeys((*(() if before is None else before.gone), *gone))
+        ended = dict.fromkeys(gone)
         if sources is not None:
             kept = [Tally(query=t.query, origin=t.origin, produced=t.produced) for t in tallies if t.origin in sources]
         else:
             kept = [replace(t, buffered=0) for t in tallies]
         record = PastRecord(node=node, incarnation=incarnation, tallies=tuple(kept), gone=tuple(ended))
-        self._records[node, incarnation] = self._news[record.name] = record
-        self.gone |= ended
+        self._keep(record)
 
     def ended(self, node: NodeId, incarnation: int, gone: Iterable[Origin]) -> None:
         """Origins ended while their node goes on."""
-        self.over(node, incarnation, (), gone)
+        before = self._records.get((node, incarnation, True))
+        ended = dict.fromkeys((*(() if before is None else before.gone), *gone))
+        self._keep(PastRecord(node=node, incarnation=incarnation, tallies=(), gone=tuple(ended), lives=True))
+
+    def _keep(self, record: PastRecord) -> None:
+        self._records[record.node, record.incarnation, record.lives] = self._news[record.name] = record
+        self.gone |= dict.fromkeys(record.gone)
 
     def heard(self, node: NodeId, incarnation: int) -> None:
         """This one is there: what it counted it tells by itself. O(1) if it was not thought to be over."""
-        record = self._records.pop((node, incarnation), None)
+        record = self._records.pop((node, incarnation, False), None)
         if record is not None:
             self._news[record.name] = None
             self._settle()

@@ -68,7 +68,6 @@ class Guarded:
 
     def __init__(self, policy: Policy) -> None:
         self._policy, self._instead = policy, Fifo()
-        self.faults = 0
 
     def victim(self, store: Store, query: str) -> Entry | None:
         try:
@@ -77,7 +76,6 @@ class Guarded:
                 return found
         except Exception:
             log.exception("the eviction policy %s failed", type(self._policy).__name__)
-        self.faults += 1
         return self._instead.victim(store, query)
 
 

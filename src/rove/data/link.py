@@ -308,7 +308,8 @@ class Link:
         return self._pump(now)
 
     def _frame(self, entry: Entry, now: int) -> Send:
-        return self._say(Data(entry.number, entry.header), now, entry.payload)
+        rows = self._store.rows_of(entry)
+        return self._say(Data(entry.number, entry.header), now, rows)
 
     def _ask_again(self, now: int) -> list[Send]:
         if now - self._asked_us < RESEND_US:

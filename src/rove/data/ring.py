@@ -81,7 +81,7 @@ class Ring:
         """Throw away what the policy points at, after a batch of `query` has come, until what is left fits, on the disk
         if that takes some."""
         self._spill()
-        while self._store.room < 0 and (victim := self._policy.victim(self._store, query)) is not None:
+        while self._store.room < 0 and (victim := self._victim(query)) is not None:
             owner = QueryId(victim.header.query)
             if owner in self._thinning and owner in queries and (less := self._thinning[owner].thin(queries[owner])):
                 thinned, rows = less[0].header, less[1]
@@ -127,6 +127,14 @@ class Ring:
         """What is wrong with the disk, if anything is."""
         return "" if self._tier is None else self._tier.trouble
 
+    def _victim(self, query: QueryId) -> Entry | None:
+        """What goes: on the disk if it is full, but where nothing there may go, in memory."""
+        found = self._policy.victim(self._store, query)
+        if found is None and self._store.evicts_disk:
+            self._store.evicts_disk = False
+            found = self._policy.victim(self._store, query)
+        return found
+
     def _spill(self) -> None:
         if self._tier is not None:
             self._tier.press()
@@ -137,7 +145,7 @@ def _same(one: Entry, other: Entry) -> bool:
     """Whether two queries' batches are the same rows, packed alike."""
     if one.header.query == other.header.query or one.header.packed != other.header.packed:
         return False
-    mine, theirs = one.payload, other.payload
+    mine, theirs = one.in_memory, other.in_memory
     return (
         mine is not None
         and theirs is not None

@@ -14,6 +14,15 @@ from rove.model.batch import Header
 from rove.model.events import Payload
 
 
+class Stored(Protocol):
+    """Rows that lie on a disk."""
+
+    def __len__(self) -> int: ...
+
+    def load(self) -> Payload:
+        """The rows. An OSError if they cannot be read."""
+
+
 class Shelf(Protocol):
     """The partitions of a node's disk, by folder."""
 
@@ -29,6 +38,6 @@ class Shelf(Protocol):
     def folders(self, prefix: str) -> list[str]:
         """The folders with a partition below one."""
 
-    def views(self, folder: str, check: bool) -> Iterator[tuple[Position, Header, Payload | None]]:
-        """What has become safe in a folder since the last call, its rows where they lie on the disk; None if a check
-        finds that they are not what was written."""
+    def lying(self, folder: str, check: bool) -> Iterator[tuple[Position, Header, Stored | None]]:
+        """What has become safe in a folder since the last call, and where its rows lie; None if a check finds that they
+        are not what was written."""

@@ -46,10 +46,10 @@ class Shrinking:
         orders = []
         while self._next and len(self._out) < OUT_MAX:
             entry, schema = self._next.popleft()
-            if self._waits(entry) and entry.payload is not None:
-                self._out[entry.order] = (entry, entry.payload)
+            if self._waits(entry) and (rows := entry.in_memory) is not None:
+                self._out[entry.order] = (entry, rows)
                 kind = f"{entry.header.query} {entry.header.stage}"
-                orders.append(Pack(entry.order, kind, schema, entry.payload))
+                orders.append(Pack(entry.order, kind, schema, rows))
         return orders
 
     def _waits(self, entry: Entry) -> bool:

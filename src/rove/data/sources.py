@@ -102,5 +102,5 @@ class Sources:
     def listed(self, earlier: Collection[str] = ()) -> tuple[SourceHere, ...]:
         """All of them, and those of earlier starts whose rows are still here."""
         now = {name_of(origin): source for origin, source in self._all.items()}
-        all = {Origin(o): now[name_of(o)] for o in earlier if name_of(o) in now} | self._all
-        return tuple(SourceHere(stream=s.stream, origin=o, columns=s.columns) for o, s in sorted(all.items()))
+        found = {Origin(o): now[name_of(o)] for o in earlier if name_of(o) in now} | self._all
+        return tuple(SourceHere(stream=s.stream, origin=o, columns=s.columns) for o, s in sorted(found.items()))

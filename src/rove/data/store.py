@@ -9,11 +9,12 @@ store decides nothing about roads; links and policies do.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sized
 from typing import Protocol
 
 from msgspec.structs import replace
 
+from rove.data.shelf import Stored
 from rove.model.batch import Header
 from rove.model.events import Payload
 from rove.model.ids import QueryId
@@ -22,7 +23,7 @@ from rove.model.messages import Held
 ENTRY_BYTES = 128  # what a batch without rows is counted as: its header, and the objects around it
 
 
-def size_of(header: Header, payload: Payload | None) -> int:
+def size_of(header: Header, payload: Sized | None) -> int:
     """Bytes that a batch takes where its rows are looked at, packed or not: what credit is counted in."""
     return ENTRY_BYTES + (header.packed or (0 if payload is None else len(payload)))
 
@@ -40,18 +41,18 @@ class Entry:
     become part of its neighbour, or is needed no more, and is not sent. `copies` go over other roads; a copy has no
     bytes of rows, and no rows to account for, beside its `original`'s. Several queries may wait with the same rows:
     these are there once, and the first of the `sharers` counts their bytes. Rows that lie on the disk are `disk_bytes`,
-    and none in memory; one that is `stored` is on the disk, or on its way to it, and stays as it is.
+    and none in memory; one that is `stored` is on the disk, or on its way to it (`leaving_bytes`), and stays as it is.
     """
 
     __slots__ = (
-        "after", "alone", "before", "bytes", "copies", "disk_bytes", "gone", "header", "number", "order", "original",
-        "payload", "receipt", "sharers", "since", "stored",
+        "after", "alone", "before", "bytes", "copies", "disk_bytes", "gone", "header", "leaving_bytes", "number",
+        "order", "original", "payload", "receipt", "sharers", "since", "stored",
     )  # fmt: skip
 
-    def __init__(self, header: Header, payload: Payload | None, receipt: Receipt | None) -> None:
+    def __init__(self, header: Header, payload: Payload | Stored | None, receipt: Receipt | None) -> None:
         self.header, self.payload, self.receipt = header, payload, receipt
         self.bytes = ENTRY_BYTES if payload is None else ENTRY_BYTES + len(payload)
-        self.number = self.order = self.since = self.disk_bytes = 0
+        self.number = self.order = self.since = self.disk_bytes = self.leaving_bytes = 0
         self.stored = self.alone = False
         self.before: Entry | None = None
         self.after: Entry | None = None
@@ -61,19 +62,30 @@ class Entry:
         self.sharers: list[Entry] | None = None
 
     @property
+    def in_memory(self) -> Payload | None:
+        """Its rows, if they are in memory."""
+        return self.payload if isinstance(self.payload, bytes | memoryview) else None
+
+    @property
+    def untouched(self) -> bool:
+        """Whether nobody can have it but us: it is no copy, has none, was not sent, and was not given to us."""
+        return self.original is None and not self.copies and not self.number and self.receipt is None
+
+    @property
     def whole(self) -> bool:
-        """Whether its rows are as they were put, in memory, and may become others' too, or smaller."""
-        return self.payload is not None and not self.number and not self.stored and not self.gone
+        """Whether its rows are in memory, and may become others' too, or smaller."""
+        mine = self.original is None and not self.copies and not self.number
+        return mine and self.payload is not None and not self.stored and not self.gone
 
     @property
     def may_go(self) -> bool:
-        """Whether its rows may be thrown away: they are from here, nobody else has them, they are not late already."""
-        return self.payload is not None and self.receipt is None and not self.number and not self.header.late
+        """Whether its rows may be thrown away: nobody else has them, and they are not late already."""
+        return self.untouched and self.payload is not None and not self.header.late
 
     @property
     def folds(self) -> bool:
         """Whether it is a header from here that waits, and may become one with a neighbour."""
-        waits = self.payload is None and self.receipt is None and not self.number and not self.header.late
+        waits = self.untouched and self.payload is None and not self.header.late
         return waits and (not self.alone or self.header.evicted > 0)
 
 
@@ -99,7 +111,12 @@ class Store:
         self._count = 0
 
     def put(
-        self, header: Header, payload: Payload | None, receipt: Receipt | None = None, now: int = 0, alone: bool = False
+        self,
+        header: Header,
+        payload: Payload | Stored | None,
+        receipt: Receipt | None = None,
+        now: int = 0,
+        alone: bool = False,
     ) -> Entry:
         """Keep a batch. A header may be `gone` at once, if the one before it could take it in, unless it is to stay
         `alone`: it may have been sent before, by itself, and counts of which a part is known cannot be parted. O(1)."""
@@ -107,10 +124,9 @@ class Store:
         entry.alone = alone
         self._count += 1
         entry.order, entry.since = self._count, now
-        if payload is not None and receipt is None:
+        if entry.may_go:
             self._in_memory[entry.order] = entry
-            if entry.may_go:
-                self._evictable.setdefault(header.query, OrderedDict())[entry.order] = entry
+            self._evictable.setdefault(header.query, OrderedDict())[entry.order] = entry
         key = (header.query, header.origin)
         entry.before = self._last.get(key)
         if entry.before is not None:
@@ -159,11 +175,12 @@ class Store:
             self._account(entry, 1)
 
     def drop(self, entry: Entry) -> None:
-        """Forget a batch: it is in safe hands, or nobody wants it any more; copies that were not sent, too. O(1)."""
+        """Forget a batch: it is in safe hands, or nobody wants it any more; copies that were not sent, too. O(copies
+        and sharers)."""
         query = entry.header.query
         self._unshare(entry)
         del self._entries[query][id(entry)]
-        self._in_memory.pop(entry.order, None)
+        self._stays(entry)
         for copy in entry.copies:
             if not copy.number and not copy.gone and self.holds(copy):
                 copy.gone = True
@@ -173,8 +190,24 @@ class Store:
         if entry.original is None:
             self._unlink(entry)
         self._account(entry, -1)
+        entry.payload = None  # whoever still knows it holds no rows
         if entry.receipt is not None:
             entry.receipt.release()
+
+    def rows_of(self, entry: Entry) -> Payload | None:
+        """The rows of a batch, from the disk if they lie there. Those that cannot be read any more are lost, and its
+        header says so."""
+        if entry.payload is None or isinstance(entry.payload, bytes | memoryview):
+            return entry.payload
+        try:
+            return entry.payload.load()
+        except OSError:
+            header = entry.header
+            self._account(entry, -1)
+            entry.header = replace(header, rows=0, born=0, lost=header.lost + header.born, packed=0)
+            entry.payload, entry.disk_bytes = None, 0
+            self._account(entry, 1)
+            return None
 
     def holds(self, entry: Entry) -> bool:
         return id(entry) in self._entries.get(entry.header.query, ())
@@ -207,14 +240,23 @@ class Store:
     def leaves(self, entry: Entry) -> None:
         """A batch is on its way to the disk."""
         del self._in_memory[entry.order]
-        entry.stored = True
+        entry.stored, entry.leaving_bytes = True, entry.bytes - ENTRY_BYTES
+        self.leaving_bytes += entry.leaving_bytes
 
-    def spilled(self, entry: Entry, rows: Payload) -> None:
-        """The rows of a batch are on the disk, and are read there. O(1)."""
+    def _stays(self, entry: Entry) -> None:
+        """A batch does not go to the disk, or is there."""
+        self._in_memory.pop(entry.order, None)
+        self.leaving_bytes -= entry.leaving_bytes
+        entry.leaving_bytes = 0
+
+    def spilled(self, entry: Entry, rows: Stored) -> None:
+        """The rows of a batch are on the disk, and are read there. O(copies and sharers)."""
         self._unshare(entry)
         self._account(entry, -1)
-        self._in_memory.pop(entry.order, None)
+        self._stays(entry)
         entry.payload, entry.stored = rows, True
+        for copy in entry.copies:
+            copy.payload = rows
         entry.bytes, entry.disk_bytes = ENTRY_BYTES, len(rows)
         self._account(entry, 1)
         evictable = self._evictable.get(entry.header.query)
@@ -251,7 +293,7 @@ class Store:
         header = entry.header
         self._unshare(entry)
         self._account(entry, -1)
-        self._in_memory.pop(entry.order, None)
+        self._stays(entry)
         self.sent(entry)
         entry.header = replace(
             header, rows=0, born=0, evicted=header.evicted + header.born, event_min=None, event_max=None, packed=0

@@ -22,6 +22,7 @@ from rove.model.ids import source_of
 
 LEVELS = 3  # times that a batch is thinned before it goes
 ROWS_MIN = 8  # fewer are not worth it
+LOOK_MIN = 64  # entries, before it is looked which of them have gone
 
 
 class Thinning:
@@ -30,10 +31,14 @@ class Thinning:
     def __init__(self, store: Store, codec: str) -> None:
         self._store, self._codec = store, codec
         self._levels: list[deque[Entry]] = [deque() for _ in range(LEVELS)]
+        self._look_at = LOOK_MIN
 
     def waits(self, entry: Entry) -> None:
-        """A batch that could not be sent at once. O(1)."""
+        """A batch that could not be sent at once. O(1), with a look at all of them spread out."""
         self._levels[0].append(entry)
+        if len(self._levels[0]) > self._look_at:
+            self._levels = [deque(filter(self._store.holds, entries)) for entries in self._levels]
+            self._look_at = 2 * len(self._levels[0]) + LOOK_MIN
 
     def thin(self, running: Running) -> tuple[Entry, int] | None:
         """Take every n-th row of the batch that is next, and leave the others; how many rows went. None if nothing can
@@ -49,9 +54,11 @@ class Thinning:
         return None
 
     def _thinned(self, entry: Entry, running: Running) -> int | None:
-        header, payload = entry.header, entry.payload
+        header, payload = entry.header, entry.in_memory
         mine = source_of(header.origin) in running.fragment.feeds and entry.may_go and entry.whole
-        if payload is None or not mine or entry.sharers or header.rows < ROWS_MIN or not self._store.holds(entry):
+        if payload is None or not mine or entry.sharers or not self._store.holds(entry):
+            return None
+        if not ROWS_MIN <= header.rows <= header.born:  # more than were born: an operator multiplies them
             return None
         schema = running.stages.operators[header.stage].schema
         try:

@@ -1,15 +1,18 @@
 """The second tier of a ring: what waits for long is on the disk, and not in memory.
 
 Law: a batch is written once, in the order in which batches came, in one folder a query and start of the node. Its rows
-leave the memory when they are safe, and are read where they lie when they are sent. What a start has left behind is
-sent by the next one; what cannot be read any more is counted and passed over. A disk that is full, slow or broken is
-done without.
+leave the memory when they are safe, and are read when they are sent. What a start has left behind is sent by the next
+one; what cannot be read any more is counted and passed over. A disk that is full, slow or broken is done without.
 
     store ─ waits ─► folder `ring/<start>/<query>` ─ safe ─► store, rows on the disk ─ acked or evicted ─► deleted
+
+Files are deleted from the front, where the oldest batches are: those go first, whatever the policy. Batches that were
+sent and may not go are few, and have a folder of their own, so that they keep nothing behind them.
 """
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -22,12 +25,13 @@ from rove.data.events import DiskDone, OnDisk
 from rove.data.log.commands import Clear, Group, Position
 from rove.data.log.partition import Partition
 from rove.data.log.settings import LogSettings
-from rove.data.shelf import Shelf
+from rove.data.shelf import Shelf, Stored
 from rove.data.store import ENTRY_BYTES, Entry, Store
 from rove.model.batch import Header
 from rove.model.errors import RoveError
-from rove.model.events import Payload
 from rove.model.ids import QueryId, source_of
+
+log = logging.getLogger(__name__)
 
 FOLDER = "ring"
 WAITS_US = 1_000_000  # what waits for longer is written
@@ -35,8 +39,12 @@ RETRY_US = 10_000_000  # between two attempts to use a disk that cannot be used
 WRITING_BYTES_MAX = 4 * 1024 * 1024  # on their way to the disk; more than it takes is not waited for
 SEGMENT_BYTES = (64 * 1024, 8 * 1024 * 1024)  # a file: a part of the limit, within these
 SEGMENTS = 32
+FILES_MAX = 2  # times the limit: what files may be, with what is in them and needed no more
 READER = "ring"
+SENT = "-sent"  # behind a start: what may have arrived
+NOBODY = ""  # the origin of all entries: they are numbered by the ring
 CLEARS = 0  # the token of a group that nobody waits for
+LOOK_MIN = 64
 NO_COLUMNS = pa.schema([])
 
 
@@ -44,17 +52,18 @@ class Found(NamedTuple):
     """A batch that an earlier start left behind."""
 
     header: Header
-    rows: Payload
+    rows: Stored
     folder: str
 
 
 @dataclass(slots=True)
 class _Folder:
-    """A partition, and which of its batches are still needed, in order. `written` counts those on the disk."""
+    """A partition, which of its batches are still needed, in order, and which are on their way to it."""
 
-    partition: Partition | None
+    partition: Partition
     live: deque[tuple[Position, Entry]] = field(default_factory=deque)
-    writing: dict[Position, tuple[Entry, int]] = field(default_factory=dict)
+    writing: dict[Position, Entry] = field(default_factory=dict)
+    look_at: int = LOOK_MIN  # when so many are listed, those in the middle that have gone are forgotten
 
 
 class Tier:
@@ -81,24 +90,21 @@ class Tier:
 
     def _recover(self) -> None:
         for folder in self._shelf.folders(FOLDER):
-            if folder.startswith(f"{self._mine}/"):
+            if self._is_mine(folder):
                 continue
             try:
                 partition = self._shelf.open(folder, NO_COLUMNS, self._settings)
                 self.damaged += partition.damaged
                 query = QueryId(folder.rpartition("/")[2])
-                for _, header, rows in self._shelf.views(folder, check=True):
+                for _, header, rows in self._shelf.lying(folder, check=True):
                     if rows is None:
                         self.damaged += 1
                     else:
-                        origin = header.origin.partition(" ")[2]
-                        self._found.setdefault(query, []).append(
-                            Found(replace(header, origin=origin, query=query), rows, folder)
-                        )
+                        self._found.setdefault(query, []).append(Found(_as_it_was(header, query), rows, folder))
                 self._folders[folder] = _Folder(partition)
-            except RoveError as error:
+            except (RoveError, OSError):
                 self.damaged += 1
-                self.trouble = str(error)
+                log.exception("what %s holds cannot be read", folder)
 
     def left_behind(self, query: QueryId) -> Iterable[Found]:
         """Batches of a query that an earlier start has left; each once."""
@@ -115,7 +121,7 @@ class Tier:
 
     def origins(self) -> set[str]:
         """Who made the batches of earlier starts that are still here. O(batches of earlier starts)."""
-        old = (folder for name, folder in self._folders.items() if not name.startswith(self._mine))
+        old = (folder for name, folder in self._folders.items() if not self._is_mine(name))
         here = (e.header for folder in old for _, e in folder.live if self._needs(e))
         return {source_of(header.origin) for header in (*self.headers(), *here)}
 
@@ -136,8 +142,9 @@ class Tier:
 
     @property
     def evicts(self) -> bool:
-        """Whether room on the disk is what lacks, so that a batch there has to go."""
-        return self._works and self._store.leaving_bytes < self._writing_max and self._full
+        """Whether a batch on the disk has to go: it is full, or memory is full of what is there."""
+        lacks = self._full or self._store.first_in_memory() is None
+        return self._works and lacks and self._store.leaving_bytes < self._writing_max
 
     def tick(self, now: int) -> list[OnDisk]:
         """Disk work: what has waited long enough goes there, what is needed no more goes away. O(batches of both)."""
@@ -150,7 +157,7 @@ class Tier:
                     break
             commands += self._clean(now)
         for name, folder in self._folders.items():
-            if folder.writing and folder.partition is not None:
+            if folder.writing:
                 group = folder.partition.flush(now)
                 if group is not None:
                     commands.append(OnDisk(name, group))
@@ -161,22 +168,24 @@ class Tier:
         if not event.folder.startswith(f"{FOLDER}/"):
             return False
         folder = self._folders.get(event.folder)
-        if folder is None or folder.partition is None or event.token == CLEARS:
+        if folder is None or event.token == CLEARS:
             return True
         if event.trouble:
             folder.partition.failed(event.token, event.trouble)
-            self.trouble, self._retry_us = event.trouble, self._now + RETRY_US
+            self._fails(event.trouble)
             return True
         if event.unpublished:
             folder.partition.unpublished(event.token, event.unpublished)
         folder.partition.synced(event.token)
         self.trouble, self._look_us = "", 0  # there may be more to write
-        for position, _, rows in self._shelf.views(event.folder, check=False):
-            entry, size = folder.writing.pop(position)
-            self._store.leaving_bytes -= size
-            if rows is not None and self._store.holds(entry) and entry.payload is not None:
-                self._store.spilled(entry, rows)
-                folder.live.append((position, entry))
+        try:
+            for position, _, rows in self._shelf.lying(event.folder, check=False):
+                entry = folder.writing.pop(position)
+                if rows is not None and entry.payload is not None and self._store.holds(entry):
+                    self._store.spilled(entry, rows)
+                    folder.live.append((position, entry))
+        except (RoveError, OSError) as error:  # what is there is found at the next start
+            self._fails(str(error))
         return True
 
     def _take(self, entry: Entry) -> bool:
@@ -184,20 +193,21 @@ class Tier:
         size = entry.bytes - ENTRY_BYTES
         if not self._works or self._full or self._store.leaving_bytes + size > max(self._writing_max, size):
             return False
-        header = entry.header
+        header, mine = entry.header, self._mine if entry.untouched else f"{self._mine}{SENT}"
         try:
-            folder = self._folder(f"{self._mine}/{header.query}")
-            if folder.partition is None:
-                return False
-            position = folder.partition.append(replace(header, origin=f"{header.stage} {header.origin}"), entry.payload)
-        except RoveError as error:
-            self.trouble, self._retry_us = str(error), self._now + RETRY_US
+            folder = self._folder(f"{mine}/{header.query}")
+            number = folder.partition.end
+            position = folder.partition.append(_as_written(header, number), entry.in_memory)
+        except (RoveError, OSError) as error:
+            self._fails(str(error))
             return False
         self._store.leaves(entry)
-        if position is not None:  # one that was there already stays in memory, and is safe all the same
-            folder.writing[position] = (entry, size)
-            self._store.leaving_bytes += size
+        if position is not None:
+            folder.writing[position] = entry
         return True
+
+    def _fails(self, why: str) -> None:
+        self.trouble, self._retry_us = why, self._now + RETRY_US
 
     def _folder(self, name: str) -> _Folder:
         folder = self._folders.get(name)
@@ -212,15 +222,21 @@ class Tier:
         for name, folder in list(self._folders.items()):
             while folder.live and not self._needs(folder.live[0][1]):
                 folder.live.popleft()
-            query, mine = QueryId(name.rpartition("/")[2]), name.startswith(f"{self._mine}/")
-            if folder.live and mine and folder.partition is not None:
+            if len(folder.live) > folder.look_at:
+                folder.live = deque(each for each in folder.live if self._needs(each[1]))
+                folder.look_at = 2 * len(folder.live) + LOOK_MIN
+            if folder.live and self._is_mine(name):
                 folder.partition.consumed(READER, folder.live[0][0])
                 if deletes := folder.partition.retire(now):
                     commands.append(OnDisk(name, Group(CLEARS, tuple(deletes))))
-            elif not folder.live and not folder.writing and query not in self._found:
+            elif not folder.live and not folder.writing and QueryId(name.rpartition("/")[2]) not in self._found:
                 del self._folders[name]
                 commands.append(OnDisk(name, Group(CLEARS, (Clear(),))))
         return commands
+
+    def _is_mine(self, folder: str) -> bool:
+        """Whether a folder is of this start."""
+        return folder.rpartition("/")[0] in (self._mine, f"{self._mine}{SENT}")
 
     def _needs(self, entry: Entry) -> bool:
         return entry.disk_bytes > 0 and self._store.holds(entry)
@@ -231,4 +247,16 @@ class Tier:
 
     @property
     def _full(self) -> bool:
-        return self._store.disk_bytes + self._store.leaving_bytes >= self.limit_bytes
+        files = sum(folder.partition.file_bytes for folder in self._folders.values())
+        kept = self._store.disk_bytes + self._store.leaving_bytes
+        return kept >= self.limit_bytes or files >= FILES_MAX * self.limit_bytes
+
+
+def _as_written(header: Header, number: int) -> Header:
+    """A header as the ring's own numbers want it: whose batch it is stands where the query's name was."""
+    return replace(header, origin=NOBODY, seq=number, through=number, query=f"{header.seq} {header.origin}")
+
+
+def _as_it_was(header: Header, query: QueryId) -> Header:
+    seq, _, origin = header.query.partition(" ")
+    return replace(header, origin=origin, seq=int(seq), through=int(seq), query=query)

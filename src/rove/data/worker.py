@@ -406,6 +406,7 @@ class Worker:
             self._feed(running, stream, missed)
         for header, payload, ticket in self._parking.take(fragment.query):
             self._take(header, payload, ticket, b"")
+        self._commands += self._roads.changed([(fragment.query, running)], self._now)
         for entry in self._ring.pick_up(running, self._now, self.sources.had):
             self._commands += self._roads.send(running, entry, self._now)
 

@@ -13,6 +13,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 from zlib import crc32
@@ -56,6 +57,25 @@ class _Sealed(msgspec.Struct, frozen=True, array_like=True):
     format: int
     crc: int
     body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows that lie in a file. It is opened when they are read: what waits for long holds no descriptor."""
+
+    disk: LogFolder
+    file: str
+    offset: int
+    length: int
+
+    def __len__(self) -> int:
+        return self.length
+
+    def load(self) -> Payload:
+        rows = self.disk.read(self.file, self.offset, self.length)
+        if len(rows) < self.length:
+            raise OSError(f"{self.disk.path / self.file} ends at byte {self.offset + len(rows)}")
+        return rows
 
 
 class DiskShelf:
@@ -113,17 +133,16 @@ class DiskShelf:
         found = {mark.parent.relative_to(self.path) for mark in (self.path / prefix).glob("*/*/*.index")}
         return sorted((place.as_posix() for place in found), key=lambda name: (len(name.split("/")[1]), name))
 
-    def views(self, folder: str, check: bool) -> Iterator[tuple[Position, Header, Payload | None]]:
-        """What has become safe in a folder since the last call, its rows where they lie on the disk; None if a check
-        finds that they are not what was written."""
+    def lying(self, folder: str, check: bool) -> Iterator[tuple[Position, Header, Rows | None]]:
+        """What has become safe in a folder since the last call, and where its rows lie; None if a check finds that they
+        are not what was written."""
         if folder not in self._readers:
             disk = LogFolder(self._place(folder))
             self._readers[folder] = (disk, Reader(disk))
         disk, reader = self._readers[folder]
         for entry in reader.rest():
-            data = disk.mapped(data_file(entry.segment), entry.offset + entry.length)
-            rows = memoryview(data)[entry.offset : entry.offset + entry.length]
-            intact = len(rows) == entry.length and not (check and crc32(rows) != entry.crc)
+            rows = Rows(disk, data_file(entry.segment), entry.offset, entry.length)
+            intact = not check or crc32(rows.load()) == entry.crc
             yield entry.position, entry.header, rows if intact else None
 
     def entries(self, folder: str) -> Iterator[tuple[Header, Payload | None]]:
@@ -184,6 +203,9 @@ class DiskShelf:
         while self._done:
             disk, event = self._done.popleft()
             if self._folders.get(event.folder) is disk:
+                if not disk.path.is_dir():  # it was cleared
+                    self._folders.pop(event.folder).close()
+                    self._readers.pop(event.folder, None)
                 yield event
 
     @property

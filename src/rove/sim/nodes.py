@@ -32,6 +32,22 @@ from rove.sim.queries import COLUMNS
 UNBOUNDED = 2**62  # what waits for the disk is bounded by the credit that let it in
 
 
+@dataclass(frozen=True, slots=True)
+class SimRows:
+    """Rows that lie in a simulated file."""
+
+    disk: SimDisk
+    file: str
+    offset: int
+    length: int
+
+    def __len__(self) -> int:
+        return self.length
+
+    def load(self) -> bytes:
+        return self.disk.read(self.file, self.offset, self.length)
+
+
 class SimShelf:
     """A node's disks by folder."""
 
@@ -54,12 +70,12 @@ class SimShelf:
     def folders(self, prefix: str) -> list[str]:
         return sorted(name for name, disk in self.disks.items() if name.startswith(f"{prefix}/") and disk.sizes())
 
-    def views(self, folder: str, check: bool) -> Iterator[tuple[Position, Header, Payload | None]]:
+    def lying(self, folder: str, check: bool) -> Iterator[tuple[Position, Header, SimRows | None]]:
         disk = self.disk(folder)
         reader = self._readers.setdefault(folder, Reader(disk))
         for entry in reader.rest():
-            rows = memoryview(disk.read(data_file(entry.segment), entry.offset, entry.length))
-            yield entry.position, entry.header, None if check and crc32(rows) != entry.crc else rows
+            rows = SimRows(disk, data_file(entry.segment), entry.offset, entry.length)
+            yield entry.position, entry.header, None if check and crc32(rows.load()) != entry.crc else rows
 
     def entries(self, folder: str) -> Iterator[tuple[Header, Payload | None]]:
         disk = self.disk(folder)

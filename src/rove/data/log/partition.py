@@ -96,6 +96,11 @@ class Partition:
             )
         return partition
 
+    @property
+    def file_bytes(self) -> int:
+        """Of its files, what waits not counted. O(segments)."""
+        return self._open.data_end + self._open.index_end + sum(segment.bytes for segment in self.segments)
+
     def mark(self) -> Mark:
         """How far it goes when it has just been recovered, whether or not readers could be told yet."""
         segment = self._closing[-1] if self._closing else self._open
