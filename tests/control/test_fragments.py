@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from random import Random
 
 import pytest
@@ -43,6 +44,16 @@ def test_a_count_is_begun_on_devices_and_finished_on_the_edge() -> None:
     assert (edge.next, edge.sinks) == (None, {final: FILE["out"]})
     operators = asked.stages.operators
     assert edge.runs == (*(n for n in range(partial) if stateless(operators[n])), final)
+
+
+def test_who_is_absent_is_known_and_not_waited_for_and_waits_for_itself() -> None:
+    asked = dataclasses.replace(request("count", {"s": ["d1", "d2"]}, sink="e1"), absent=frozenset({NodeId("d1")}))
+    _, found = told(asked, town())
+    partial = numbered(asked.stages, "Aggregate", "partial")
+    device, edge = found[NodeId("d1")], found[NodeId("e1")]
+    assert (device.waits, device.knows) == ({0: ("d1.s",)}, {})
+    assert edge.waits == {partial: (f"q/{partial}/d2",)}
+    assert edge.knows == {partial: (f"q/{partial}/d1",)}
 
 
 def test_in_the_cloud_the_lower_part_ends_in_the_gateways_log() -> None:

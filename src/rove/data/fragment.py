@@ -54,6 +54,7 @@ class Running:
             return self
         new = Running(fragment, self._forgets, self._read)
         new.pipeline.adopt(self.pipeline)
+        new.pipeline.know(fragment.knows)
         return new
 
     @property
@@ -127,6 +128,7 @@ class Running:
     def _settle(self) -> None:
         """What is done here at each stage, worked out once."""
         runs, sinks = set(self.fragment.runs), self.fragment.sinks
+        self.pipeline.know(self.fragment.knows)
         self.remembers = any(ordered(self.stages.operators[n]) for n in runs)
         outputs = {stage for _, stage in self.stages.outputs}
         self._touched, self._left = [], []

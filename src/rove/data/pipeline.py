@@ -177,6 +177,12 @@ class Pipeline:
             if step.waits is not None:
                 step.waits.expect(origins)
 
+    def know(self, origins: Mapping[Stage, Iterable[str]]) -> None:
+        """Hear these as well, should they speak, and wait for none of them."""
+        for step in self._with_memory():
+            if step.intake is not None:
+                step.intake.expect(self._origins_into(step.operator, origins))
+
     def origins_at(self, stage: Stage, waits: Mapping[Stage, Iterable[str]]) -> list[str]:
         """Under which names batches come as far as a stage, if these are the origins that come in."""
         return self._origins_of(self._stages.operators[stage], waits)

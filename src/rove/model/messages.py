@@ -114,7 +114,8 @@ class Fragment(msgspec.Struct, frozen=True, kw_only=True):
 
     `runs` are the operators a batch has behind it when it leaves: stateless ones that are not done yet are done here,
     stateful ones are owned here. `makes` names the origin that each stateful operator here is; `waits` the origins
-    that come in from below, by the stage of the source or stateful operator that made them.
+    that come in from below, by the stage of the source or stateful operator that made them. Those it `knows` come in as
+    well, and nobody waits for them: they have been away for too long.
     """
 
     query: QueryId
@@ -129,6 +130,7 @@ class Fragment(msgspec.Struct, frozen=True, kw_only=True):
     overtakes: bool = False  # whether batches of an origin may pass each other: nothing looks at their order
     others: tuple[NodeId, ...] = ()  # where other roads begin, for when the next node is not there
     copies: bool = False  # whether what was kept while no road was there goes over all of them
+    knows: dict[Stage, tuple[Origin, ...]] = {}
     thins: int = 0  # what would be thrown away for lack of room keeps every so manieth row; 0: nothing of it
 
 

@@ -10,6 +10,7 @@ keeps its name through every placement of its query.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import TypeAlias
 
 from rove.control.deployment.roads import OtherRoads
 from rove.control.deployment.split import Split, split
@@ -24,6 +25,8 @@ from rove.plan.spans import keeps_time, span_us
 from rove.plan.stages import Stages, merges, ordered, stateful, stateless
 
 LOG = Sink(kind="log")
+
+_Book: TypeAlias = dict[NodeId, dict[Stage, set[Origin]]]
 
 
 def fragments(
@@ -43,7 +46,7 @@ def fragments(
     plan = encode(parts.lower)
     ends = _ends(request, parts, sinks or {})
     runs = runs_of(request, placement)
-    waits = _waits(request, placement, parts, runs)
+    waits, knows = _waits(request, placement, parts, runs)
     number = parts.numbers
     in_order = any(map(ordered, request.stages.operators)) or any(sink.time for sink in ends.values())
     feeds: dict[NodeId, list[Origin]] = {}
@@ -76,6 +79,7 @@ def fragments(
                 if s in number and stateful(request.stages.operators[s])
             },
             waits={s: tuple(sorted(waiting)) for s, waiting in sorted(waits.get(node, {}).items())},
+            knows={s: tuple(sorted(known)) for s, known in sorted(knows.get(node, {}).items())},
             next=placement.roads[node],
             sinks=ends if placement.roads[node] is None else {},
             feeds=tuple(sorted(feeds.get(node, ()))),
@@ -147,9 +151,11 @@ def taker(placement: Placement, runs: Mapping[NodeId, set[Stage]], stage: Stage,
 
 def _waits(
     request: Request, placement: Placement, parts: Split, runs: Mapping[NodeId, set[Stage]]
-) -> dict[NodeId, dict[Stage, set[Origin]]]:
-    """By node and stage of their making, the origins that an ordered operator or a sink there has to hear from."""
-    found: dict[NodeId, dict[Stage, set[Origin]]] = {}
+) -> tuple[_Book, _Book]:
+    """By node and stage of their making, the origins that an ordered operator or a sink there has to hear from; and
+    those that it may hear from."""
+    found: _Book = {}
+    known: _Book = {}
     ends = {stage for _, stage in parts.lower.outputs}
     outputs = {stage for stage, number in parts.numbers.items() if number in ends}
 
@@ -175,8 +181,8 @@ def _waits(
                 continue
             origins = request.origins(stage, host) if is_source else (origin(request, stage, host),)
             for node in consumers(stage, host):
-                if node != host and host in request.absent:
-                    continue  # the others do not wait for it; it waits for itself
+                # Others do not wait for one who is absent, but know it; it waits for itself.
+                book = known if node != host and host in request.absent else found
                 if is_source or node != host:
-                    found.setdefault(node, {}).setdefault(parts.numbers[stage], set()).update(origins)
-    return found
+                    book.setdefault(node, {}).setdefault(parts.numbers[stage], set()).update(origins)
+    return found, known
