@@ -16,8 +16,9 @@ from rove.data.store import Entry
 from rove.model.batch import Batch, Header
 from rove.model.errors import PlanError, ProtocolError
 from rove.model.events import Payload
-from rove.model.ids import NodeId, Stage
+from rove.model.ids import NodeId, Stage, source_of
 from rove.model.messages import Fragment
+from rove.model.schema import schema_text
 from rove.plan.codec import decode
 from rove.plan.operators import Source
 from rove.plan.stages import Stages, ordered
@@ -70,6 +71,16 @@ class Running:
         }
         self.pipeline.expect(waits)
         return gone
+
+    def columns(self) -> dict[str, str]:
+        """Of the streams it reads."""
+        return {stream: schema_text(self.stages.operators[stage].schema) for stream, stage in self.sources.items()}
+
+    def unheard(self, names: Iterable[str]) -> set[str]:
+        """Of these origins, those that are neither waited for nor known here any more."""
+        fragment = self.fragment
+        heard = {o for book in (fragment.waits, fragment.knows) for origins in book.values() for o in origins}
+        return {source_of(name) for name in names} - heard - set(fragment.makes.values()) - set(fragment.feeds)
 
     def touches(self, stage: int) -> bool:
         """Whether anything is done here to a batch that has come so far."""

@@ -1,8 +1,8 @@
 """What an operator with memory has taken, origin by origin, in the order of their numbers.
 
 Law: a batch is let in once, and after all those before it of its origin. What was let in before is a duplicate and is
-counted; what comes too early is held until the gap closes. So a promise is believed only when every batch it speaks
-of is in, and results do not depend on the road a batch took.
+counted; what comes too early is held until the gap closes, or its origin is gone for good. So a promise is believed
+only when every batch it speaks of is in, and results do not depend on the road a batch took.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ class Intake:
         self._next = dict.fromkeys(origins, 0)
         self._forgets = forgets
         self._held: dict[str, dict[int, Batch]] = {}
+        self._gone: set[str] = set()
         self.duplicates = 0
 
     def offer(self, origin: str, batch: Batch) -> list[Batch]:
@@ -32,7 +33,7 @@ class Intake:
         expected = self._next.get(origin)
         if expected is None:
             raise UnknownOrigin(f"nobody waits for origin `{origin}` here; its query has to be deployed with it")
-        if expected == 0 and self._forgets:
+        if (expected == 0 and self._forgets) or (origin in self._gone and header.seq > expected):
             expected = header.seq
         if header.seq == expected and origin not in self._held:
             self._next[origin] = header.through + 1
@@ -41,6 +42,14 @@ class Intake:
             self.duplicates += 1
             return []
         return self._sorted_in(origin, batch, expected)
+
+    def leave(self, origin: str) -> list[Batch]:
+        """An origin is gone for good: gaps in its numbers will not close, and what was held for them goes in."""
+        if origin not in self._next:
+            return []
+        self._gone.add(origin)
+        held = self._held.pop(origin, {})
+        return [held[seq] for seq in sorted(held)]
 
     def expects(self, origin: str) -> bool:
         """Whether this is one of those it waits for, or has heard from."""

@@ -205,6 +205,25 @@ class Pipeline:
                     self._pass_on(step, step.logic.watermark(step.waits.low), emitted)
         return emitted
 
+    def gone(self, origins: Collection[str]) -> list[Emitted]:
+        """These will not speak again, and what is missing of them will not come: what waited for it goes on."""
+        emitted: list[Emitted] = []
+        steps = [step for step in self._with_memory() if step.intake is not None]
+        held = [
+            (step, name, batch)
+            for step in steps
+            if step.intake is not None
+            for name in list(step.intake.table())
+            if name.partition("|")[0] in origins
+            for batch in step.intake.leave(name)
+        ]
+        for step, name, batch in held:
+            if step.intake is not None:
+                side = int(name.partition("|")[2] or 0)
+                for each in step.intake.offer(name, batch):
+                    self._compute(step, name, each, emitted, side)
+        return emitted
+
     def finish(self) -> list[Emitted]:
         """No rows follow from anyone: close every window."""
         emitted: list[Emitted] = []

@@ -5,7 +5,7 @@ Law: rows go only by the policy's word, never those that may have arrived, and w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
@@ -104,12 +104,12 @@ class Ring:
         """Disk work is over; whether it was the ring's."""
         return self._tier is not None and self._tier.done(event)
 
-    def pick_up(self, running: Running, now: int, had: Callable[[str], bool]) -> Iterator[Entry]:
+    def pick_up(self, running: Running, now: int) -> Iterator[Entry]:
         """What an earlier start had kept of its sources' rows is in the store again. What its operators had given they
         give again."""
         found = () if self._tier is None or running.road is None else self._tier.left_behind(running.fragment.query)
         for each in found:
-            if self._tier is not None and had(each.header.origin):
+            if self._tier is not None and source_of(each.header.origin) not in running.fragment.makes.values():
                 entry = self._store.put(each.header, each.rows, None, now)
                 self._tier.adopt(each, entry)
                 yield entry

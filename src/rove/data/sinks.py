@@ -34,6 +34,8 @@ from rove.model.messages import Sink
 DELETES = 0  # the token of a group of deletes; groups that are waited for count from 1
 DISMISS = "-"  # before the name of one that is waited for no longer
 EXPECT = "+"  # before the name of an origin that is waited for from here on
+GONE = "x"  # before the name of one that will not speak again
+WORDS = (EXPECT, DISMISS, GONE)
 NOBODY = ""  # the origin of entries that only carry the low watermark on
 NO_COLUMNS = pa.schema([])
 
@@ -160,6 +162,10 @@ class Sinks:
                 stage = Stage(int(name.partition(" ")[0]))
                 header = Header(origin=f"{mark}{name}", seq=times, through=times, stage=stage)
                 self._append(running, folder, stage, header, None, None, counts=False, replays=True)
+        for name in sorted(running.unheard(n for n in said.table() if not n.startswith(GONE))):
+            if not said.next(f"{GONE} {name}"):
+                header = Header(origin=f"{GONE} {name}", seq=0, through=0)
+                self._append(running, folder, Stage(0), header, None, None, counts=False, replays=True)
 
     def flush(self, now: int) -> list[OnDisk]:
         """Disk work for what waits. O(folders that wait)."""
@@ -232,7 +238,7 @@ class Sinks:
                     waiting.ticket.release()
                 if waiting.header is not None:
                     dropped.append(waiting.header)
-                elif waiting.replay is not None and not waiting.replay.header.origin.startswith((EXPECT, DISMISS)):
+                elif waiting.replay is not None and not waiting.replay.header.origin.startswith(WORDS):
                     dropped.append(waiting.replay.header)
         return dropped
 
@@ -265,7 +271,7 @@ class Sinks:
         position = partition.append(header, rows)
         new = position is not None
         if not new:
-            if not header.origin.startswith((EXPECT, DISMISS)):
+            if not header.origin.startswith(WORDS):
                 key = (query, source_of(header.origin))
                 self.duplicates[key] = self.duplicates.get(key, 0) + 1
             if partition.committed >= partition.end:

@@ -6,7 +6,7 @@ number.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ from rove.data.events import Go, Produced, Wait
 from rove.model.batch import Batch, Header, empty
 from rove.model.clock import END, MICROS_MIN
 from rove.model.errors import UnknownOrigin
-from rove.model.ids import Origin, name_of, source_of
+from rove.model.ids import Origin, name_of
 from rove.model.messages import Fragment, SourceHere
 from rove.model.schema import conformed, parse_schema
 
@@ -39,10 +39,12 @@ class Sources:
 
     def __init__(self) -> None:
         self._all: dict[Origin, _Source] = {}
+        self._columns: dict[str, str] = {}  # of streams, by name
 
     def add(self, stream: str, origin: Origin, columns: str) -> None:
         """Declare a producer of a stream."""
         self._all[origin] = _Source(stream, parse_schema(columns), columns)
+        self._columns[stream] = columns
 
     def named(self, event: Produced) -> tuple[str, Batch]:
         """What was produced as a batch with a name, and the stream it belongs to."""
@@ -95,12 +97,15 @@ class Sources:
     def waiting(self) -> list[Origin]:
         return [origin for origin, source in self._all.items() if source.waits]
 
-    def had(self, origin: str) -> bool:
-        """Whether an origin is a source of this node, of this start or an earlier one."""
-        return any(name_of(source_of(origin)) == name_of(here) for here in self._all)
+    def learn(self, columns: Mapping[str, str]) -> None:
+        """The columns of streams, from a query that reads them."""
+        self._columns |= columns
 
     def listed(self, earlier: Collection[str] = ()) -> tuple[SourceHere, ...]:
-        """All of them, and those of earlier starts whose rows are still here."""
-        now = {name_of(origin): source for origin, source in self._all.items()}
-        found = {Origin(o): now[name_of(o)] for o in earlier if name_of(o) in now} | self._all
-        return tuple(SourceHere(stream=s.stream, origin=o, columns=s.columns) for o, s in sorted(found.items()))
+        """All of them, and those of earlier starts whose rows are still here: a source is named `stream/node`."""
+        found = {origin: (source.stream, source.columns) for origin, source in self._all.items()}
+        for origin in earlier:
+            stream = name_of(origin).rpartition("/")[0]
+            if stream in self._columns:
+                found.setdefault(Origin(origin), (stream, self._columns[stream]))
+        return tuple(SourceHere(stream=s, origin=o, columns=columns) for o, (s, columns) in sorted(found.items()))

@@ -28,7 +28,7 @@ from rove.data.ring import Ring
 from rove.data.roads import Roads
 from rove.data.settings import WorkerSettings
 from rove.data.shelf import Shelf
-from rove.data.sinks import DISMISS, EXPECT, Sinks
+from rove.data.sinks import DISMISS, EXPECT, GONE, Sinks
 from rove.data.sources import Sources
 from rove.data.store import ENTRY_BYTES, Store, size_of
 from rove.data.tickets import Ticket
@@ -309,6 +309,9 @@ class Worker:
         if header.origin.startswith(DISMISS):
             self._leave(running, Stage(header.stage), [origin])
             return
+        if header.origin.startswith(GONE):
+            self._emit(running, running.pipeline.gone({origin}), None, None, None)
+            return
         header = replace(header, origin=origin)
         try:
             batch = running.read(header, payload)
@@ -389,6 +392,7 @@ class Worker:
             self._troubles[fragment.query] = str(error)
             return
         self._running[fragment.query] = running
+        self.sources.learn(running.columns())
         self._stopped.pop(fragment.query, None)
         self._troubles.pop(fragment.query, None)
         self._replays.on_disk(fragment.query, replays)
@@ -402,12 +406,14 @@ class Worker:
         else:
             for stage, origins in running.expect(fragment.waits).items():
                 self._leave(running, stage, origins)
+            unheard = running.unheard(batch.header.origin for batch in running.pipeline.held())
+            self._emit(running, running.pipeline.gone(unheard), None, None, None)
         for stream, missed in self.sources.missed([o for o in fragment.feeds if o not in before]):
             self._feed(running, stream, missed)
         for header, payload, ticket in self._parking.take(fragment.query):
             self._take(header, payload, ticket, b"")
         self._commands += self._roads.changed([(fragment.query, running)], self._now)
-        for entry in self._ring.pick_up(running, self._now, self.sources.had):
+        for entry in self._ring.pick_up(running, self._now):
             self._commands += self._roads.send(running, entry, self._now)
 
     def _stop(self, query: QueryId) -> None:
