@@ -53,7 +53,7 @@ class QueryRecord(msgspec.Struct, frozen=True, kw_only=True):
     slots: dict[NodeId, int] = {}
     memory_bytes: dict[NodeId, int] = {}
     fragments: dict[NodeId, Fragment] = {}
-    leaving: dict[NodeId, tuple[NodeId, ...]] = {}  # nodes it does not pass any more, and who sent to them
+    leaving: dict[NodeId, tuple[NodeId, ...]] = {}  # nodes that it passed, or does, and who may still send to them
 
 
 @dataclass(slots=True)
@@ -139,7 +139,9 @@ class Query:
         if kept == self.record.fragments:
             return
         leaving = {
-            node: self._senders(node) for node in (*self.record.leaving, *self.record.fragments) if node not in kept
+            node: senders
+            for node in (*self.record.leaving, *self.record.fragments)
+            if (senders := self._senders(node)) or node not in kept
         }
         self.placement = placement
         self.record = replace(

@@ -63,14 +63,13 @@ class Running:
         """Where rows may go from here, the best first."""
         return () if self.fragment.next is None else (self.fragment.next, *self.fragment.others)
 
-    def expect(self, waits: Mapping[Stage, Iterable[str]]) -> dict[Stage, list[str]]:
-        """Wait for these origins, from now on; those that were waited for and are not among them."""
-        gone = {
-            stage: [origin for origin in origins if origin not in waits.get(stage, ())]
-            for stage, origins in self.pipeline.waited().items()
-        }
-        self.pipeline.expect(waits)
-        return gone
+    def expect(self, waits: Mapping[Stage, Iterable[str]]) -> list[Emitted]:
+        """Wait for these origins from now on, and for no others; what comes out because of it."""
+        before = self.pipeline.waited()
+        emitted = self.pipeline.expect(waits)
+        for stage, origins in before.items():
+            emitted += self.pipeline.leave(stage, [origin for origin in origins if origin not in waits.get(stage, ())])
+        return emitted
 
     def columns(self) -> dict[str, str]:
         """Of the streams it reads."""

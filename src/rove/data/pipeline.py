@@ -166,16 +166,18 @@ class Pipeline:
         self._send(self._doors[stage], batch, emitted)
         return emitted
 
-    def expect(self, waits: Mapping[Stage, Iterable[str]]) -> None:
-        """Wait for more origins than before."""
+    def expect(self, waits: Mapping[Stage, Iterable[str]]) -> list[Emitted]:
+        """Wait for more origins than before. What those had promised who are back may close windows."""
+        emitted: list[Emitted] = []
         for stage, origins in waits.items():
             self._waits[stage] = tuple(dict.fromkeys((*self._waits.get(stage, ()), *origins)))
         for step in self._with_memory():
             origins = self._origins_into(step.operator)
             if step.intake is not None:
                 step.intake.expect(origins)
-            if step.waits is not None:
-                step.waits.expect(origins)
+            if step.waits is not None and step.waits.expect(origins) and step.logic is not None:
+                self._pass_on(step, step.logic.watermark(step.waits.low), emitted)
+        return emitted
 
     def know(self, origins: Mapping[Stage, Iterable[str]]) -> None:
         """Hear these as well, should they speak, and wait for none of them."""

@@ -26,18 +26,15 @@ class Watermarks:
         if before is None or mark <= before:
             return False
         self._marks[origin] = mark
-        if before > self.low:
-            return False
-        low = min(self._marks.values())
-        rose, self.low = low > self.low, max(low, self.low)
-        return rose
+        return before <= self.low and self._settle()
 
-    def expect(self, origins: Iterable[str]) -> None:
-        """Wait for these as well; what has been promised on already stays promised, and so does what they promised
-        before they left: one that has ended says nothing more."""
-        for origin in origins:
-            if origin not in self._marks:
-                self._marks[origin] = self._left.pop(origin, MICROS_MIN)
+    def expect(self, origins: Iterable[str]) -> bool:
+        """Wait for these as well; whether the low watermark rose. What has been promised on already stays promised, and
+        so does what they promised while nobody waited for them: one that has ended says nothing more."""
+        new = [origin for origin in origins if origin not in self._marks]
+        for origin in new:
+            self._marks[origin] = self._left.pop(origin, MICROS_MIN)
+        return bool(new) and self._settle()
 
     def leave(self, origin: str) -> bool:
         """Wait for this one no longer; whether the low watermark rose."""
@@ -45,8 +42,9 @@ class Watermarks:
         if mark is None:
             return False
         self._left[origin] = mark
-        if not self._marks:
-            return False
+        return bool(self._marks) and self._settle()
+
+    def _settle(self) -> bool:
         low = min(self._marks.values())
         rose, self.low = low > self.low, max(low, self.low)
         return rose

@@ -304,7 +304,7 @@ class Worker:
             return
         origin = header.origin.partition(" ")[2]
         if header.origin.startswith(EXPECT):
-            running.pipeline.expect({Stage(header.stage): [origin]})
+            self._emit(running, running.pipeline.expect({Stage(header.stage): [origin]}), None, None, None)
             return
         if header.origin.startswith(DISMISS):
             self._leave(running, Stage(header.stage), [origin])
@@ -404,8 +404,7 @@ class Worker:
         if running.remembers and self.sinks.durable:
             self.sinks.expect(running)
         else:
-            for stage, origins in running.expect(fragment.waits).items():
-                self._leave(running, stage, origins)
+            self._emit(running, running.expect(fragment.waits), None, None, None)
             unheard = running.unheard(batch.header.origin for batch in running.pipeline.held())
             self._emit(running, running.pipeline.gone(unheard), None, None, None)
         for stream, missed in self.sources.missed([o for o in fragment.feeds if o not in before]):
