@@ -47,3 +47,16 @@ def test_a_batch_of_somebody_nobody_waits_for_is_refused() -> None:
         intake.offer("p", named("p", 0, None))
     intake.expect(["p"])
     assert [b.header.seq for b in intake.offer("p", named("p", 0, None))] == [0]
+
+
+@given(st.lists(st.integers(0, 12), max_size=30), st.lists(st.integers(0, 12), max_size=30))
+def test_gaps_of_one_who_is_gone_hold_nobody_up(before: list[int], after: list[int]) -> None:
+    intake = Intake(["o"])
+    out = let_in(intake, [named("o", seq, None) for seq in before])
+    out += let_in(intake, intake.leave("o"))
+    assert out == sorted(set(before)), "what was held goes in, in order"
+    out += let_in(intake, [named("o", seq, None) for seq in sorted(after)])
+    assert out == sorted(set(out)), "once, and in order"
+    assert {seq for seq in after if seq > max(before, default=-1)} <= set(out)
+    assert list(intake.held()) == []
+    assert intake.leave("nobody") == []
