@@ -85,8 +85,9 @@ class Entry:
     @property
     def folds(self) -> bool:
         """Whether it is a header from here that waits, and may become one with a neighbour."""
-        waits = self.untouched and self.payload is None and not self.header.late
-        return waits and (not self.alone or self.header.evicted > 0)
+        if self.payload is not None or self.header.late:
+            return False
+        return self.untouched and (not self.alone or self.header.evicted > 0)
 
 
 class Store:
