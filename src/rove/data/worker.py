@@ -89,12 +89,13 @@ class Worker:
 
     def remembered(self, fragments: tuple[Fragment, ...], peers: tuple[Peer, ...]) -> list[Command]:
         """Go on with what this node ran before it was stopped or died, whether or not anybody hears it. Its sources are
-        others now, of whom those above have to be told before their rows come: until then these are kept."""
+        others now. Where their order matters, those above have to be told of them before their rows come: until then
+        these are kept."""
         self._commands, self._now = [], 0
         self._meet(peers)
         for fragment in fragments:
             self._deploy(self.sources.renamed(fragment))
-            if fragment.feeds and fragment.query in self._running:
+            if fragment.feeds and not fragment.overtakes and fragment.query in self._running:
                 self._running[fragment.query].kept = []
         return self._commands
 
@@ -151,7 +152,8 @@ class Worker:
             case _ if link is not None:
                 self._commands += self._neighbours.heard(link, message, conn, self._now)
                 if isinstance(message, Welcome):
-                    self._beat_due = self._now  # a parent is back: what follows from it need not wait
+                    # A parent is back: what follows from it waits only for those who come back with it.
+                    self._beat_due = min(self._beat_due, self._now + self._neighbours.beat_us // 5)
             case _:
                 self._refuse(conn, "unexpected", "say hello first")
 
