@@ -14,8 +14,8 @@ STEPS = st.tuples(st.sampled_from(["heard", "leave", "expect"]), st.sampled_from
 
 @given(st.lists(STEPS, max_size=40))
 def test_it_is_the_lowest_promise_of_all_who_are_waited_for_and_never_falls(steps: list[tuple[str, str, int]]) -> None:
-    found = Watermarks(ORIGINS)
-    promised, waited, low = dict.fromkeys(ORIGINS, MICROS_MIN), set(ORIGINS), MICROS_MIN
+    found = Watermarks(ORIGINS[:2])  # the third is heard before anybody waits for it
+    promised, waited, low = dict.fromkeys(ORIGINS, MICROS_MIN), set(ORIGINS[:2]), MICROS_MIN
     for what, origin, mark in steps:
         before = found.low
         if what == "heard":

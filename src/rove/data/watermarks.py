@@ -15,15 +15,16 @@ class Watermarks:
 
     def __init__(self, origins: Iterable[str]) -> None:
         self._marks = dict.fromkeys(origins, MICROS_MIN)
-        self._left: dict[str, int] = {}  # what those had promised who are waited for no longer
+        self._left: dict[str, int] = {}  # what those had promised who are not waited for, any more or yet
         self.low = MICROS_MIN
 
     def heard(self, origin: str, mark: int) -> bool:
         """Take an origin's promise; whether the low watermark rose."""
-        if origin in self._left:
-            self._left[origin] = max(self._left[origin], mark)
         before = self._marks.get(origin)
-        if before is None or mark <= before:
+        if before is None:
+            self._left[origin] = max(self._left.get(origin, mark), mark)
+            return False
+        if mark <= before:
             return False
         self._marks[origin] = mark
         return before <= self.low and self._settle()
