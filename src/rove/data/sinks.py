@@ -35,7 +35,8 @@ DELETES = 0  # the token of a group of deletes; groups that are waited for count
 DISMISS = "-"  # before the name of one that is waited for no longer
 EXPECT = "+"  # before the name of an origin that is waited for from here on
 GONE = "x"  # before the name of one that will not speak again
-WORDS = (EXPECT, DISMISS, GONE)
+KNOW = "?"  # before the name of one that is let in, and that nobody waits for
+WORDS = (EXPECT, DISMISS, GONE, KNOW)
 NOBODY = ""  # the origin of entries that only carry the low watermark on
 NO_COLUMNS = pa.schema([])
 
@@ -161,6 +162,11 @@ class Sinks:
                 mark, times = (EXPECT, times) if name in wanted else (DISMISS, times - 1)
                 stage = Stage(int(name.partition(" ")[0]))
                 header = Header(origin=f"{mark}{name}", seq=times, through=times, stage=stage)
+                self._append(running, folder, stage, header, None, None, counts=False, replays=True)
+        for name in sorted(f"{stage} {origin}" for stage, found in running.fragment.knows.items() for origin in found):
+            if not said.next(f"{EXPECT}{name}") and not said.next(f"{KNOW}{name}"):
+                stage = Stage(int(name.partition(" ")[0]))
+                header = Header(origin=f"{KNOW}{name}", seq=0, through=0, stage=stage)
                 self._append(running, folder, stage, header, None, None, counts=False, replays=True)
         for name in sorted(running.unheard(n for n in said.table() if not n.startswith(GONE))):
             if not said.next(f"{GONE} {name}"):

@@ -28,7 +28,7 @@ from rove.data.ring import Ring
 from rove.data.roads import Roads
 from rove.data.settings import WorkerSettings
 from rove.data.shelf import Shelf
-from rove.data.sinks import DISMISS, EXPECT, GONE, Sinks
+from rove.data.sinks import DISMISS, EXPECT, GONE, KNOW, Sinks
 from rove.data.sources import Sources
 from rove.data.store import ENTRY_BYTES, Store, size_of
 from rove.data.tickets import Ticket
@@ -310,6 +310,9 @@ class Worker:
             return
         if header.origin.startswith(DISMISS):
             self._leave(running, Stage(header.stage), [origin])
+            return
+        if header.origin.startswith(KNOW):
+            running.pipeline.know({Stage(header.stage): [origin]})
             return
         if header.origin.startswith(GONE):
             self._emit(running, running.pipeline.gone({origin}), None, None, None)
