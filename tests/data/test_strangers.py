@@ -1,13 +1,14 @@
-"""Batches of origins that an operator here does not wait for: they pass by to where they are known, or are refused."""
+"""Whom operators wait for: strangers pass by to where they are known, and who is waited for stays so when more runs."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from msgspec.structs import replace
 
 import rove
 from rove import functions as F
-from rove.data.fragment import encode_rows
+from rove.data.fragment import Running, encode_rows
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
 from rove.model.batch import Header
@@ -30,23 +31,29 @@ def stages() -> Stages:
     return Stages.of({"out": optimize(counted.plan)})
 
 
-def edge(next: NodeId | None, knows: bool = False) -> Worker:
-    """A node with the whole query, that waits for one origin."""
+def part(next: NodeId | None, waits: tuple[Origin, ...] = (KNOWN,), knows: bool = False, less: int = 0) -> Fragment:
+    """A query, all of it but the first `less` operators."""
     plan = stages()
-    runs = tuple(Stage(n) for n in range(1, len(plan.operators)))
-    part = Fragment(
+    runs = tuple(Stage(n) for n in range(1 + less, len(plan.operators)))
+    return Fragment(
         query=QueryId("q"),
         version=Version(1),
         plan=codec.encode(plan),
         runs=runs,
         makes={n: Origin(f"q/{n}") for n in runs if stateful(plan.operators[n])},
-        waits={Stage(0): (KNOWN,)},
+        waits={Stage(0): waits},
         knows={Stage(0): (STRANGER,)} if knows else {},
         next=next,
         sinks={} if next is not None else {runs[-1]: Sink(kind="discard")},
     )
+
+
+def edge(next: NodeId | None, knows: bool = False) -> Worker:
+    """A node with the whole query, that waits for one origin."""
     worker = Worker(WorkerSettings(node=NodeId("edge"), kind="edge", parents=(UP,)), 1)
-    worker.handle(Arrived("coordinator", Orders(PROTOCOL, (part,), (), (Peer(node=UP, address="there"),))), 0)
+    worker.handle(
+        Arrived("coordinator", Orders(PROTOCOL, (part(next, knows=knows),), (), (Peer(node=UP, address="there"),))), 0
+    )
     worker.handle(Arrived(b"d", Hello(PROTOCOL, NodeId("device"), 1)), 0)
     worker.handle(Tick(), 1)
     worker.handle(Arrived("up", Welcome(PROTOCOL, UP, 7, 1, 0, 10**6)), 2)
@@ -86,3 +93,18 @@ def test_where_no_road_leads_on_a_stranger_is_refused_and_counted(knows: bool) -
     told(worker, STRANGER)
     lost = sum(tally.lost for tally in worker.report().tallies)
     assert (lost, "UnknownOrigin" in worker.refused) == ((0, False) if knows else (2, True))
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+def test_who_is_waited_for_stays_so_when_more_runs_here(leaves: bool) -> None:
+    before = Running(part(UP, (KNOWN, STRANGER), less=1))
+    before.expect(before.fragment.waits)
+    waits = {Stage(0): (KNOWN,)} if leaves else before.fragment.waits
+    after = before.update(replace(part(UP), waits=waits, version=Version(2)))
+    assert after is not before
+    assert after.pipeline.waited() == {Stage(0): (KNOWN, STRANGER)}
+    emitted = after.expect(waits) + after.pipeline.leave(Stage(0), [Origin("s/other")])
+    assert emitted == []
+    waited = {name for step in after.pipeline._with_memory() if step.waits is not None for name in step.waits.table()}
+    assert KNOWN in waited
+    assert (STRANGER in waited) == (not leaves)

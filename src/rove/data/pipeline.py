@@ -277,7 +277,8 @@ class Pipeline:
             if (old := running.get(_identity(step))) is not None:
                 step.logic, step.intake, step.waits = old.logic, old.intake, old.waits
         self.counts, self.faults = other.counts, other.faults
-        self.expect({})
+        mine, theirs = self._stages.operators, other._stages.operators
+        self.expect({n: found for n, found in other._waits.items() if n < len(mine) and mine[n] == theirs[n]})
 
     def restore(self, saved: list[Saved]) -> None:
         """Go on where another pipeline of the same stages stopped. Nothing is loaded unless all of it fits."""
