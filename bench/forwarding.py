@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -27,6 +28,7 @@ from rove.plan import codec
 from rove.plan.optimizer import optimize
 from rove.plan.stages import Stages
 from rove.runtime.catalog import Catalog
+from rove.runtime.clock import now_us
 from rove.runtime.local import LocalNet, LocalWires
 from rove.runtime.shell import CoordinatorShell
 
@@ -92,13 +94,13 @@ def deploy(ways: Ways, replication: int) -> None:
 
 def send(ways: Ways, buffer: list[Entry], replication: int) -> None:
     """All that was buffered, over every path; over when every batch has arrived by one of them."""
-    worker = ways.worker
-    worker._commands, worker._now = [], worker._now
+    worker, commands = ways.worker, list[Any]()
     for entry in buffer:
         for n in range(replication):
             header = replace(entry.header, query=forwarding(n), stage=0)
-            worker._forward(worker.running()[forwarding(n)], header, entry.payload, None)
+            running = worker.running()[forwarding(n)]
+            worker._outlet.forward(running, header, entry.in_memory, now_us(), commands, None)
         worker.store.drop(entry)
-    ways.shell._obey(worker._commands)
+    ways.shell._obey(commands)
     rows = sum(entry.header.born for entry in buffer)
     ways.wait(lambda: any(ways.delivered(forwarding(n)) >= rows for n in range(replication)))

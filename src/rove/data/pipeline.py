@@ -12,20 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import zip_longest
 from typing import TypeAlias
 
-import pyarrow as pa
 from msgspec.structs import replace
 
 from rove.data.intake import Intake
 from rove.data.operators.count_window import CountWindowConfig
-from rove.data.operators.filter import FilterConfig
 from rove.data.operators.join import JoinConfig, JoinLogic
 from rove.data.operators.logic import NOTHING, Logic, Output, Stateless
-from rove.data.operators.map import MapConfig
-from rove.data.operators.project import ProjectConfig
 from rove.data.operators.scan import ScanConfig
+from rove.data.operators.stateless_run import compiled, through
 from rove.data.operators.watermark import WatermarkConfig
 from rove.data.operators.window import WindowConfig
 from rove.data.watermarks import Watermarks
@@ -35,7 +31,6 @@ from rove.model.errors import DataError, EdgeRefusal, PlanError, StateError
 from rove.model.ids import Origin, Stage
 from rove.model.state import Snapshot
 from rove.plan.explain import describe
-from rove.plan.expressions.tree import columns_of
 from rove.plan.operators import (
     Aggregate,
     CountWindow,
@@ -324,7 +319,7 @@ class Pipeline:
             batch = Batch(replace(batch.header, origin=_sided(batch.header.origin, side)), batch.data)
         elif step.run and batch.data is not None:
             try:
-                batch = _through(_compiled(step), batch)
+                batch = through(_compiled(step), batch)
             except DataError as fault:
                 batch = self._fault(step, batch, fault, emitted)
         self._send(step.door, batch, emitted)
@@ -467,16 +462,6 @@ def _config(operator: Operator) -> Config:
     raise PlanError(f"`{describe(operator)}` has no form at the edge")
 
 
-def _through(steps: list[Stateless], batch: Batch) -> Batch:
-    """Rows through a run of stateless steps; a batch that loses them all is a header."""
-    data: pa.RecordBatch = batch.data
-    for step in steps:
-        data = step.apply(data)
-        if not data.num_rows:
-            return Batch(replace(batch.header, rows=0))
-    return Batch(replace(batch.header, rows=data.num_rows), data)
-
-
 def _fuse(step: _Step | None) -> None:
     """Pull a stateless single reader's run into this one, so that a run of them is one hop. Later steps come first."""
     if step is None or not step.run or step.door.leaves or len(step.door.readers) != 1:
@@ -489,32 +474,5 @@ def _fuse(step: _Step | None) -> None:
 def _compiled(step: _Step) -> list[Stateless]:
     """A run of stateless operators, compiled when it is first needed: most stages are never entered in the middle."""
     if step.compiled is None:
-        step.compiled = _compile(step.run)
+        step.compiled = compiled(step.run)
     return step.compiled
-
-
-def _compile(run: list[Operator]) -> list[Stateless]:
-    """A filter copies only what the projection behind it reads."""
-    steps: list[Stateless] = []
-    schema = run[0].inputs[0].schema
-    for operator, following in zip_longest(run, run[1:]):
-        match operator:
-            case Filter(condition=condition):
-                step = FilterConfig(condition, schema, _read_by(following, schema))
-                schema = step.schema
-                steps.append(step.build())
-            case Project(columns=columns):
-                steps.append(ProjectConfig(columns, schema, operator.schema).build())
-                schema = operator.schema
-            case Map(function=function, columns=columns):
-                steps.append(MapConfig(function, columns).build())
-                schema = operator.schema
-    return steps
-
-
-def _read_by(following: Operator | None, schema: pa.Schema) -> tuple[str, ...]:
-    """The columns a projection reads, one at least, for the number of rows; anyone else reads all."""
-    if not isinstance(following, Project):
-        return tuple(schema.names)
-    read = {name for _, e in following.columns for name in columns_of(e)}
-    return tuple(n for n in schema.names if n in read) or (schema.names[0],)

@@ -25,6 +25,7 @@ from rove.data.pipeline import Count
 from rove.data.replays import Replay
 from rove.data.shelf import Shelf
 from rove.data.tickets import Ticket
+from rove.data.words import is_word, to_say
 from rove.model.batch import Header
 from rove.model.errors import SetupError
 from rove.model.events import Payload
@@ -32,11 +33,6 @@ from rove.model.ids import QueryId, Stage, source_of
 from rove.model.messages import Sink
 
 DELETES = 0  # the token of a group of deletes; groups that are waited for count from 1
-DISMISS = "-"  # before the name of one that is waited for no longer
-EXPECT = "+"  # before the name of an origin that is waited for from here on
-GONE = "x"  # before the name of one that will not speak again
-KNOW = "?"  # before the name of one that is let in, and that nobody waits for
-WORDS = (EXPECT, DISMISS, GONE, KNOW)
 NOBODY = ""  # the origin of entries that only carry the low watermark on
 NO_COLUMNS = pa.schema([])
 
@@ -153,25 +149,8 @@ class Sinks:
         has to wait for the same origins at the same moments."""
         folder = memory_folder(running.fragment.query)
         said = self._folder(running, folder, Stage(0)).partition.ledger.frontier
-        wanted = {f"{stage} {origin}" for stage, origins in running.fragment.waits.items() for origin in origins}
-        known = {name[1:] for name in said.table() if name.startswith(EXPECT)}
-        for name in sorted(wanted | known):
-            # Both words take turns, and each counts how often it was said.
-            times, waits = said.next(f"{EXPECT}{name}"), said.next(f"{EXPECT}{name}") > said.next(f"{DISMISS}{name}")
-            if waits != (name in wanted):
-                mark, times = (EXPECT, times) if name in wanted else (DISMISS, times - 1)
-                stage = Stage(int(name.partition(" ")[0]))
-                header = Header(origin=f"{mark}{name}", seq=times, through=times, stage=stage)
-                self._append(running, folder, stage, header, None, None, counts=False, replays=True)
-        for name in sorted(f"{stage} {origin}" for stage, found in running.fragment.knows.items() for origin in found):
-            if not said.next(f"{EXPECT}{name}") and not said.next(f"{KNOW}{name}"):
-                stage = Stage(int(name.partition(" ")[0]))
-                header = Header(origin=f"{KNOW}{name}", seq=0, through=0, stage=stage)
-                self._append(running, folder, stage, header, None, None, counts=False, replays=True)
-        for name in sorted(running.unheard(n for n in said.table() if not n.startswith(GONE))):
-            if not said.next(f"{GONE} {name}"):
-                header = Header(origin=f"{GONE} {name}", seq=0, through=0)
-                self._append(running, folder, Stage(0), header, None, None, counts=False, replays=True)
+        for word in list(to_say(running, said)):
+            self._append(running, folder, Stage(word.stage), word, None, None, counts=False, replays=True)
 
     def flush(self, now: int) -> list[OnDisk]:
         """Disk work for what waits. O(folders that wait)."""
@@ -244,7 +223,7 @@ class Sinks:
                     waiting.ticket.release()
                 if waiting.header is not None:
                     dropped.append(waiting.header)
-                elif waiting.replay is not None and not waiting.replay.header.origin.startswith(WORDS):
+                elif waiting.replay is not None and not is_word(waiting.replay.header.origin):
                     dropped.append(waiting.replay.header)
         return dropped
 
@@ -277,7 +256,7 @@ class Sinks:
         position = partition.append(header, rows)
         new = position is not None
         if not new:
-            if not header.origin.startswith(WORDS):
+            if not is_word(header.origin):
                 key = (query, source_of(header.origin))
                 self.duplicates[key] = self.duplicates.get(key, 0) + 1
             if partition.committed >= partition.end:

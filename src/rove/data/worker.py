@@ -21,19 +21,20 @@ from rove.data.eviction import Policy
 from rove.data.fragment import Running, encode_rows
 from rove.data.link import Link
 from rove.data.neighbours import Neighbours
+from rove.data.outlet import Outlet
 from rove.data.parking import Parked, Parking
-from rove.data.pipeline import Emitted
 from rove.data.replays import Replays
 from rove.data.ring import Ring
 from rove.data.roads import Roads
 from rove.data.settings import WorkerSettings
 from rove.data.shelf import Shelf
-from rove.data.sinks import DISMISS, EXPECT, GONE, KNOW, Sinks
+from rove.data.sinks import Sinks
 from rove.data.sources import Sources
 from rove.data.store import ENTRY_BYTES, Store, size_of
 from rove.data.tickets import Ticket
+from rove.data.words import heeded, is_word
 from rove.model.batch import Batch, Header
-from rove.model.errors import DataError, ProtocolError, RoveError, UnknownOrigin
+from rove.model.errors import DataError, ProtocolError, RoveError
 from rove.model.events import COORDINATOR, Arrived, Conn, Garbled, Payload, Send, Tick
 from rove.model.ids import NodeId, Origin, QueryId, Stage, source_of
 from rove.model.messages import (
@@ -72,6 +73,9 @@ class Worker:
         self._roads = Roads(self._neighbours, self.store)
         self._running: dict[QueryId, Running] = {}
         self._stopped: dict[QueryId, None] = {}
+        self._outlet = Outlet(
+            self.store, self.sinks, self._ring, self._neighbours, self._roads, self._running, self._count
+        )
         self._parking = Parking()
         self._replays = Replays()
         self._troubles: dict[QueryId, str] = {}  # why a query cannot run here
@@ -200,11 +204,11 @@ class Worker:
         if header.late:
             if running.fragment.sinks:
                 running.read(header, payload)
-            self._side_door(running, header, payload, ticket)
+            self._outlet.late(running, header, payload, self._now, self._commands, ticket)
             return
         batch = running.read(header, payload) if running.touches(header.stage) else None
         if batch is None:
-            self._forward(running, header, payload, ticket)
+            self._outlet.forward(running, header, payload, self._now, self._commands, ticket)
         elif running.remembers and self.sinks.durable:
             self.sinks.remember(running, header, payload, ticket)
         else:
@@ -213,70 +217,8 @@ class Worker:
     def _run(
         self, running: Running, stage: Stage, batch: Batch, payload: Payload | None, ticket: Ticket | None
     ) -> None:
-        self._emit(running, running.process(stage, batch), batch, payload, ticket)
-
-    def _emit(
-        self,
-        running: Running,
-        emitted: list[Emitted],
-        batch: Batch | None,
-        payload: Payload | None,
-        ticket: Ticket | None,
-    ) -> None:
-        """What came out, to where it goes. Rows that nothing was done to are not encoded again."""
-        for each in emitted:
-            if each.fault is not None:
-                self._count(type(each.fault).__name__)
-                continue
-            same = batch is not None and each.batch.data is batch.data
-            header = replace(each.batch.header, query=running.fragment.query, stage=each.stage)
-            rows = payload if same and payload is not None else encode_rows(each.batch.data)
-            if rows is not None and len(rows) > ROWS_BYTES_MAX:  # no link would carry it; its name goes on
-                self._count("oversize")
-                header, rows = replace(header, rows=0, born=0, lost=header.lost + header.born), None
-            self._out(running, each, header, rows, ticket)
-
-    def _out(
-        self, running: Running, each: Emitted, header: Header, rows: Payload | None, ticket: Ticket | None
-    ) -> None:
-        if each.late:
-            self._side_door(running, header, rows, ticket)
-            return
-        sink = running.fragment.sinks.get(each.stage)
-        if sink is not None:
-            self.sinks.take(running, each.stage, sink, header, rows, ticket)
-        if each.passes and running.road is None:
-            raise UnknownOrigin(f"nobody waits for origin `{header.origin}` here; its query has to be deployed with it")
-        if running.leaves(each.stage) or each.passes:
-            self._forward(running, header, rows, ticket)
-
-    def _side_door(self, running: Running, header: Header, rows: Payload | None, ticket: Ticket | None) -> None:
-        """Late rows end where their query ends."""
-        if running.fragment.sinks:
-            self.sinks.take_late(running, header, rows, ticket)
-        else:
-            self._forward(running, header, rows, ticket)
-
-    def _forward(self, running: Running, header: Header, rows: Payload | None, ticket: Ticket | None) -> None:
-        """On to the next node. Who sent it here keeps it until the next one has it in safe hands."""
-        if running.road is None:
-            raise ProtocolError("unexpected", f"query `{header.query}` goes nowhere from here at stage {header.stage}")
-        if ticket is not None:
-            ticket.hold()
-        again = running.remembers and self.sinks.durable  # it may have been given by an earlier start
-        entry = self.store.put(header, rows, ticket, self._now, again)
-        self._commands += self._roads.send(running, entry, self._now, running.fragment.overtakes)
-        if not entry.number:
-            self._commands += self._ring.waits(entry, running)
-        if self.store.room < 0:
-            self._make_room(QueryId(header.query))
-
-    def _make_room(self, query: QueryId) -> None:
-        for evicted in self._ring.make_room(query, self._running):
-            self._commands.append(evicted)
-            running = self._running.get(evicted.query)
-            if running is not None and running.road is not None:
-                self._neighbours.link(running.road).sweep()
+        emitted = running.process(stage, batch)
+        self._outlet.emit(running, emitted, self._now, self._commands, batch, payload, ticket)
 
     def _catch_up(self) -> None:
         """Compute with what is safe, in order, as far as there is room for what comes of it."""
@@ -304,30 +246,16 @@ class Worker:
         running = self._running.get(query)
         if running is None:
             return
-        origin = header.origin.partition(" ")[2]
-        if header.origin.startswith(EXPECT):
-            self._emit(running, running.pipeline.expect({Stage(header.stage): [origin]}), None, None, None)
+        if is_word(header.origin):
+            self._outlet.emit(running, heeded(running, header), self._now, self._commands)
             return
-        if header.origin.startswith(DISMISS):
-            self._leave(running, Stage(header.stage), [origin])
-            return
-        if header.origin.startswith(KNOW):
-            running.pipeline.know({Stage(header.stage): [origin]})
-            return
-        if header.origin.startswith(GONE):
-            self._emit(running, running.pipeline.gone({origin}), None, None, None)
-            return
-        header = replace(header, origin=origin)
+        header = replace(header, origin=header.origin.partition(" ")[2])
         try:
             batch = running.read(header, payload)
             self._run(running, Stage(header.stage), batch, payload, None)
         except RoveError as error:
             self._count(type(error).__name__)
             self.accounts.lost(query, header.origin, header.born)
-
-    def _leave(self, running: Running, stage: Stage, origins: list[str]) -> None:
-        """Origins that will not speak again hold nobody up any longer."""
-        self._emit(running, running.pipeline.leave(stage, origins), None, None, None)
 
     # Sources
 
@@ -409,9 +337,9 @@ class Worker:
         if running.remembers and self.sinks.durable:
             self.sinks.expect(running)
         else:
-            self._emit(running, running.expect(fragment.waits), None, None, None)
             unheard = running.unheard(batch.header.origin for batch in running.pipeline.held())
-            self._emit(running, running.pipeline.gone(unheard), None, None, None)
+            emitted = running.expect(fragment.waits) + running.pipeline.gone(unheard)
+            self._outlet.emit(running, emitted, self._now, self._commands)
         for stream, missed in self.sources.missed([o for o in fragment.feeds if o not in before]):
             self._feed(running, stream, missed)
         for header, payload, ticket in self._parking.take(fragment.query):

@@ -1,0 +1,53 @@
+"""Runs of stateless operators, compiled into one walk over the rows."""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+
+import pyarrow as pa
+from msgspec.structs import replace
+
+from rove.data.operators.filter import FilterConfig
+from rove.data.operators.logic import Stateless
+from rove.data.operators.map import MapConfig
+from rove.data.operators.project import ProjectConfig
+from rove.model.batch import Batch
+from rove.plan.expressions.tree import columns_of
+from rove.plan.operators import Filter, Map, Operator, Project
+
+
+def compiled(run: list[Operator]) -> list[Stateless]:
+    """A filter copies only what the projection behind it reads."""
+    steps: list[Stateless] = []
+    schema = run[0].inputs[0].schema
+    for operator, following in zip_longest(run, run[1:]):
+        match operator:
+            case Filter(condition=condition):
+                step = FilterConfig(condition, schema, _read_by(following, schema))
+                schema = step.schema
+                steps.append(step.build())
+            case Project(columns=columns):
+                steps.append(ProjectConfig(columns, schema, operator.schema).build())
+                schema = operator.schema
+            case Map(function=function, columns=columns):
+                steps.append(MapConfig(function, columns).build())
+                schema = operator.schema
+    return steps
+
+
+def through(steps: list[Stateless], batch: Batch) -> Batch:
+    """Rows through a run of stateless steps; a batch that loses them all is a header."""
+    data: pa.RecordBatch = batch.data
+    for step in steps:
+        data = step.apply(data)
+        if not data.num_rows:
+            return Batch(replace(batch.header, rows=0))
+    return Batch(replace(batch.header, rows=data.num_rows), data)
+
+
+def _read_by(following: Operator | None, schema: pa.Schema) -> tuple[str, ...]:
+    """The columns a projection reads, one at least, for the number of rows; anyone else reads all."""
+    if not isinstance(following, Project):
+        return tuple(schema.names)
+    read = {name for _, e in following.columns for name in columns_of(e)}
+    return tuple(n for n in schema.names if n in read) or (schema.names[0],)
