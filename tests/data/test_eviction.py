@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rove.data.entry import ENTRY_BYTES
 from rove.data.eviction import POLICIES, Policy, policy
-from rove.data.store import ENTRY_BYTES, Store
+from rove.data.store import Store
 from rove.model.batch import Header
 from rove.model.errors import SetupError
 
@@ -26,7 +27,7 @@ def filled(chosen: Policy, arrivals: list[tuple[str, int]]) -> tuple[Store, list
         seqs[query] += 1
         header = Header(origin=f"o/{query}", seq=seq, through=seq, rows=size, born=size, query=query)
         store.put(header, bytes(size))
-        while rows_bytes(store) > LIMIT and (victim := chosen.victim(store, query)) is not None:
+        while rows_bytes(store) > LIMIT and (victim := chosen.victim(store.in_memory, query)) is not None:
             store.evict(victim)
     left = [(e.header.query, e.header.seq, len(e.payload)) for e in sorted(store, key=lambda e: e.order) if e.payload]
     gone = Counter[str]()
@@ -123,9 +124,9 @@ def test_what_was_sent_is_not_thrown_away() -> None:
     sent, waits = (store.put(Header(origin="o", seq=n, through=n, rows=1, born=1, query="q"), b"x") for n in range(2))
     sent.number = 1
     store.sent(sent)
-    assert policy("fifo").victim(store, "q") is waits
+    assert policy("fifo").victim(store.in_memory, "q") is waits
     store.evict(waits)
-    assert policy("fifo").victim(store, "q") is None
+    assert policy("fifo").victim(store.in_memory, "q") is None
     assert (sent.gone, waits.gone) == (False, False), "a header does not become one with what may have arrived"
 
 

@@ -10,9 +10,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from rove.data.entry import ENTRY_BYTES, Entry
 from rove.data.link import BEATS, SILENT_US, Link
 from rove.data.settings import Backlog
-from rove.data.store import ENTRY_BYTES, Entry, Store
+from rove.data.store import Store
 from rove.model.batch import Header
 from rove.model.events import Send
 from rove.model.ids import NodeId
@@ -108,7 +109,7 @@ class LinkMachine(RuleBasedStateMachine):
     def throw_away(self, most: int) -> None:
         """The device's store makes room."""
         for _ in range(most):
-            victim = self.device.store.oldest("q")
+            victim = self.device.store.in_memory.oldest("q")
             if victim is not None:
                 self.device.store.evict(victim)
                 self.device.link.sweep()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from rove.data.entry import ENTRY_BYTES
 from rove.data.events import Evicted, Pack, Produced
 from rove.data.packing import Packer
 from rove.data.settings import WorkerSettings
-from rove.data.store import ENTRY_BYTES
 from rove.data.worker import Worker
 from rove.model.events import Arrived, Tick
 from rove.model.ids import NodeId, QueryId

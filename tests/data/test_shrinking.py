@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from rove.data.entry import ENTRY_BYTES
 from rove.data.events import Command, Pack, Packed, Produced
 from rove.data.fragment import encode_rows
 from rove.data.packing import Packer, pack
-from rove.data.store import ENTRY_BYTES
 from rove.data.worker import Worker
 from rove.model.events import Arrived, Send, Tick
 from rove.model.ids import NodeId

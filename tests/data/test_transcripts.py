@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from rove.data.entry import ENTRY_BYTES
 from rove.data.link import BEATS, SILENT_US, Link
-from rove.data.store import ENTRY_BYTES, Store
+from rove.data.store import Store
 from rove.model.batch import Header
 from rove.model.events import Send
 from rove.model.ids import NodeId

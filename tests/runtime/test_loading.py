@@ -17,13 +17,19 @@ from tests.data.test_worker import COLUMNS, ORIGIN, fragment, orders, rows
 
 NEWEST = """
 class Newest:
-    def victim(self, store, query):
-        waiting = [entry for entry in store if entry.may_go]
+    def victim(self, candidates, query):
+        waiting = list(candidates)
         return waiting[-2] if len(waiting) > 1 else None
 """
 BAD = {
-    "fails": "class Bad:\n    def victim(self, store, query): raise ValueError('no')\n",
-    "points at what is gone": "class Bad:\n    def victim(self, store, query):\n        return next(iter(store))\n",
+    "fails": "class Bad:\n    def victim(self, candidates, query): raise ValueError('no')\n",
+    "points at what is gone": (
+        "class Bad:\n"
+        "    first = None\n"
+        "    def victim(self, candidates, query):\n"
+        "        self.first = self.first or next(iter(candidates))\n"
+        "        return self.first\n"
+    ),
 }
 
 

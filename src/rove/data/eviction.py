@@ -1,39 +1,73 @@
 """What a full store throws away.
 
 Law: a policy only points at a batch; the store counts what its going means. A batch that was sent and not acked is
-never pointed at: it may have arrived. A policy is any object with `victim`, so users may write their own.
+never among the candidates: it may have arrived. A policy is any object with `victim`, so users may write their own.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol
 
-from rove.data.store import Entry, Store
+from rove.data.entry import Entry
 from rove.model.errors import SetupError, nearest
 
 log = logging.getLogger(__name__)
 
 
+class Candidates:
+    """Batches that may go, by query, each query's oldest first. Every call is O(1)."""
+
+    def __init__(self, bytes_of: Callable[[str], int]) -> None:
+        self.bytes_of = bytes_of  # a query's, with what may not go
+        self._entries: dict[str, OrderedDict[int, Entry]] = {}
+
+    def queries(self) -> Iterable[str]:
+        return self._entries
+
+    def batches(self, query: str) -> int:
+        """How many batches of a query there are."""
+        return len(self._entries.get(query, ()))
+
+    def oldest(self, query: str) -> Entry | None:
+        return next(iter(self._entries.get(query, {}).values()), None)
+
+    def __contains__(self, entry: Entry) -> bool:
+        return entry.order in self._entries.get(entry.header.query, ())
+
+    def __iter__(self) -> Iterator[Entry]:
+        return (entry for entries in self._entries.values() for entry in entries.values())
+
+    def add(self, entry: Entry) -> None:
+        self._entries.setdefault(entry.header.query, OrderedDict())[entry.order] = entry
+
+    def remove(self, entry: Entry) -> None:
+        """It may not go any more, if it might have."""
+        mine = self._entries.get(entry.header.query)
+        if mine is not None and mine.pop(entry.order, None) is not None and not mine:
+            del self._entries[entry.header.query]
+
+
 class Policy(Protocol):
     """Chooses what goes when a batch of `query` has come and there is no room; None if nothing may."""
 
-    def victim(self, store: Store, query: str) -> Entry | None: ...
+    def victim(self, candidates: Candidates, query: str) -> Entry | None: ...
 
 
 class Block:
     """Nothing goes: sources wait until there is room."""
 
-    def victim(self, store: Store, query: str) -> Entry | None:
+    def victim(self, candidates: Candidates, query: str) -> Entry | None:
         return None
 
 
 class Fifo:
     """The oldest batch of all. O(queries)."""
 
-    def victim(self, store: Store, query: str) -> Entry | None:
-        oldest = [entry for name in store.queries() if (entry := store.oldest(name)) is not None]
+    def victim(self, candidates: Candidates, query: str) -> Entry | None:
+        oldest = [entry for name in candidates.queries() if (entry := candidates.oldest(name)) is not None]
         return min(oldest, key=lambda entry: entry.order, default=None)
 
 
@@ -41,11 +75,11 @@ class QueryAware:
     """The oldest batch of the same query, else of the query with most batches: Algorithm 1 of NebulaStream-MSS.
     O(1), or O(queries) where the query has none itself."""
 
-    def victim(self, store: Store, query: str) -> Entry | None:
-        if store.batches(query) > 1:  # beside the one that has just come
-            return store.oldest(query)
-        others = [name for name in store.queries() if name != query and store.batches(name)]
-        return store.oldest(max(others, key=lambda name: (store.batches(name), name), default=query))
+    def victim(self, candidates: Candidates, query: str) -> Entry | None:
+        if candidates.batches(query) > 1:  # beside the one that has just come
+            return candidates.oldest(query)
+        others = [name for name in candidates.queries() if name != query]
+        return candidates.oldest(max(others, key=lambda name: (candidates.batches(name), name), default=query))
 
 
 class Priority:
@@ -57,10 +91,12 @@ class Priority:
                 raise SetupError(f"query `{query}` has weight {weight:g}; a weight is above 0")
         self._weights = dict(weights)
 
-    def victim(self, store: Store, query: str) -> Entry | None:
-        full = [name for name in store.queries() if store.batches(name)]
-        heaviest = max(full, key=lambda name: (store.bytes_of(name) / self._weights.get(name, 1.0), name), default=None)
-        return None if heaviest is None else store.oldest(heaviest)
+    def victim(self, candidates: Candidates, query: str) -> Entry | None:
+        def heaviness(query: str) -> tuple[float, str]:
+            return candidates.bytes_of(query) / self._weights.get(query, 1.0), query
+
+        heaviest = max(candidates.queries(), key=heaviness, default=None)
+        return None if heaviest is None else candidates.oldest(heaviest)
 
 
 class Guarded:
@@ -69,14 +105,14 @@ class Guarded:
     def __init__(self, policy: Policy) -> None:
         self._policy, self._instead = policy, Fifo()
 
-    def victim(self, store: Store, query: str) -> Entry | None:
+    def victim(self, candidates: Candidates, query: str) -> Entry | None:
         try:
-            found = self._policy.victim(store, query)
-            if found is None or (found.may_go and store.holds(found)):
+            found = self._policy.victim(candidates, query)
+            if found is None or found in candidates:
                 return found
         except Exception:
             log.exception("the eviction policy %s failed", type(self._policy).__name__)
-        return self._instead.victim(store, query)
+        return self._instead.victim(candidates, query)
 
 
 POLICIES = ("block", "fifo", "query_aware", "priority")

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 import pyarrow as pa
 from msgspec.structs import replace
 
+from rove.data.entry import Entry
 from rove.data.packing import unpack
 from rove.data.pipeline import Count, Emitted, Pipeline, ends
-from rove.data.store import Entry
 from rove.model.batch import Batch, Header
 from rove.model.errors import PlanError, ProtocolError
 from rove.model.events import Payload

@@ -17,8 +17,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable
 
+from rove.data.entry import Entry, size_of
 from rove.data.settings import Backlog
-from rove.data.store import Entry, Store, size_of
+from rove.data.store import Store
 from rove.model.batch import Header
 from rove.model.events import Conn, Payload, Send
 from rove.model.ids import NodeId

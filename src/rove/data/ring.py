@@ -9,13 +9,14 @@ from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
+from rove.data.entry import Entry
 from rove.data.events import DiskDone, Evicted, OnDisk, Pack, Packed
 from rove.data.eviction import Guarded, Policy, policy
 from rove.data.fragment import Running
 from rove.data.settings import WorkerSettings
 from rove.data.shelf import Shelf
 from rove.data.shrinking import Shrinking
-from rove.data.store import Entry, Store
+from rove.data.store import Store
 from rove.data.thinning import Thinning
 from rove.data.tier import Tier
 from rove.model.batch import Header
@@ -129,16 +130,14 @@ class Ring:
 
     def _victim(self, query: QueryId) -> Entry | None:
         """What goes: on the disk if it is full, but where nothing there may go, in memory."""
-        found = self._policy.victim(self._store, query)
-        if found is None and self._store.evicts_disk:
-            self._store.evicts_disk = False
-            found = self._policy.victim(self._store, query)
-        return found
+        found = None
+        if self._tier is not None and self._tier.evicts:
+            found = self._policy.victim(self._store.on_disk, query)
+        return self._policy.victim(self._store.in_memory, query) if found is None else found
 
     def _spill(self) -> None:
         if self._tier is not None:
             self._tier.press()
-            self._store.evicts_disk = self._tier.evicts
 
 
 def _same(one: Entry, other: Entry) -> bool:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from rove.data.entry import Entry
 from rove.data.fragment import Running
 from rove.data.neighbours import Neighbours
-from rove.data.store import Entry, Store
+from rove.data.store import Store
 from rove.model.batch import Header
 from rove.model.events import Send
 from rove.model.ids import NodeId, QueryId

@@ -10,8 +10,9 @@ from collections import deque
 
 import pyarrow as pa
 
+from rove.data.entry import Entry
 from rove.data.events import Pack, Packed
-from rove.data.store import Entry, Store
+from rove.data.store import Store
 from rove.model.events import Payload
 
 BYTES_MIN = 1_024  # rows of fewer bytes are not worth it

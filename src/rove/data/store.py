@@ -9,85 +9,20 @@ store decides nothing about roads; links and policies do.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sized
-from typing import Protocol
+from collections.abc import Hashable, Iterator
+from typing import TypeVar
 
 from msgspec.structs import replace
 
+from rove.data.entry import ENTRY_BYTES, Entry, Receipt
+from rove.data.eviction import Candidates
 from rove.data.shelf import Stored
 from rove.model.batch import Header
 from rove.model.events import Payload
 from rove.model.ids import QueryId
 from rove.model.messages import Held
 
-ENTRY_BYTES = 128  # what a batch without rows is counted as: its header, and the objects around it
-
-
-def size_of(header: Header, payload: Sized | None) -> int:
-    """Bytes that a batch takes where its rows are looked at, packed or not: what credit is counted in."""
-    return ENTRY_BYTES + (header.packed or (0 if payload is None else len(payload)))
-
-
-class Receipt(Protocol):
-    """Whoever sent a batch here, and may forget it once it is in safe hands."""
-
-    def release(self) -> None: ...
-
-
-class Entry:
-    """One batch, and since when it is here; `number` is its frame on the link that carried it, 0 before it was sent.
-
-    `order` tells which came first. `before` and `after` are those of the same query and origin. One that is `gone` has
-    become part of its neighbour, or is needed no more, and is not sent. `copies` go over other roads; a copy has no
-    bytes of rows, and no rows to account for, beside its `original`'s. Several queries may wait with the same rows:
-    these are there once, and the first of the `sharers` counts their bytes. Rows that lie on the disk are `disk_bytes`,
-    and none in memory; one that is `stored` is on the disk, or on its way to it (`leaving_bytes`), and stays as it is.
-    """
-
-    __slots__ = (
-        "after", "alone", "before", "bytes", "copies", "disk_bytes", "gone", "header", "leaving_bytes", "number",
-        "order", "original", "payload", "receipt", "sharers", "since", "stored",
-    )  # fmt: skip
-
-    def __init__(self, header: Header, payload: Payload | Stored | None, receipt: Receipt | None) -> None:
-        self.header, self.payload, self.receipt = header, payload, receipt
-        self.bytes = ENTRY_BYTES if payload is None else ENTRY_BYTES + len(payload)
-        self.number = self.order = self.since = self.disk_bytes = self.leaving_bytes = 0
-        self.stored = self.alone = False
-        self.before: Entry | None = None
-        self.after: Entry | None = None
-        self.gone = False
-        self.original: Entry | None = None
-        self.copies: list[Entry] = []
-        self.sharers: list[Entry] | None = None
-
-    @property
-    def in_memory(self) -> Payload | None:
-        """Its rows, if they are in memory."""
-        return self.payload if isinstance(self.payload, bytes | memoryview) else None
-
-    @property
-    def untouched(self) -> bool:
-        """Whether nobody can have it but us: it is no copy, has none, was not sent, and was not given to us."""
-        return self.original is None and not self.copies and not self.number and self.receipt is None
-
-    @property
-    def whole(self) -> bool:
-        """Whether its rows are in memory, and may become others' too, or smaller."""
-        mine = self.original is None and not self.copies and not self.number
-        return mine and self.payload is not None and not self.stored and not self.gone
-
-    @property
-    def may_go(self) -> bool:
-        """Whether its rows may be thrown away: nobody else has them, and they are not late already."""
-        return self.untouched and self.payload is not None and not self.header.late
-
-    @property
-    def folds(self) -> bool:
-        """Whether it is a header from here that waits, and may become one with a neighbour."""
-        if self.payload is not None or self.header.late:
-            return False
-        return self.untouched and (not self.alone or self.header.evicted > 0)
+K = TypeVar("K", bound=Hashable)
 
 
 class Store:
@@ -104,10 +39,9 @@ class Store:
         self._entries: dict[str, dict[int, Entry]] = {}  # by query, the oldest first
         self._bytes: dict[str, int] = {}
         self._rows: dict[tuple[str, str], int] = {}
-        self._evictable: dict[str, OrderedDict[int, Entry]] = {}  # by query, those with rows that were not sent
-        self._evictable_on_disk: dict[str, OrderedDict[int, Entry]] = {}
-        self.evicts_disk = False  # whether a batch on the disk has to go, and not one in memory
-        self._in_memory: OrderedDict[int, Entry] = OrderedDict()  # with rows, from here, not on their way to the disk
+        self.in_memory = Candidates(self.bytes_of)  # what may go to make room in memory
+        self.on_disk = Candidates(self.bytes_of)  # and what on the disk
+        self._unwritten: OrderedDict[int, Entry] = OrderedDict()  # with rows, from here, not on their way to the disk
         self._last: dict[tuple[str, str], Entry] = {}  # by query and origin, the one that came last
         self._count = 0
 
@@ -126,8 +60,8 @@ class Store:
         self._count += 1
         entry.order, entry.since = self._count, now
         if entry.may_go:
-            self._in_memory[entry.order] = entry
-            self._evictable.setdefault(header.query, OrderedDict())[entry.order] = entry
+            self._unwritten[entry.order] = entry
+            self.in_memory.add(entry)
         key = (header.query, header.origin)
         entry.before = self._last.get(key)
         if entry.before is not None:
@@ -180,7 +114,8 @@ class Store:
         and sharers)."""
         query = entry.header.query
         self._unshare(entry)
-        del self._entries[query][id(entry)]
+        mine = self._entries[query]
+        del mine[id(entry)]
         self._stays(entry)
         for copy in entry.copies:
             if not copy.number and not copy.gone and self.holds(copy):
@@ -191,6 +126,8 @@ class Store:
         if entry.original is None:
             self._unlink(entry)
         self._account(entry, -1)
+        if not mine:
+            self._entries.pop(query, None)
         entry.payload = None  # whoever still knows it holds no rows
         if entry.receipt is not None:
             entry.receipt.release()
@@ -234,19 +171,19 @@ class Store:
 
     # The disk behind it
 
-    def first_in_memory(self) -> Entry | None:
+    def first_unwritten(self) -> Entry | None:
         """The oldest batch from here whose rows are in memory and not on their way to the disk."""
-        return next(iter(self._in_memory.values()), None)
+        return next(iter(self._unwritten.values()), None)
 
     def leaves(self, entry: Entry) -> None:
         """A batch is on its way to the disk."""
-        del self._in_memory[entry.order]
+        del self._unwritten[entry.order]
         entry.stored, entry.leaving_bytes = True, entry.bytes - ENTRY_BYTES
         self.leaving_bytes += entry.leaving_bytes
 
     def _stays(self, entry: Entry) -> None:
         """A batch does not go to the disk, or is there."""
-        self._in_memory.pop(entry.order, None)
+        self._unwritten.pop(entry.order, None)
         self.leaving_bytes -= entry.leaving_bytes
         entry.leaving_bytes = 0
 
@@ -260,34 +197,17 @@ class Store:
             copy.payload = rows
         entry.bytes, entry.disk_bytes = ENTRY_BYTES, len(rows)
         self._account(entry, 1)
-        evictable = self._evictable.get(entry.header.query)
-        if evictable is not None and evictable.pop(entry.order, None) is not None:
-            self._evictable_on_disk.setdefault(entry.header.query, OrderedDict())[entry.order] = entry
+        if entry in self.in_memory:
+            self.in_memory.remove(entry)
+            self.on_disk.add(entry)
 
     # Eviction
 
     def sent(self, entry: Entry) -> None:
         """It may have arrived, from now on, whatever happens to the link: who takes it counts its rows, and what is
         said of them later is not heard."""
-        for evictable in (self._evictable, self._evictable_on_disk):
-            if (found := evictable.get(entry.header.query)) is not None:
-                found.pop(entry.order, None)
-
-    def queries(self) -> Iterable[str]:
-        """Queries that have, or had, batches which may go."""
-        return self._may_go
-
-    def batches(self, query: str) -> int:
-        """How many batches of a query may go."""
-        return len(self._may_go.get(query, ()))
-
-    def oldest(self, query: str) -> Entry | None:
-        """The oldest batch of a query that may go."""
-        return next(iter(self._may_go.get(query, {}).values()), None)
-
-    @property
-    def _may_go(self) -> dict[str, OrderedDict[int, Entry]]:
-        return self._evictable_on_disk if self.evicts_disk else self._evictable
+        self.in_memory.remove(entry)
+        self.on_disk.remove(entry)
 
     def evict(self, entry: Entry) -> None:
         """Throw a batch's rows away. Its header stays, alone or as part of the one before it. O(1)."""
@@ -353,7 +273,6 @@ class Store:
         return tuple(
             Held(QueryId(query), self._bytes[query], now - next(iter(entries.values())).since)
             for query, entries in sorted(self._entries.items())
-            if entries
         )
 
     def rows(self) -> dict[tuple[str, str], int]:
@@ -370,10 +289,18 @@ class Store:
         header = entry.header
         self.bytes += sign * entry.bytes
         self.disk_bytes += sign * entry.disk_bytes
-        self._bytes[header.query] = self._bytes.get(header.query, 0) + sign * (entry.bytes + entry.disk_bytes)
+        _count(self._bytes, header.query, sign * (entry.bytes + entry.disk_bytes))
         if entry.original is None:
-            key = (header.query, header.origin)
-            self._rows[key] = self._rows.get(key, 0) + sign * header.born
+            _count(self._rows, (header.query, header.origin), sign * header.born)
+
+
+def _count(numbers: dict[K, int], key: K, more: int) -> None:
+    """Keep a number, unless it is 0: origins come and go."""
+    number = numbers.get(key, 0) + more
+    if number:
+        numbers[key] = number
+    else:
+        numbers.pop(key, None)
 
 
 def _neighbours(entry: Entry, after: Entry) -> bool:

@@ -13,9 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import replace
 
+from rove.data.entry import Entry
 from rove.data.fragment import Running, encode_rows
 from rove.data.packing import head_of, pack, unpack
-from rove.data.store import Entry, Store
+from rove.data.store import Store
 from rove.model.errors import ProtocolError
 from rove.model.events import Payload
 from rove.model.ids import source_of

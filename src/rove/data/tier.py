@@ -21,12 +21,13 @@ from typing import NamedTuple
 import pyarrow as pa
 from msgspec.structs import replace
 
+from rove.data.entry import ENTRY_BYTES, Entry
 from rove.data.events import DiskDone, OnDisk
 from rove.data.log.commands import Clear, Group, Position
 from rove.data.log.partition import Partition
 from rove.data.log.settings import LogSettings
 from rove.data.shelf import Shelf, Stored
-from rove.data.store import ENTRY_BYTES, Entry, Store
+from rove.data.store import Store
 from rove.model.batch import Header
 from rove.model.errors import RoveError
 from rove.model.ids import QueryId, source_of
@@ -136,14 +137,14 @@ class Tier:
         if self._store.room >= 0:
             return
         wanted = self._writing_max // 2  # a write is worth more than one batch
-        while self._store.room < wanted and (entry := self._store.first_in_memory()) is not None:
+        while self._store.room < wanted and (entry := self._store.first_unwritten()) is not None:
             if not self._take(entry):
                 return
 
     @property
     def evicts(self) -> bool:
         """Whether a batch on the disk has to go: it is full, or memory is full of what is there."""
-        lacks = self._full or self._store.first_in_memory() is None
+        lacks = self._full or self._store.first_unwritten() is None
         return self._works and lacks and self._store.leaving_bytes < self._writing_max
 
     def tick(self, now: int) -> list[OnDisk]:
@@ -152,7 +153,7 @@ class Tier:
         commands: list[OnDisk] = []
         if now >= self._look_us:
             self._look_us = now + WAITS_US
-            while (entry := self._store.first_in_memory()) is not None and now - entry.since >= WAITS_US:
+            while (entry := self._store.first_unwritten()) is not None and now - entry.since >= WAITS_US:
                 if not self._take(entry):
                     break
             commands += self._clean(now)

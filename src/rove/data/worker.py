@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from rove.data.accounts import Accounts
+from rove.data.entry import ENTRY_BYTES, size_of
 from rove.data.events import Command, DiskDone, Event, Packed, Produced, Remember
 from rove.data.eviction import Policy
 from rove.data.fragment import Running, encode_rows
@@ -30,7 +31,7 @@ from rove.data.settings import WorkerSettings
 from rove.data.shelf import Shelf
 from rove.data.sinks import Sinks
 from rove.data.sources import Sources
-from rove.data.store import ENTRY_BYTES, Store, size_of
+from rove.data.store import Store
 from rove.data.tickets import Ticket
 from rove.data.words import heeded, is_word
 from rove.model.batch import Batch, Header

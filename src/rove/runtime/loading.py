@@ -20,7 +20,7 @@ def policy_at(text: str) -> Policy | None:
     found = getattr(module_at(where), name, None)
     made = found() if isinstance(found, type) else found
     if not callable(getattr(made, "victim", None)):
-        raise SetupError(f"{where} has no policy `{name}`: an object, or a class, with victim(store, query)")
+        raise SetupError(f"{where} has no policy `{name}`: an object, or a class, with victim(candidates, query)")
     policy: Policy = made  # type: ignore[assignment]
     return policy
 
