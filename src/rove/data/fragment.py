@@ -40,7 +40,8 @@ class Running:
         self.stages: Stages = decode(fragment.plan, read, fragment.runs)
         self._check()
         # Whom to wait for is told apart (`expect`): where it is kept on a disk, it has its place among the batches.
-        self.pipeline = Pipeline(self.stages, {}, fragment.makes, fragment.runs, forgets)
+        goes_on = fragment.next is not None
+        self.pipeline = Pipeline(self.stages, {}, fragment.makes, fragment.runs, forgets, goes_on)
         self.road = fragment.next  # the one that is taken now
         self.kept: list[Entry] | None = None  # what waits until those above know its origins; None if they do
         self.ends = ends(self.stages)
@@ -49,7 +50,8 @@ class Running:
 
     def update(self, fragment: Fragment) -> Running:
         """A newer version of it: what runs on goes on with all it remembers."""
-        if fragment.runs == self.fragment.runs and fragment.plan == self.fragment.plan:
+        ends = fragment.next is None, self.fragment.next is None
+        if fragment.runs == self.fragment.runs and fragment.plan == self.fragment.plan and ends[0] == ends[1]:
             self.fragment, self.road, self.kept = fragment, fragment.next, None
             self._settle()
             return self

@@ -2,7 +2,8 @@
 
 Law: a batch is pushed through one step after the other and is never held except in an operator's memory. It enters at
 the stage it has reached and only what is missing is applied. Runs of stateless steps touch the rows only; a new header
-is made once, behind the last of them.
+is made once, behind the last of them. Where a plan forks and one branch goes on elsewhere, the batch leaves as it is,
+and the node above takes all branches; here only those go on that end with an operator which takes it in order here.
 
 An operator with memory takes each batch of an origin once and in order (`intake`), waits for the origins it was told of
 and for nobody else, and hears the lowest of their promises.
@@ -115,6 +116,7 @@ class _Step:
     logic: Logic | None = None
     intake: Intake | None = None
     waits: Watermarks | None = None
+    feeds_memory: bool = False  # whether what comes out is taken in order here
     sides_alike: bool = False  # a union whose inputs read one source: the same batch comes in on several sides
 
 
@@ -122,7 +124,8 @@ class Pipeline:
     """The operators `runs` of a plan (all of them, if it is not given).
 
     `waits` are the origins that come in, by the stage of the source or stateful operator that makes them; `makes` the
-    origins that the stateful operators here are. With `forgets` they may begin in the middle, after a restart.
+    origins that the stateful operators here are. With `forgets` they may begin in the middle, after a restart. What
+    leaves `goes_on` to another node, which does what is missing, or has come to its end.
     """
 
     def __init__(
@@ -132,8 +135,9 @@ class Pipeline:
         makes: Mapping[Stage, Origin],
         runs: Collection[Stage] | None = None,
         forgets: bool = False,
+        goes_on: bool = False,
     ) -> None:
-        self._stages, self._makes, self._forgets = stages, dict(makes), forgets
+        self._stages, self._makes, self._forgets, self._goes_on = stages, dict(makes), forgets, goes_on
         self._waits = {stage: tuple(origins) for stage, origins in waits.items()}
         self._runs = sorted(range(len(stages.operators)) if runs is None else runs)
         self.faults = 0  # batches whose rows could not be computed
@@ -153,7 +157,10 @@ class Pipeline:
         for n in self._runs:
             self._build(Stage(n))
         for n in reversed(self._runs):
-            _fuse(self._steps.get(n))
+            if (step := self._steps.get(n)) is not None:
+                readers = [reader for reader, _ in step.door.readers]
+                step.feeds_memory = any(r.intake is not None or r.feeds_memory for r in readers)
+                _fuse(step)
 
     def process(self, stage: Stage, batch: Batch) -> list[Emitted]:
         """Take a batch that has come as far as `stage`. O(rows × operators missing here)."""
@@ -293,23 +300,27 @@ class Pipeline:
 
     # Running
 
-    def _send(self, door: _Door, batch: Batch, emitted: list[Emitted]) -> None:
-        if door.leaves:
+    def _send(self, door: _Door, batch: Batch, emitted: list[Emitted], left: bool = False) -> None:
+        """Through a door. One that has `left` goes on above as it was further down, and does not leave again."""
+        if door.leaves and not left:
             emitted.append(Emitted(door.stage, batch))
+            left = self._goes_on
         for step, side in door.readers:
-            if step.intake is not None and not self._hears(step, batch.header.origin, side):
+            if step.intake is None:
+                if not left or step.feeds_memory:
+                    self._deliver(step, batch, emitted, side, left)
+            elif self._hears(step, batch.header.origin, side):
+                self._deliver(step, batch, emitted, side)
+            elif not door.forks and not left:
                 # This reader takes it on another node, or has; where no other reader leads it there, it passes by.
-                if not door.forks:
-                    emitted.append(Emitted(door.stage, batch, passes=True))
-                continue
-            self._deliver(step, batch, emitted, side)
+                emitted.append(Emitted(door.stage, batch, passes=True))
 
     def _hears(self, step: _Step, origin: str, side: int) -> bool:
         """Whether an operator here is where an origin meets it."""
         name = _sided(origin, side) if isinstance(step.logic, JoinLogic) else origin
         return step.intake is None or step.intake.expects(name)
 
-    def _deliver(self, step: _Step, batch: Batch, emitted: list[Emitted], side: int) -> None:
+    def _deliver(self, step: _Step, batch: Batch, emitted: list[Emitted], side: int, left: bool = False) -> None:
         if step.intake is not None:
             origin = _sided(batch.header.origin, side) if isinstance(step.logic, JoinLogic) else batch.header.origin
             for each in step.intake.offer(origin, batch):
@@ -322,7 +333,7 @@ class Pipeline:
                 batch = through(_compiled(step), batch)
             except DataError as fault:
                 batch = self._fault(step, batch, fault, emitted)
-        self._send(step.door, batch, emitted)
+        self._send(step.door, batch, emitted, left)
 
     def _compute(self, step: _Step, origin: str, batch: Batch, emitted: list[Emitted], side: int) -> None:
         logic, header = step.logic, batch.header
@@ -462,9 +473,9 @@ def _config(operator: Operator) -> Config:
     raise PlanError(f"`{describe(operator)}` has no form at the edge")
 
 
-def _fuse(step: _Step | None) -> None:
+def _fuse(step: _Step) -> None:
     """Pull a stateless single reader's run into this one, so that a run of them is one hop. Later steps come first."""
-    if step is None or not step.run or step.door.leaves or len(step.door.readers) != 1:
+    if not step.run or step.door.leaves or len(step.door.readers) != 1:
         return
     reader, _ = step.door.readers[0]
     if reader.run:
