@@ -171,6 +171,40 @@ def test_a_node_that_leaves_is_waited_for_no_longer_and_one_that_is_silent_is() 
     assert desk.waits["gateway"] == {Stage(0): (Origin("s/d1"),)}
 
 
+def test_a_device_behind_a_relay_that_is_gone_is_waited_for_as_long_as_a_silent_one() -> None:
+    desk = Desk()
+
+    def all_report(relay: bool) -> None:
+        desk.report("gateway", "gateway")
+        if relay:
+            desk.report("e1", "edge", "gateway")
+        desk.report("d1", "device", "e1", origins=("s/d1",), reaches=("e1",) if relay else ())
+        desk.report("d2", "device", "gateway", origins=("s/d2",))
+        desk.obey(desk.machine.handle(Tick(), desk.now))
+
+    for _ in range(3):
+        all_report(relay=True)
+    desk.submit()
+    for _ in range(4):
+        all_report(relay=True)
+    record = desk.machine.queries[QueryId("q")].record
+    assert record.absent == ()
+    cut = desk.now
+    while desk.now < cut + record.patience_us - 10_000_000:
+        all_report(relay=False)
+    assert desk.machine.queries[QueryId("q")].record.absent == ()
+    while desk.now < cut + record.patience_us + 10_000_000:
+        all_report(relay=False)
+    record = desk.machine.queries[QueryId("q")].record
+    assert record.absent == ("d1", "e1")
+    assert record.fragments[NodeId("gateway")].waits == {Stage(0): ("s/d2",)}
+    for _ in range(3):
+        all_report(relay=True)
+    record = desk.machine.queries[QueryId("q")].record
+    assert record.absent == ()
+    assert record.fragments[NodeId("gateway")].waits == {Stage(0): ("s/d1", "s/d2")}
+
+
 def test_a_source_started_anew_takes_the_place_of_the_old_one() -> None:
     desk = Desk()
     desk.report("gateway", "gateway")

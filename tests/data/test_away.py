@@ -5,12 +5,15 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+import rove
 from rove.data.events import Command, Cut, Evicted, Go, Met, Produced, Wait
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
 from rove.model.events import Arrived, Tick
 from rove.model.ids import NodeId, Origin, QueryId, Stage, Version
 from rove.model.messages import PROTOCOL, Ack, Data, Orders, Peer, Welcome
+from rove.plan import codec
+from rove.plan.stages import Stages
 from tests.data.test_worker import COLUMNS, ORIGIN, alone, fragment, orders, rows, said
 
 
@@ -29,6 +32,42 @@ def test_a_device_that_is_away_makes_room_and_says_later_what_went(evict: str) -
     assert (headers[0].seq, headers[0].rows, headers[0].evicted) == (0, 0, 200 - tally.buffered)
     assert [h.seq for h in headers[1:]] == list(range(headers[0].through + 1, 100))
     assert sum(h.born for h in headers) == tally.buffered
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_what_went_leaves_nothing_behind_however_long_a_device_is_away(known: bool) -> None:
+    settings = WorkerSettings(node=NodeId("device"), kind="device", parents=(NodeId("west"),), memory_bytes=4_000)
+    device = Worker(replace(settings, evict="fifo", compress="off"), 2)
+    device.add_source("s", ORIGIN, COLUMNS)
+    peers = (Peer(node=NodeId("west"), address="there"),)
+    if known:
+        device.handle(orders(fragment(NodeId("west"), (ORIGIN,)), peers=peers), 0)
+    else:
+        device.remembered((fragment(NodeId("west"), (ORIGIN,)),), peers)
+    for n in range(1_000):
+        device.handle(Produced(ORIGIN, rows(), n), n)
+    (running,) = device.running().values()
+    waiting = running.kept if running.kept is not None else device.links()[NodeId("west")]._waiting
+    assert len(device.store) < 30
+    assert len(waiting) < 3 * len(device.store)
+
+
+def test_rows_that_leave_at_two_stages_stay_within_the_store() -> None:
+    stream = rove.Session.local().stream("s", schema=COLUMNS)
+    stages = Stages.of({"small": stream.where("value > 0").plan, "large": stream.where("value < 5").plan})
+    both = replace(fragment(NodeId("west"), (ORIGIN,)), plan=codec.encode(stages), runs=(Stage(1), Stage(2)))
+    device = Worker(
+        WorkerSettings(
+            node=NodeId("device"), kind="device", parents=(NodeId("west"),), memory_bytes=4_000, evict="fifo"
+        ),
+        1,
+    )
+    device.add_source("s", ORIGIN, COLUMNS)
+    device.handle(orders(both, peers=(Peer(node=NodeId("west"), address="there"),)), 0)
+    for n in range(300):
+        device.handle(Produced(ORIGIN, rows(), n), n)
+        assert device.store.bytes <= 4_000
+    assert device.store.rows() != {}, "some rows are kept"
 
 
 @pytest.mark.parametrize("evict", ["fifo", "query_aware", "priority"])

@@ -9,6 +9,7 @@ import pytest
 
 from rove.data.events import Command, DiskDone, Evicted, OnDisk, Pack, Produced
 from rove.data.fragment import encode_rows
+from rove.data.log.commands import Write
 from rove.data.log.format import data_file
 from rove.data.log.partition import Partition
 from rove.data.log.settings import LogSettings
@@ -136,8 +137,8 @@ def test_what_is_left_is_found_when_the_first_files_are_gone_already() -> None:
     assert data_file(0) not in shelf.disk(folder).sizes()
     left = [h.seq for h in device.worker.on_disk()]
     again = Device(shelf, 2, compress="off")
-    sent = sorted(seq for _, seq, _ in again.meets(2))
-    assert sent == list(range(sent[0], 100))
+    sent = [seq for _, seq, _ in again.meets(2)]
+    assert sent == list(range(sent[0], 100)), "in order, wherever they lay"
     assert 0 < sent[0] <= left[0] == 60, "those of the same file come again, and are known by their names"
     assert again.worker.report().refused == {}
 
@@ -175,6 +176,95 @@ def test_damaged_rows_are_counted_and_passed_over() -> None:
     sent = [seq for _, seq, _ in again.meets(2)]
     assert len(sent) == 9
     assert set(sent) < set(range(10))
+
+
+def test_what_was_sent_and_what_was_not_come_back_in_one_order() -> None:
+    shelf = SimShelf(Random(12))
+    device = Device(shelf, compress="off")
+    for n in range(3):
+        device.second(rows(100, n))
+        device.meets(1)
+    for n in range(3, 10):
+        device.second(rows(100, n))
+    for _ in range(3):
+        device.second()
+    assert len(shelf.folders("ring")) == 2, "what was sent lies apart"
+    again = Device(shelf, 2, compress="off")
+    assert [seq for _, seq, _ in again.meets(2)] == list(range(10))
+
+
+def test_a_batch_that_an_earlier_start_may_have_sent_says_what_went_of_it_alone() -> None:
+    shelf = SimShelf(Random(13))
+    device = Device(shelf, compress="off", disk_bytes=30_000)
+    for n in range(10):
+        device.second(rows(100, n))
+    device.meets(1)  # all of them have arrived, and nobody heard that
+    device.second()
+    again = Device(shelf, 2, compress="off", disk_bytes=30_000)
+    for n in range(60):
+        again.second(rows(100, n))
+    old = [e.header for e in again.worker.store if e.header.origin == device.origin]
+    assert sum(h.evicted for h in old) > 0
+    assert all(h.seq == h.through for h in old), "whoever has one of them takes it for known, and nothing twice"
+
+
+@pytest.mark.parametrize("left", [0, 2_000])
+def test_a_file_that_is_short_costs_its_own_batches_and_no_others(left: int) -> None:
+    shelf = SimShelf(Random(14))
+    device = Device(shelf, compress="off")
+    for n in range(20):
+        device.second(rows(100, n))
+    device.second()
+    (folder,) = shelf.folders("ring")
+    files = device.shelf.disk(folder)._files
+    assert data_file(1) in files
+    del files[data_file(0)].now[left:]
+    again = Device(shelf, 2, compress="off")
+    damaged = again.worker.report().refused["damaged"]
+    sent = [seq for _, seq, _ in again.meets(2)]
+    assert 0 < damaged < 20
+    assert len(sent) == 20 - damaged
+    assert (sent, sent[-1]) == (sorted(sent), 19)
+
+
+def test_rows_that_are_damaged_while_they_wait_are_not_sent_for_good_ones() -> None:
+    device = Device(SimShelf(Random(15)), compress="off")
+    for n in range(10):
+        device.second(rows(100, n))
+    device.second()
+    (folder,) = device.shelf.folders("ring")
+    device.shelf.disk(folder)._files[data_file(0)].now[3_000] ^= 0xFF
+    sent = device.meets(1)
+    assert [seq for _, seq, _ in sent] == list(range(10))
+    assert [data for _, seq, data in sent if data is not None] == [
+        rows(100, seq) for _, seq, data in sent if data is not None
+    ]
+    assert sum(data is None for _, _, data in sent) == 1
+    (lost,) = [e.header.lost for e in device.worker.store if e.header.lost]
+    assert lost == 100
+
+
+def test_a_folder_that_could_not_be_deleted_keeps_nothing_from_being_written() -> None:
+    device = Device(SimShelf(Random(16)), compress="off")
+    for n in range(5):
+        device.second(rows(100, n))
+    device.second()
+    (folder,) = device.shelf.folders("ring")
+    left = {name: bytes(file.now) for name, file in device.shelf.disk(folder)._files.items()}
+    device.meets(1)
+    device.obey(device.worker.handle(Arrived("west", Ack(5, 10**9)), device.now))
+    device.second()
+    assert device.shelf.folders("ring") == []
+    for name, data in left.items():
+        device.shelf.disk(folder).execute(Write(name, 0, (data,)))
+    device.now += 10 * SECOND
+    device.second()
+    for n in range(5, 9):
+        device.second(rows(100, n))
+    for _ in range(3):
+        device.second()
+    assert device.worker.store.leaving_bytes == 0
+    assert sum(e.disk_bytes > 0 for e in device.worker.store) == 4
 
 
 @pytest.mark.parametrize("evict", ["fifo", "query_aware", "priority"])

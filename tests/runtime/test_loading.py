@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rove.data.events import Evicted, Produced
+from rove.data.events import Evicted, Produced, Wait
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
 from rove.model.errors import SetupError
@@ -63,6 +63,20 @@ def test_one_that_is_wrong_is_done_without(tmp_path: Path, what: str) -> None:
     gone = evicted(f"{tmp_path}/bad.py:Bad")
     assert gone == list(range(len(gone)))
     assert gone, "the oldest went"
+
+
+def test_one_that_gives_nothing_up_lets_sources_wait(tmp_path: Path) -> None:
+    (tmp_path / "never.py").write_text("class Never:\n    def victim(self, candidates, query): return None\n")
+    text = f"{tmp_path}/never.py:Never"
+    settings = WorkerSettings(
+        node=NodeId("device"), kind="device", parents=(NodeId("west"),), memory_bytes=4_000, evict=text, compress="off"
+    )
+    worker = Worker(settings, 1, policy=policy_at(text))
+    worker.add_source("s", ORIGIN, COLUMNS)
+    worker.handle(orders(fragment(NodeId("west"), (ORIGIN,)), peers=(Peer(node=NodeId("west"), address="x"),)), 0)
+    said = [c for n in range(30) for c in worker.handle(Produced(ORIGIN, rows(), n), n)]
+    assert [c for c in said if isinstance(c, Wait)] == [Wait(ORIGIN)]
+    assert not any(isinstance(c, Evicted) for c in said)
 
 
 @pytest.mark.parametrize("text", ["no_such_module:Name", "rove.data.eviction:Nothing", "rove.data.eviction:log"])

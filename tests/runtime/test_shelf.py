@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import time
@@ -19,7 +20,7 @@ from rove.data.log.partition import Partition
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
 from rove.model.batch import Header
-from rove.model.errors import DiskError
+from rove.model.errors import DiskError, NotWritable
 from rove.model.events import Tick
 from rove.model.ids import NodeId, QueryId, Version
 from rove.model.messages import Fragment, Peer
@@ -166,6 +167,25 @@ def test_a_damaged_file_is_named(tmp_path: Path, bell: Bell, file: str) -> None:
 def test_two_processes_do_not_share_a_folder(shelf: DiskShelf, tmp_path: Path, bell: Bell) -> None:
     with pytest.raises(AlreadyOpen, match="stop it, or use another folder"):
         DiskShelf(tmp_path / "disk", bell)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS])
+def test_a_disk_that_may_be_mended_is_told_from_a_wrong_folder(
+    tmp_path: Path, bell: Bell, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def full(path: Path, data: bytes) -> None:
+        raise OSError(number, os.strerror(number))
+
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(DiskError, match="cannot be used") as wrong:
+        DiskShelf(tmp_path / "file", bell)
+    assert not isinstance(wrong.value, NotWritable)
+    monkeypatch.setattr("rove.runtime.shelf.keep_file", full)
+    for _ in range(2):
+        with pytest.raises(NotWritable, match="mend the disk or choose another folder"):
+            DiskShelf(tmp_path / "disk", bell)
+    monkeypatch.undo()
+    DiskShelf(tmp_path / "disk", bell).close()
 
 
 def test_a_sink_stays_below_its_nodes_folder(shelf: DiskShelf) -> None:

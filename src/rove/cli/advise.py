@@ -67,6 +67,7 @@ def _advice(line: NodeLine, times: list[int]) -> dict[str, object]:
         "bytes_per_s": line.bytes_per_s,
         "packs_to": line.packs_to,
         "memory_bytes": line.memory_bytes,
+        "disk_bytes": line.disk_bytes,
         "lasts_ms": line.lasts_ms,
         "needed_bytes": {str(away_us // 1_000_000): needed_bytes(line, away_us) for away_us in times},
     }
@@ -79,7 +80,7 @@ def _row(line: NodeLine, times: list[int]) -> tuple[str | int | None, ...]:
         line.node,
         f"{line.bytes_per_s / 1e6:,.3f} MB/s",
         packed,
-        f"{line.memory_bytes / 1e6:,.0f} MB",
+        f"{(line.memory_bytes + line.disk_bytes) / 1e6:,.0f} MB",
         lasts,
         *(f"{needed_bytes(line, away_us) / 1e6:,.1f} MB" for away_us in times),
     )

@@ -30,7 +30,7 @@ def status(
 
     lines = ask(coordinator, keys, "status", Named(name=query), list[AccountLine])
     nodes = ask(coordinator, keys, "topology", None, list[NodeLine])
-    waiting = [node for node in nodes if node.state == "away" or node.held_bytes]
+    waiting = [node for node in nodes if node.state in ("away", "expected") or node.held_bytes]
     whole = total(lines, query)
     if as_json:
         print_json({"accounts": lines, "total": whole, "adds_up": not any(map(excess, lines)), "waiting": waiting})
@@ -50,5 +50,5 @@ def status(
 def _buffer(node: NodeLine) -> tuple[str | int | None, ...]:
     """What a node keeps, in the words of a table."""
     lasts = None if node.lasts_ms is None else node.lasts_ms // 1_000
-    kept, room = f"{node.held_bytes / 1e6:,.1f} MB", f"{node.memory_bytes / 1e6:,.0f} MB"
+    kept, room = f"{node.held_bytes / 1e6:,.1f} MB", f"{(node.memory_bytes + node.disk_bytes) / 1e6:,.0f} MB"
     return node.node, node.state, node.silent_ms // 1_000, kept, room, node.oldest_ms // 1_000, lasts

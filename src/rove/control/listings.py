@@ -35,6 +35,7 @@ def node_lines(membership: Membership, load: Load, now: int) -> list[NodeLine]:
             refused=member.refused,
             silent_ms=member.silent_us(now) // 1_000,
             memory_bytes=member.record.memory_bytes,
+            disk_bytes=member.disk_bytes,
             held_bytes=member.held_bytes(),
             oldest_ms=member.oldest_us(now) // 1_000,
             lasts_ms=None if (lasts := member.lasts_us(now)) is None else lasts // 1_000,

@@ -117,6 +117,7 @@ class NodeLine(msgspec.Struct, frozen=True, kw_only=True):
     refused: dict[str, int]
     silent_ms: int  # since it was last heard
     memory_bytes: int
+    disk_bytes: int  # it may keep, behind those in memory
     held_bytes: int  # of batches that wait, when it was last heard
     oldest_ms: int  # how long the oldest of them waits
     lasts_ms: int | None  # until there is no room, if it were cut off; None if nothing comes in

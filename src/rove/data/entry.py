@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sized
 from typing import Protocol
 
-from rove.data.shelf import Stored
+from rove.data.log.stored import Stored
 from rove.model.batch import Header
 from rove.model.events import Payload
 
@@ -30,11 +30,12 @@ class Receipt(Protocol):
 class Entry:
     """One batch, and since when it is here; `number` is its frame on the link that carried it, 0 before it was sent.
 
-    `order` tells which came first. `before` and `after` are those of the same query and origin. One that is `gone` has
-    become part of its neighbour, or is needed no more, and is not sent. `copies` go over other roads; a copy has no
-    bytes of rows, and no rows to account for, beside its `original`'s. Several queries may wait with the same rows:
-    these are there once, and the first of the `sharers` counts their bytes. Rows that lie on the disk are `disk_bytes`,
-    and none in memory; one that is `stored` is on the disk, or on its way to it (`leaving_bytes`), and stays as it is.
+    `order` tells which came first. `before` and `after` are those of the same query, origin and stage. One that is
+    `gone` has become part of its neighbour, or is needed no more, and is not sent. `copies` go over other roads; a copy
+    has no bytes of rows, and no rows to account for, beside its `original`'s. Several queries may wait with the same
+    rows: these are there once, and the first of the `sharers` counts their bytes. Rows that lie on the disk are
+    `disk_bytes`, and none in memory; one that is `stored` is on the disk, or on its way to it (`leaving_bytes`), and
+    stays as it is.
     """
 
     __slots__ = (
@@ -77,7 +78,9 @@ class Entry:
 
     @property
     def folds(self) -> bool:
-        """Whether it is a header from here that waits, and may become one with a neighbour."""
-        if self.payload is not None or self.header.late:
+        """Whether it is a header from here that waits, and may become one with a neighbour. One that stays `alone` may
+        have been sent before; it may if it counts nothing, since nothing is counted twice then."""
+        header = self.header
+        if self.payload is not None or header.late or not self.untouched:
             return False
-        return self.untouched and (not self.alone or self.header.evicted > 0)
+        return not self.alone or not (header.born or header.evicted or header.lost)

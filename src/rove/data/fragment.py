@@ -44,6 +44,8 @@ class Running:
         self.pipeline = Pipeline(self.stages, {}, fragment.makes, fragment.runs, forgets, goes_on)
         self.road = fragment.next  # the one that is taken now
         self.kept: list[Entry] | None = None  # what waits until those above know its origins; None if they do
+        self.again = False  # whether what it gives now may have been given by an earlier start
+        self.swept = 0  # how many of those may be gone
         self.ends = ends(self.stages)
         self.sources = _sources(self.stages)
         self._settle()

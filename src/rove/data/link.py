@@ -162,9 +162,9 @@ class Link:
         return [entry for entry in taken if entry.original is None]
 
     def sweep(self) -> None:
-        """An entry that waits here may be gone. A look at all of them, after as many as wait. O(1), spread out."""
+        """An entry that waits here may be gone. A look at all of them when half of them may be. O(1), spread out."""
         self._gone += 1
-        if self._gone > len(self._waiting) + len(self._live):
+        if 2 * self._gone > len(self._waiting) + len(self._live):
             self._keep(lambda entry: not entry.gone)
             self._gone = 0
 

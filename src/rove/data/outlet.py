@@ -117,8 +117,7 @@ class Outlet:
             raise ProtocolError("unexpected", f"query `{header.query}` goes nowhere from here at stage {header.stage}")
         if ticket is not None:
             ticket.hold()
-        again = running.remembers and self._sinks.durable  # it may have been given by an earlier start
-        entry = self._store.put(header, rows, ticket, now, again)
+        entry = self._store.put(header, rows, ticket, now, alone=running.again)
         commands += self._roads.send(running, entry, now, running.fragment.overtakes)
         if not entry.number:
             commands += self._ring.waits(entry, running)
@@ -129,5 +128,5 @@ class Outlet:
         for evicted in self._ring.make_room(query, self._queries):
             commands.append(evicted)
             running = self._queries.get(evicted.query)
-            if running is not None and running.road is not None:
-                self._neighbours.link(running.road).sweep()
+            if running is not None:
+                self._roads.sweep(running)

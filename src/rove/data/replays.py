@@ -20,6 +20,7 @@ class Replay(NamedTuple):
     query: QueryId
     header: Header
     payload: Payload | None
+    again: bool = False  # whether an earlier start may have computed with it
 
 
 class _Run(NamedTuple):

@@ -46,6 +46,7 @@ class Ring:
         self._recent: list[Entry] = []  # and what that was
         self._policy = policy(settings.evict, settings.weights) if own_policy is None else Guarded(own_policy)
         self._shrinking = Shrinking(store) if settings.compress != "off" else None
+        self._refused = False  # whether the policy was asked in vain, the last time
 
     def waits(self, entry: Entry, running: Running) -> list[Pack]:
         """A batch could not be sent at once. If another query has just kept the same rows, they are kept once.
@@ -82,7 +83,11 @@ class Ring:
         """Throw away what the policy points at, after a batch of `query` has come, until what is left fits, on the disk
         if that takes some."""
         self._spill()
-        while self._store.room < 0 and (victim := self._victim(query)) is not None:
+        while self._store.room < 0:
+            victim = self._victim(query)
+            self._refused = victim is None and any(self._store.in_memory.queries())
+            if victim is None:
+                return
             owner = QueryId(victim.header.query)
             if owner in self._thinning and owner in queries and (less := self._thinning[owner].thin(queries[owner])):
                 thinned, rows = less[0].header, less[1]
@@ -94,6 +99,11 @@ class Ring:
                     self._store.evict(each)
                     yield Evicted(QueryId(gone.query), source_of(gone.origin), gone.seq, gone.through, gone.born)
             self._spill()
+
+    @property
+    def blocks(self) -> bool:
+        """Whether sources have to wait where there is no room: the policy gives up nothing."""
+        return self._settings.evict == "block" or self._refused
 
     # The disk
 
@@ -111,7 +121,7 @@ class Ring:
         found = () if self._tier is None or running.road is None else self._tier.left_behind(running.fragment.query)
         for each in found:
             if self._tier is not None and source_of(each.header.origin) not in running.fragment.makes.values():
-                entry = self._store.put(each.header, each.rows, None, now)
+                entry = self._store.put(each.header, each.rows, None, now, alone=True)  # it may have arrived
                 self._tier.adopt(each, entry)
                 yield entry
 

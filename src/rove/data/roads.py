@@ -28,7 +28,8 @@ class Roads:
         if running.road is None:
             return []
         if running.kept is not None:
-            running.kept.append(entry)
+            if not entry.gone:
+                running.kept.append(entry)
             return []
         return self._neighbours.link(running.road).offer(entry, now, overtakes)
 
@@ -53,6 +54,17 @@ class Roads:
             if running.fragment.copies and up:
                 sends += self._copied(query, running.road, [p for p in up if p != running.road], now)
         return sends
+
+    def sweep(self, running: Running) -> None:
+        """An entry that waits for its road may be gone. O(1), spread out."""
+        if running.road is None:
+            return
+        if running.kept is None:
+            self._neighbours.link(running.road).sweep()
+            return
+        running.swept += 1
+        if 2 * running.swept > len(running.kept):
+            running.kept, running.swept = [entry for entry in running.kept if not entry.gone], 0
 
     def forget(self, running: Running) -> list[Header]:
         """A query is over: what had not set out."""

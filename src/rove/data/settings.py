@@ -20,7 +20,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     address: str = ""
     parents: tuple[NodeId, ...] = ()
     slots: int = 8
-    memory_bytes: int = 64 * 1024 * 1024  # batches it may hold
+    memory_bytes: int = 50_000_000  # batches it may hold
     disk_bytes: int = 0  # batches that wait may have so much of its disk, behind those in memory
     evict: str = "block"  # what goes when they are too many: block, fifo, query_aware or priority
     weights: dict[str, float] = {}  # of queries, for priority

@@ -10,17 +10,9 @@ import pyarrow as pa
 from rove.data.log.commands import Position
 from rove.data.log.partition import Partition
 from rove.data.log.settings import LogSettings
+from rove.data.log.stored import Stored
 from rove.model.batch import Header
 from rove.model.events import Payload
-
-
-class Stored(Protocol):
-    """Rows that lie on a disk."""
-
-    def __len__(self) -> int: ...
-
-    def load(self) -> Payload:
-        """The rows. An OSError if they cannot be read."""
 
 
 class Shelf(Protocol):
@@ -36,8 +28,7 @@ class Shelf(Protocol):
         """Who reads a folder from outside, by name, and the first position that each still needs."""
 
     def folders(self, prefix: str) -> list[str]:
-        """The folders with a partition below one."""
+        """The folders with a partition below one, in any order."""
 
-    def lying(self, folder: str, check: bool) -> Iterator[tuple[Position, Header, Stored | None]]:
-        """What has become safe in a folder since the last call, and where its rows lie; None if a check finds that they
-        are not what was written."""
+    def lying(self, folder: str) -> Iterator[tuple[Position, Header, Stored]]:
+        """What has become safe in a folder since the last call, and where its rows lie."""

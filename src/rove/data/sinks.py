@@ -27,13 +27,14 @@ from rove.data.shelf import Shelf
 from rove.data.tickets import Ticket
 from rove.data.words import is_word, to_say
 from rove.model.batch import Header
-from rove.model.errors import SetupError
+from rove.model.errors import DiskError, SetupError
 from rove.model.events import Payload
 from rove.model.ids import QueryId, Stage, source_of
 from rove.model.messages import Sink
 
 DELETES = 0  # the token of a group of deletes; groups that are waited for count from 1
 NOBODY = ""  # the origin of entries that only carry the low watermark on
+OWN = ("log", "memory", "ring")  # folders that no sink of a user's may be in
 NO_COLUMNS = pa.schema([])
 
 
@@ -81,6 +82,8 @@ class Sinks:
             if sink.kind == "discard":
                 continue
             name = sink_folder(running, stage, sink)
+            if sink.kind == "file" and name.split("/")[0] in OWN:
+                raise DiskError(f"`{name}` is where a node keeps its own; choose another path for the sink")
             if name not in self._folders:
                 opened = self._folder(running, name, stage)
                 opened.watermark = LowWatermark(sink, opened.partition.ledger)
@@ -94,7 +97,7 @@ class Sinks:
         folder = memory_folder(query)
         if running.remembers and self._shelf is not None and folder not in self._folders:
             self._folders[folder] = self._dirty[folder] = _Folder(query, self._shelf.open(folder, NO_COLUMNS))
-            return (Replay(query, header, rows) for header, rows in self._shelf.entries(folder))
+            return (Replay(query, header, rows, again=True) for header, rows in self._shelf.entries(folder))
         return iter(())
 
     def take(

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from rove.data.entry import ENTRY_BYTES, Entry, Receipt
 from rove.data.eviction import Candidates
-from rove.data.shelf import Stored
+from rove.data.log.stored import Stored
 from rove.model.batch import Header
 from rove.model.events import Payload
 from rove.model.ids import QueryId
@@ -42,7 +42,7 @@ class Store:
         self.in_memory = Candidates(self.bytes_of)  # what may go to make room in memory
         self.on_disk = Candidates(self.bytes_of)  # and what on the disk
         self._unwritten: OrderedDict[int, Entry] = OrderedDict()  # with rows, from here, not on their way to the disk
-        self._last: dict[tuple[str, str], Entry] = {}  # by query and origin, the one that came last
+        self._last: dict[tuple[str, str, int], Entry] = {}  # by query, origin and stage, the one that came last
         self._count = 0
 
     def put(
@@ -62,7 +62,7 @@ class Store:
         if entry.may_go:
             self._unwritten[entry.order] = entry
             self.in_memory.add(entry)
-        key = (header.query, header.origin)
+        key = (header.query, header.origin, header.stage)
         entry.before = self._last.get(key)
         if entry.before is not None:
             entry.before.after = entry
@@ -248,7 +248,7 @@ class Store:
         return entry
 
     def _unlink(self, entry: Entry) -> None:
-        key = (entry.header.query, entry.header.origin)
+        key = (entry.header.query, entry.header.origin, entry.header.stage)
         if entry.before is not None:
             entry.before.after = entry.after
         if entry.after is not None:
@@ -269,10 +269,13 @@ class Store:
         return self._bytes.get(query, 0)
 
     def held(self, now: int) -> tuple[Held, ...]:
-        """Bytes kept, and for how long the oldest of them, by query. O(queries)."""
+        """Bytes kept, and for how long the oldest rows of them, by query. O(queries, and headers before those rows)."""
+
+        def waits(entries: dict[int, Entry]) -> int:
+            return now - next((e.since for e in entries.values() if e.payload is not None), now)
+
         return tuple(
-            Held(QueryId(query), self._bytes[query], now - next(iter(entries.values())).since)
-            for query, entries in sorted(self._entries.items())
+            Held(QueryId(query), self._bytes[query], waits(entries)) for query, entries in sorted(self._entries.items())
         )
 
     def rows(self) -> dict[tuple[str, str], int]:

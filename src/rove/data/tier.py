@@ -26,7 +26,8 @@ from rove.data.events import DiskDone, OnDisk
 from rove.data.log.commands import Clear, Group, Position
 from rove.data.log.partition import Partition
 from rove.data.log.settings import LogSettings
-from rove.data.shelf import Shelf, Stored
+from rove.data.log.stored import Stored
+from rove.data.shelf import Shelf
 from rove.data.store import Store
 from rove.model.batch import Header
 from rove.model.errors import RoveError
@@ -90,25 +91,34 @@ class Tier:
     # What an earlier start left behind
 
     def _recover(self) -> None:
-        for folder in self._shelf.folders(FOLDER):
+        for folder in sorted(self._shelf.folders(FOLDER)):
             if self._is_mine(folder):
                 continue
             try:
                 partition = self._shelf.open(folder, NO_COLUMNS, self._settings)
-                self.damaged += partition.damaged
-                query = QueryId(folder.rpartition("/")[2])
-                for _, header, rows in self._shelf.lying(folder, check=True):
-                    if rows is None:
-                        self.damaged += 1
-                    else:
-                        self._found.setdefault(query, []).append(Found(_as_it_was(header, query), rows, folder))
                 self._folders[folder] = _Folder(partition)
+                unread = self._find(folder, QueryId(folder.rpartition("/")[2]))
+                self.damaged += max(unread, partition.damaged)  # which has found the same, but not looked at all rows
             except (RoveError, OSError):
                 self.damaged += 1
                 log.exception("what %s holds cannot be read", folder)
+        for found in self._found.values():
+            found.sort(key=lambda each: (_start(each.folder), each.header.seq))
+
+    def _find(self, folder: str, query: QueryId) -> int:
+        """What a folder holds; how many of its batches cannot be read."""
+        unread = 0
+        for _, header, rows in self._shelf.lying(folder):
+            try:
+                rows.load()
+                self._found.setdefault(query, []).append(Found(_as_it_was(header, query), rows, folder))
+            except (ValueError, OSError) as error:
+                unread += 1
+                log.error("a batch in %s cannot be read: %s", folder, error)
+        return unread
 
     def left_behind(self, query: QueryId) -> Iterable[Found]:
-        """Batches of a query that an earlier start has left; each once."""
+        """Batches of a query that earlier starts have left, in the order of their numbers; each once."""
         return self._found.pop(query, ())
 
     def adopt(self, found: Found, entry: Entry) -> None:
@@ -166,10 +176,10 @@ class Tier:
 
     def done(self, event: DiskDone) -> bool:
         """A group was carried out, or was not; whether it was one of a ring's."""
-        if not event.folder.startswith(f"{FOLDER}/"):
-            return False
         folder = self._folders.get(event.folder)
-        if folder is None or event.token == CLEARS:
+        if folder is None:
+            return False
+        if event.token == CLEARS:
             return True
         if event.trouble:
             folder.partition.failed(event.token, event.trouble)
@@ -180,9 +190,11 @@ class Tier:
         folder.partition.synced(event.token)
         self.trouble, self._look_us = "", 0  # there may be more to write
         try:
-            for position, _, rows in self._shelf.lying(event.folder, check=False):
-                entry = folder.writing.pop(position)
-                if rows is not None and entry.payload is not None and self._store.holds(entry):
+            for position, _, rows in self._shelf.lying(event.folder):
+                entry = folder.writing.pop(
+                    position, None
+                )  # None if a folder could not be cleared, and was opened again
+                if entry is not None and entry.payload is not None and self._store.holds(entry):
                     self._store.spilled(entry, rows)
                     folder.live.append((position, entry))
         except (RoveError, OSError) as error:  # what is there is found at the next start
@@ -251,6 +263,11 @@ class Tier:
         files = sum(folder.partition.file_bytes for folder in self._folders.values())
         kept = self._store.disk_bytes + self._store.leaving_bytes
         return kept >= self.limit_bytes or files >= FILES_MAX * self.limit_bytes
+
+
+def _start(folder: str) -> int:
+    """Which start of the node a folder is of."""
+    return int(folder.split("/")[1].removesuffix(SENT))
 
 
 def _as_written(header: Header, number: int) -> Header:

@@ -24,7 +24,7 @@ from rove.data.link import Link
 from rove.data.neighbours import Neighbours
 from rove.data.outlet import Outlet
 from rove.data.parking import Parked, Parking
-from rove.data.replays import Replays
+from rove.data.replays import Replay, Replays
 from rove.data.ring import Ring
 from rove.data.roads import Roads
 from rove.data.settings import WorkerSettings
@@ -116,16 +116,21 @@ class Worker:
                 self._produced(event)
             case Tick():
                 self._tick()
-            case DiskDone() if not self._ring.done(event):
-                safe = list(self.sinks.done(event))
-                if safe:
-                    self._replays.in_memory(safe)
-                self._catch_up()
+            case DiskDone():
+                self._disk_done(event)
             case Packed():
                 self._commands += self._ring.packed(event)
             case Garbled(conn=conn, why=why, text=text):
                 self._refuse(conn, why, text)
         return self._commands
+
+    def _disk_done(self, event: DiskDone) -> None:
+        if self._ring.done(event):
+            return
+        safe = list(self.sinks.done(event))
+        if safe:
+            self._replays.in_memory(safe)
+        self._catch_up()
 
     def due(self) -> int:
         """When a Tick is next needed, if nothing else happens."""
@@ -230,7 +235,7 @@ class Worker:
                 self._give_up(self._replays.first, error)
                 continue
             if replay is not None:
-                self._replay(replay.query, replay.header, replay.payload)
+                self._replay(replay)
 
     def _give_up(self, query: QueryId, error: RoveError) -> None:
         """A query whose memory cannot be read does not run on without it; it is tried again when it is deployed."""
@@ -242,21 +247,25 @@ class Worker:
             for header in self.sinks.close(running):
                 self._lose(replace(header, origin=source_of(header.origin), query=query), type(error).__name__)
 
-    def _replay(self, query: QueryId, header: Header, payload: Payload | None) -> None:
+    def _replay(self, replay: Replay) -> None:
         """What is on the disk goes into the operators that remember: a batch, or the word to wait for an origin."""
-        running = self._running.get(query)
+        running, header = self._running.get(replay.query), replay.header
         if running is None:
             return
+        running.again = replay.again
         if is_word(header.origin):
             self._outlet.emit(running, heeded(running, header), self._now, self._commands)
-            return
-        header = replace(header, origin=header.origin.partition(" ")[2])
+        else:
+            self._compute(running, replace(header, origin=header.origin.partition(" ")[2]), replay.payload)
+        running.again = False
+
+    def _compute(self, running: Running, header: Header, payload: Payload | None) -> None:
         try:
             batch = running.read(header, payload)
             self._run(running, Stage(header.stage), batch, payload, None)
         except RoveError as error:
             self._count(type(error).__name__)
-            self.accounts.lost(query, header.origin, header.born)
+            self.accounts.lost(running.fragment.query, header.origin, header.born)
 
     # Sources
 
@@ -275,9 +284,10 @@ class Worker:
         self._hold_sources()
 
     def _hold_sources(self) -> None:
-        """Where nothing is thrown away, sources wait before there is no room."""
-        if self.settings.evict == "block":
-            self._commands += self.sources.held(self.room, self.settings.memory_bytes)
+        """Where nothing is thrown away, or not fast enough, sources wait before there is no room."""
+        limit = self.settings.memory_bytes
+        waits = self._ring.blocks or self._replays.bytes > limit // 4
+        self._commands += self.sources.held(self.room if waits else limit, limit)
 
     def _feed(self, running: Running, stream: str, batch: Batch) -> None:
         stage = running.sources.get(stream)

@@ -89,6 +89,10 @@ class DiskError(RoveError):
     """A file that cannot be read or written as it should; what was acknowledged is still there."""
 
 
+class NotWritable(DiskError):
+    """A disk that is full, read-only or broken, and may be mended."""
+
+
 class SetupError(RoveError):
     """The machine lacks something; the message is the one line that mends it."""
 

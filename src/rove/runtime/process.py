@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from rove.data.log.settings import LogSettings
 from rove.data.settings import WorkerSettings
-from rove.model.errors import RoveError, SetupError
+from rove.model.errors import NotWritable, RoveError, SetupError
 from rove.model.events import COORDINATOR
 from rove.model.ids import NodeId
 from rove.model.messages import Goodbye
@@ -76,7 +76,7 @@ def run_worker(section: WorkerSection, stopped: Stopped | None = None) -> None:
     try:
         wires.watch(stopped.bell.descriptor)
         wires.dial(COORDINATOR, url, keys.coordinator if keys is not None else "")
-        shelf = DiskShelf(section.folder, stopped.bell, _retention(section)) if section.folder else None
+        shelf = _shelf(section, stopped.bell)
         settings = worker_settings(section, _heard_at(section, wires), keys)
         shell = WorkerShell(settings, wires, specs, shelf, Hooks(section.hooks) if section.hooks else None)
         shell.start()
@@ -174,6 +174,19 @@ def main(path: str) -> int:
         print(error, file=sys.stderr)
         return 1
     return 0
+
+
+def _shelf(section: WorkerSection, bell: Bell) -> DiskShelf | None:
+    """A node's disk, if it has one. A device goes on without one that is full or broken; others need theirs."""
+    if not section.folder:
+        return None
+    try:
+        return DiskShelf(section.folder, bell, _retention(section))
+    except NotWritable as error:
+        if section.kind != "device":
+            raise
+        log.error("%s; going on without it: rows that wait are in memory only, until the next start", error)
+        return None
 
 
 def _retention(section: WorkerSection) -> LogSettings:

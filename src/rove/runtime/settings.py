@@ -34,7 +34,7 @@ class WorkerSection(msgspec.Struct, frozen=True, kw_only=True):
     advertise: str = ""  # how others reach `listen`, if by another address
     parents: tuple[str, ...] = ()
     slots: int = 8
-    memory_bytes: int = 64 * 1024 * 1024
+    memory_bytes: int = 50_000_000
     disk_bytes: int = 0  # of `folder`, for batches that wait: behind memory, kept over a restart
     hooks: str = ""  # a module or file with on_disconnect, on_reconnect, on_evict
     backlog: Literal["beside", "first", "last"] = "beside"  # after a cut: what was kept, and what is new

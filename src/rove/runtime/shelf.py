@@ -8,12 +8,12 @@ A group is answered once, and answers to a partition that has been opened again 
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 from zlib import crc32
@@ -24,12 +24,14 @@ import pyarrow as pa
 from rove.data.events import DiskDone, OnDisk, Remember
 from rove.data.log.commands import Group, Position, Publish
 from rove.data.log.commit import commit
-from rove.data.log.format import Mark, data_file
+from rove.data.log.damage import Damaged
+from rove.data.log.format import Mark
 from rove.data.log.partition import Partition
 from rove.data.log.reader import Reader
 from rove.data.log.settings import LogSettings
+from rove.data.log.stored import Stored, entries, lying
 from rove.model.batch import Header
-from rove.model.errors import DiskError
+from rove.model.errors import DiskError, NotWritable
 from rove.model.events import Payload
 from rove.model.messages import Fragment, Peer
 from rove.runtime.bell import Bell
@@ -42,6 +44,7 @@ READER = "reader-"  # before a reader's name, the file in which it says what it 
 FORMAT = 1
 OPEN_ATTEMPTS = 3
 CLOSE_S = 5.0
+NOT_NOW = (errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EIO)  # a disk that may be mended
 
 
 class _Remembered(msgspec.Struct, frozen=True, array_like=True):
@@ -59,25 +62,6 @@ class _Sealed(msgspec.Struct, frozen=True, array_like=True):
     body: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """Rows that lie in a file. It is opened when they are read: what waits for long holds no descriptor."""
-
-    disk: LogFolder
-    file: str
-    offset: int
-    length: int
-
-    def __len__(self) -> int:
-        return self.length
-
-    def load(self) -> Payload:
-        rows = self.disk.read(self.file, self.offset, self.length)
-        if len(rows) < self.length:
-            raise OSError(f"{self.disk.path / self.file} ends at byte {self.offset + len(rows)}")
-        return rows
-
-
 class DiskShelf:
     """The disk of one node, below one folder. `bell` is rung when `done` has something to tell."""
 
@@ -89,13 +73,18 @@ class DiskShelf:
         self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._done: deque[tuple[LogFolder, DiskDone]] = deque()
         self.trouble = ""  # why the last `remembered` could not be kept
+        self._own = LogFolder(self.path)
         try:
             self.path.mkdir(parents=True, exist_ok=True)
+            self._own.lock()
+            self.incarnation = self._next_start()
         except OSError as error:
-            raise DiskError(f"{self.path} cannot be used: {error}; choose another folder") from error
-        self._own = LogFolder(self.path)
-        self._own.lock()
-        self.incarnation = self._next_start()
+            self._own.close()
+            kind = NotWritable if error.errno in NOT_NOW else DiskError
+            raise kind(f"{self.path} cannot be used: {error}; mend the disk or choose another folder") from error
+        except BaseException:
+            self._own.close()
+            raise
         self._thread = threading.Thread(target=self._work, name=f"disk {self.path.name}", daemon=True)
         self._thread.start()
 
@@ -129,35 +118,22 @@ class DiskShelf:
         return partition
 
     def folders(self, prefix: str) -> list[str]:
-        """The folders with a partition below one, the oldest start's first."""
-        found = {mark.parent.relative_to(self.path) for mark in (self.path / prefix).glob("*/*/*.index")}
-        return sorted((place.as_posix() for place in found), key=lambda name: (len(name.split("/")[1]), name))
+        places = {index.parent.relative_to(self.path) for index in (self.path / prefix).glob("*/*/*.index")}
+        return [place.as_posix() for place in places]
 
-    def lying(self, folder: str, check: bool) -> Iterator[tuple[Position, Header, Rows | None]]:
-        """What has become safe in a folder since the last call, and where its rows lie; None if a check finds that they
-        are not what was written."""
+    def lying(self, folder: str) -> Iterator[tuple[Position, Header, Stored]]:
         if folder not in self._readers:
             disk = LogFolder(self._place(folder))
             self._readers[folder] = (disk, Reader(disk))
-        disk, reader = self._readers[folder]
-        for entry in reader.rest():
-            rows = Rows(disk, data_file(entry.segment), entry.offset, entry.length)
-            intact = not check or crc32(rows.load()) == entry.crc
-            yield entry.position, entry.header, rows if intact else None
+        return lying(*self._readers[folder])
 
     def entries(self, folder: str) -> Iterator[tuple[Header, Payload | None]]:
         """Everything that was in a folder when it was opened, in order."""
-        disk = LogFolder(self._place(folder))
-        reader = Reader(disk, upto=self._marks[folder])
-        while found := reader.entries():
-            for entry in found:
-                rows = disk.read(data_file(entry.segment), entry.offset, entry.length) if entry.length else None
-                if rows is not None and crc32(rows) != entry.crc:
-                    raise DiskError(
-                        f"{disk.path / data_file(entry.segment)}: rows of `{entry.header.origin}` {entry.header.seq} "
-                        "are not what was written; restore the file, or remove the folder to begin anew"
-                    )
-                yield entry.header, rows
+        place = self._place(folder)
+        try:
+            yield from entries(LogFolder(place), self._marks[folder])
+        except Damaged as damage:
+            raise DiskError(f"in {place}, {damage}; or remove the folder to begin anew") from damage
 
     def readers(self, folder: str) -> dict[str, int]:
         """Who reads a folder from outside: each leaves a file that says how far it has come. O(files)."""
@@ -252,7 +228,7 @@ class DiskShelf:
 
     def _keep(self, file: str, body: bytes) -> None:
         try:
-            keep_file(self.path / file, msgspec.msgpack.encode(_Sealed(FORMAT, crc32(body), body)))
+            keep_file(self.path / file, _sealed(body))
             self.trouble = ""
         except OSError as error:
             self.trouble = f"{self.path / file} could not be kept: {error}"
@@ -276,10 +252,12 @@ class DiskShelf:
         body = self._kept(STARTS_FILE)
         last = int.from_bytes(body, "big") if body is not None else 0
         number = max(last + 1, time.time_ns())  # a folder that was emptied must not bring old numbers back
-        self._keep(STARTS_FILE, number.to_bytes(8, "big"))
-        if self.trouble:
-            raise DiskError(f"{self.trouble}; mend the disk or choose another folder")
+        keep_file(self.path / STARTS_FILE, _sealed(number.to_bytes(8, "big")))
         return number
+
+
+def _sealed(body: bytes) -> bytes:
+    return msgspec.msgpack.encode(_Sealed(FORMAT, crc32(body), body))
 
 
 def keep_file(path: Path, data: bytes) -> None:

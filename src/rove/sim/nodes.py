@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
-from zlib import crc32
 
 import pyarrow as pa
 from msgspec.structs import replace
@@ -17,10 +16,11 @@ from rove.control.coordinator import Coordinator
 from rove.data.events import DiskDone, OnDisk, Remember
 from rove.data.log.commands import Position, Publish
 from rove.data.log.commit import commit
-from rove.data.log.format import Mark, data_file
+from rove.data.log.format import Mark
 from rove.data.log.partition import Partition
 from rove.data.log.reader import Reader
 from rove.data.log.settings import LogSettings
+from rove.data.log.stored import Stored, entries, lying
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
 from rove.model.batch import Header
@@ -30,22 +30,6 @@ from rove.sim.disk import SimDisk
 from rove.sim.queries import COLUMNS
 
 UNBOUNDED = 2**62  # what waits for the disk is bounded by the credit that let it in
-
-
-@dataclass(frozen=True, slots=True)
-class SimRows:
-    """Rows that lie in a simulated file."""
-
-    disk: SimDisk
-    file: str
-    offset: int
-    length: int
-
-    def __len__(self) -> int:
-        return self.length
-
-    def load(self) -> bytes:
-        return self.disk.read(self.file, self.offset, self.length)
 
 
 class SimShelf:
@@ -70,20 +54,12 @@ class SimShelf:
     def folders(self, prefix: str) -> list[str]:
         return sorted(name for name, disk in self.disks.items() if name.startswith(f"{prefix}/") and disk.sizes())
 
-    def lying(self, folder: str, check: bool) -> Iterator[tuple[Position, Header, SimRows | None]]:
+    def lying(self, folder: str) -> Iterator[tuple[Position, Header, Stored]]:
         disk = self.disk(folder)
-        reader = self._readers.setdefault(folder, Reader(disk))
-        for entry in reader.rest():
-            rows = SimRows(disk, data_file(entry.segment), entry.offset, entry.length)
-            yield entry.position, entry.header, None if check and crc32(rows.load()) != entry.crc else rows
+        return lying(disk, self._readers.setdefault(folder, Reader(disk)))
 
     def entries(self, folder: str) -> Iterator[tuple[Header, Payload | None]]:
-        disk = self.disk(folder)
-        reader = Reader(disk, upto=self._marks[folder])
-        while found := reader.entries():
-            for entry in found:
-                rows = disk.read(data_file(entry.segment), entry.offset, entry.length) if entry.length else None
-                yield entry.header, rows
+        return entries(self.disk(folder), self._marks[folder])
 
     def readers(self, folder: str) -> dict[str, int]:
         return {}

@@ -9,7 +9,7 @@ Since only relays (edges and gateways) are searched, a device that moves invalid
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from operator import itemgetter
@@ -91,6 +91,11 @@ class Topology:
     def works(self, a: NodeId, b: NodeId) -> bool:
         """Whether a link is there and nobody has said that it is broken."""
         return self.linked(a, b) and (min(a, b), max(a, b)) not in self._broken
+
+    @property
+    def broken(self) -> Collection[tuple[NodeId, NodeId]]:
+        """The links that are there and do not work, by their ends."""
+        return self._broken
 
     # How it changes
 
