@@ -34,6 +34,16 @@ def test_a_device_that_is_away_makes_room_and_says_later_what_went(evict: str) -
     assert sum(h.born for h in headers) == tally.buffered
 
 
+def test_a_query_that_ends_on_the_device_goes_on_while_another_waits() -> None:
+    device = alone()
+    here = replace(fragment(None, (ORIGIN,)), query=QueryId("alerts"))
+    device.handle(orders(here), 0)
+    for n in range(10):
+        device.handle(Produced(ORIGIN, rows(), n), n)
+    counted = {t.query: (t.produced, t.delivered, t.buffered) for t in device.report().tallies}
+    assert counted == {"alerts": (20, 20, 0), "q": (20, 0, 20)}
+
+
 @pytest.mark.parametrize("known", [True, False])
 def test_what_went_leaves_nothing_behind_however_long_a_device_is_away(known: bool) -> None:
     settings = WorkerSettings(node=NodeId("device"), kind="device", parents=(NodeId("west"),), memory_bytes=4_000)

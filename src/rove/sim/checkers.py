@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from rove.data.local import Arrival, LocalPipeline
 from rove.data.log.reader import Reader
+from rove.data.pipeline import ends
 from rove.data.sinks import NOBODY
 from rove.data.worker import Worker
 from rove.model.batch import Batch, Header, named
@@ -33,6 +34,7 @@ from rove.sim.world import World
 Name = tuple[str, str, int]  # query, origin, seq
 # Over the bound: a frame may be larger than the credit that lets it in; windows that close together come out at once.
 SPARE_BYTES = 2 * 1024 * 1024
+BATCHES_BYTES = 8_192  # of the last batches, one for each query: a store takes them, and makes room then
 
 
 class BrokenLaw(RoveError):
@@ -93,7 +95,7 @@ class WatermarksGrow:
 
 
 class MemoryBounded:
-    """A node holds no more than it may."""
+    """A node holds no more than it may. What was sent and not acked may be more, as far as the peer allows."""
 
     def stepped(self, world: World, node: SimNode) -> None:
         worker = node.worker
@@ -102,6 +104,10 @@ class MemoryBounded:
         held = worker.store.bytes + worker.sinks.pending_bytes
         if held > node.settings.memory_bytes + SPARE_BYTES:
             raise BrokenLaw(f"{node.name} holds {held} bytes; it may hold {node.settings.memory_bytes}")
+        sent = sum(entry.bytes for entry in worker.store if entry.number or entry.copies or entry.original is not None)
+        waiting = worker.store.bytes - sent - worker.store.leaving_bytes
+        if waiting > node.settings.memory_bytes + BATCHES_BYTES:
+            raise BrokenLaw(f"{waiting} bytes wait on {node.name}; it may hold {node.settings.memory_bytes}")
         counted = sum(entry.bytes for entry in worker.store)
         if counted != worker.store.bytes:
             raise BrokenLaw(f"the store of {node.name} has {counted} bytes and says {worker.store.bytes}")
@@ -297,14 +303,29 @@ def _some(rows: Counter[str]) -> str:
 
 
 def check_accounts(world: World) -> None:
-    """For each query and origin, as users are told: produced = delivered + evicted + late + lost, and nothing on its
-    way."""
+    """For each query and origin, as users are told: produced = delivered + evicted + late + lost, nothing on its way,
+    and no more than was made."""
     machine = world.coordinator.machine
     if machine is None:
         raise BrokenLaw("the coordinator is down after healing")
+    made = {query: _made(world, query, machine.deployments.parts(machine.queries[query])[0]) for query in world.first}
     for line in machine.snapshot(world.now, START_US + world.now).accounts:
         if line.produced != line.delivered + line.evicted + line.late + line.lost or line.in_flight:
             raise BrokenLaw(f"the account of {line.origin} for `{line.query}` does not add up: {line}")
+        most = made[QueryId(line.query)].get(line.origin)
+        if most is not None and line.produced > most:
+            raise BrokenLaw(f"{line.origin} made {most} rows for `{line.query}`: {line}")
+
+
+def _made(world: World, query: QueryId, lower: Stages) -> dict[str, int]:
+    """The rows that sources made since a query was there, once for each way that they go."""
+    ways = {op.stream: n for op, n in zip(lower.operators, ends(lower), strict=True) if isinstance(op, Source)}
+    return {
+        source.origin: sum(batch.num_rows for batch in source.made[source.fed[query] :]) * ways[source.stream]
+        for node in world.nodes.values()
+        for source in node.sources
+        if query in source.fed
+    }
 
 
 def flying_data(world: World) -> int:
