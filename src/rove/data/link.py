@@ -117,15 +117,6 @@ class Link:
         """Bytes the peer may still send us."""
         return max(0, self._granted - self._received_bytes)
 
-    @property
-    def received(self) -> int:
-        return self._received
-
-    @property
-    def backlog(self) -> int:
-        """Batches not acked."""
-        return len(self._waiting) + len(self._live) + len(self._unacked)
-
     def entries(self) -> Iterable[Entry]:
         """Everything not acked, oldest first."""
         yield from self._unacked
@@ -263,10 +254,6 @@ class Link:
         said = [self._say(Ack(*news), now)]
         self._spoke_us = spoke
         return said
-
-    def due(self) -> int:
-        """When `tick` has something to do next."""
-        return self._spoke_us + self.beat_us
 
     # Sending
 

@@ -33,7 +33,6 @@ class Store:
         self.bytes = 0
         self.disk_bytes = 0
         self.leaving_bytes = 0  # of those in memory, on their way to the disk
-        self.bytes_most = 0
         self.bytes_taken = 0
         self.shrunk = (0, 0)  # bytes of all rows that were made small: before, and after
         self._entries: dict[str, dict[int, Entry]] = {}  # by query, the oldest first
@@ -70,8 +69,6 @@ class Store:
         self._entries.setdefault(header.query, {})[id(entry)] = entry
         self._account(entry, 1)
         self.bytes_taken += entry.bytes
-        if self.bytes > self.bytes_most:
-            self.bytes_most = self.bytes
         self._fold(entry)
         return entry
 

@@ -18,7 +18,10 @@ def policy_at(text: str) -> Policy | None:
     if not colon:
         return None
     found = getattr(module_at(where), name, None)
-    made = found() if isinstance(found, type) else found
+    try:
+        made = found() if isinstance(found, type) else found
+    except Exception as error:
+        raise SetupError(f"the policy `{name}` of {where} cannot be made: {error}") from error
     if not callable(getattr(made, "victim", None)):
         raise SetupError(f"{where} has no policy `{name}`: an object, or a class, with victim(candidates, query)")
     policy: Policy = made  # type: ignore[assignment]
