@@ -3,7 +3,7 @@
 The device is a worker as it runs in production, with a road that nobody answers on. Time is virtual, so a minute away
 takes as long as its work. One batch a second and query, as in the paper. Query 1 keeps the rows of football sensors
 with vx > 0; Query 2 passes on numbers drawn by chance, which nothing compresses. Loss is bytes evicted over bytes that
-came out of the operators; vanilla NebulaStream removes the device and so loses all of them. With a disk, real files
+came out of the operators; vanilla NebulaStream keeps none, as a device here without any room. With a disk, real files
 are written and synced, and what was written is counted against the bytes that came out.
 """
 
@@ -14,7 +14,7 @@ import time
 from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -49,12 +49,24 @@ BUFFERS_MB = (25, 50, 75, 100, 125)
 SECOND_US = 1_000_000
 EDGE = NodeId("edge")
 DISK_BYTES = 200 * MB
-WAYS: dict[str, tuple[str, Codec, int]] = {
-    "fifo": ("fifo", "off", 0),
-    "query_aware": ("query_aware", "off", 0),
-    "lz4": ("query_aware", "lz4", 0),
-    "compressed": ("query_aware", "zstd", 0),
-    "with disk": ("query_aware", "zstd", DISK_BYTES),
+
+
+class Way(NamedTuple):
+    """What a device does with rows that it cannot send."""
+
+    evict: str
+    compress: Codec
+    memory_bytes: int = MEMORY_BYTES
+    disk_bytes: int = 0
+
+
+WAYS = {
+    "drop_all": Way("fifo", "off", memory_bytes=0),
+    "fifo": Way("fifo", "off"),
+    "query_aware": Way("query_aware", "off"),
+    "lz4": Way("query_aware", "lz4"),
+    "compressed": Way("query_aware", "zstd"),
+    "with disk": Way("query_aware", "zstd", disk_bytes=DISK_BYTES),
 }
 PAPER = {"query_aware_30s": 0.37, "full_after_s": 15}  # "buffering reduces data loss by 63% over 30 seconds"
 
@@ -106,22 +118,20 @@ def queries() -> tuple[Query, Query]:
 class Away:
     """A device that nobody hears."""
 
-    def __init__(
-        self, made: tuple[Query, ...], memory_bytes: int, evict: str, compress: Codec, shelf: DiskShelf | None = None
-    ) -> None:
+    def __init__(self, made: tuple[Query, ...], way: Way, shelf: DiskShelf | None = None) -> None:
         settings = WorkerSettings(
             node=NodeId("device"),
             kind="device",
             parents=(EDGE,),
-            memory_bytes=memory_bytes,
-            disk_bytes=DISK_BYTES if shelf is not None else 0,
-            evict=evict,
-            compress=compress,
+            memory_bytes=way.memory_bytes,
+            disk_bytes=way.disk_bytes,
+            evict=way.evict,
+            compress=way.compress,
             report_us=10**15,
         )
         self.worker, self._queries, self._shelf = Worker(settings, 1, shelf), made, shelf
         self.written_bytes = self.made_bytes = 0.0
-        self._packer = Packer(compress)
+        self._packer = Packer(way.compress)
         self._now = self._packed_rows = 0
         self._packing_s = 0.0
         self._row_bytes = {query.name: query.row_bytes for query in made}
@@ -183,27 +193,27 @@ class Away:
 def run(quick: bool, data: Path | None) -> dict[str, Any]:
     """Loss by the seconds away and by the size of the buffer."""
     made = queries()
-    curves: dict[str, dict[int, float]] = {"drop_all": {s: float(s > 0) for s in range(0, AWAY_S_MAX + 1, 5)}}
+    curves: dict[str, dict[int, float]] = {}
     sizes: dict[str, dict[int, float]] = {}
     longest, cost = 0, {}
     with Progress(transient=True) as progress:
-        for way, (evict, codec, disk) in progress.track(WAYS.items(), description="devices away"):
+        for name, way in progress.track(WAYS.items(), description="devices away"):
             folder = tempfile.TemporaryDirectory()
-            shelf = DiskShelf(folder.name, Bell()) if disk else None
-            device = Away(made, MEMORY_BYTES, evict, codec, shelf)
-            curves[way] = {0: 0.0}
+            shelf = DiskShelf(folder.name, Bell()) if way.disk_bytes else None
+            device = Away(made, way, shelf)
+            curves[name] = {0: 0.0}
             for second in range(1, AWAY_S_MAX + 1):
                 device.second()
-                longest = second if way == "compressed" and not device.loss else longest
+                longest = second if name == "compressed" and not device.loss else longest
                 if second % 5 == 0:
-                    curves[way][second] = device.loss
-            cost[way] = {"packing_us_a_row": device.packing_us_a_row, "bytes_a_row": device.bytes_a_row}
-            if shelf is None:
-                quick_sizes = BUFFERS_MB[:2] if quick else BUFFERS_MB
-                sizes[way] = {mb: _loss(made, mb * MB, evict, codec) for mb in quick_sizes}
-            else:
-                cost[way]["bytes_written_a_byte"] = device.written_bytes / device.made_bytes
+                    curves[name][second] = device.loss
+            cost[name] = {"packing_us_a_row": device.packing_us_a_row, "bytes_a_row": device.bytes_a_row}
+            if shelf is not None:
+                cost[name]["bytes_written_a_byte"] = device.written_bytes / device.made_bytes
                 shelf.close()
+            elif way.memory_bytes:
+                quick_sizes = BUFFERS_MB[:2] if quick else BUFFERS_MB
+                sizes[name] = {mb: _loss(made, way._replace(memory_bytes=mb * MB)) for mb in quick_sizes}
             folder.cleanup()
     entropy = _entropy(data)
     checks = [
@@ -223,9 +233,9 @@ def run(quick: bool, data: Path | None) -> dict[str, Any]:
     return {"bench": "loss", "checks": checks, "figures": figures, "paper": PAPER}
 
 
-def _loss(made: tuple[Query, ...], memory_bytes: int, evict: str, codec: Codec) -> float:
+def _loss(made: tuple[Query, ...], way: Way) -> float:
     """Of a device that is away for 30 seconds."""
-    device = Away(made, memory_bytes, evict, codec)
+    device = Away(made, way)
     for _ in range(AWAY_S):
         device.second()
     return device.loss
