@@ -87,6 +87,7 @@ def test_columns_that_contradict_the_stream_are_refused(desk: Desk) -> None:
         (lambda w: w.format("console").queryName("q").on("e").start(), "`console` is in Spark, not on node `e`"),
         (lambda w: w.trigger(processingTime="soon"), "trigger `soon` is not a fixed length of time"),
         (lambda w: w.reliability("HIGH"), "writeStream.reliability is not there yet"),
+        (lambda w: w.option("returnTimeout.trams", "1 hour").toTable("t"), "no such stream is read; .*`trains`"),
         (lambda w: w.start("here"), "start needs a place"),
         (lambda w: w.format("files").start("here"), "no name to find it by"),
         (lambda w: w.format("files").toTable("t"), "a table is kept by Spark, not in files"),
@@ -109,7 +110,7 @@ def test_what_spark_does_with_the_rows_goes_with_the_query(desk: Desk, busy: Any
     assert record.cloud == CloudSink(
         kind="postgres", name="busy", mode="update", trigger_ms=2_000, options={"keys": "train"}
     )
-    assert record.patience_us == 30_000_000
+    assert (record.patience_us, record.patience_of) == (30_000_000, {})
     (asked,) = desk.ask("cloud", None, list[CloudQuery])
     (received,) = decode(asked.plan).operators
     assert isinstance(received, Received)

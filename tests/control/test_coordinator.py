@@ -58,7 +58,7 @@ class Desk:
         incarnation: int = 1,
     ) -> list[Command]:
         self.now += 1_000_000
-        sources = tuple(SourceHere(stream="s", origin=Origin(o), columns=COLUMNS) for o in origins)
+        sources = tuple(SourceHere(stream=o.partition("/")[0], origin=Origin(o), columns=COLUMNS) for o in origins)
         report = Report(
             protocol=PROTOCOL,
             node=NodeId(node),
@@ -203,6 +203,30 @@ def test_a_device_behind_a_relay_that_is_gone_is_waited_for_as_long_as_a_silent_
     record = desk.machine.queries[QueryId("q")].record
     assert record.absent == ()
     assert record.fragments[NodeId("gateway")].waits == {Stage(0): ("s/d1", "s/d2")}
+
+
+def test_devices_are_waited_for_as_long_as_their_stream_says() -> None:
+    desk = Desk()
+    for node in ("d1", "d2"):
+        desk.report("gateway", "gateway")
+        desk.report(node, "device", "gateway", origins=(f"s/{node}",))
+    session = rove.Session.local()
+    both = session.stream("s", schema=COLUMNS).union(session.stream("t", schema=COLUMNS))
+    desk.report("d3", "device", "gateway", origins=("t/d3",))
+    plan = codec.encode(Stages.of({"out": optimize(both.plan)}))
+    asked = Submit(name="q", plan=plan, sink=Sink(kind="log"), patience_us=60_000_000, patience_of={"t": 600_000_000})
+    assert not desk.ask("submit", asked).trouble
+
+    def absent_after(seconds: int) -> tuple[str, ...]:
+        for _ in range(seconds):
+            desk.report("gateway", "gateway")
+            desk.obey(desk.machine.handle(Tick(), desk.now))
+        return desk.machine.queries[QueryId("q")].record.absent
+
+    assert absent_after(50) == ()
+    assert absent_after(30) == ("d1", "d2")
+    assert absent_after(450) == ("d1", "d2")
+    assert absent_after(100) == ("d1", "d2", "d3")
 
 
 def test_a_source_started_anew_takes_the_place_of_the_old_one() -> None:

@@ -17,6 +17,7 @@ from rove.model.errors import PlanError, nearest
 from rove.model.ids import NodeId
 from rove.model.messages import Sink
 from rove.plan.codec import encode
+from rove.plan.operators import Source, walk
 from rove.plan.optimizer import optimize
 from rove.plan.stages import Stages
 
@@ -56,7 +57,7 @@ class StreamWriter:
         self._stream = stream
         self._name = ""
         self._strategy = STRATEGY
-        self._patience_us = PATIENCE_US
+        self._patience_us, self._patience_of = PATIENCE_US, dict[str, int]()
         self._replication, self._copies, self._thins = 1, True, 0
         self._format = ""
         self._mode: Literal["append", "update"] = "append"
@@ -72,7 +73,8 @@ class StreamWriter:
 
     def option(self, key: str, value: Any) -> StreamWriter:
         """`strategy`: who decides where operators run: bottom_up, shortest_path, cloud_only or ilp.
-        `returnTimeout`: how long event time waits for a device that is away, `5 minutes` if nobody says.
+        `returnTimeout`: how long event time waits for a device that is away, `5 minutes` if nobody says;
+        `returnTimeout.STREAM` for those of one stream.
         `replication`: up to so many roads from each device that share no node, so that it need not wait for the
         coordinator when one breaks. `roads`: what a device kept while it was away goes over `all` of them at once, or
         over the `best`. `degrade`: of rows for which a device that is away has no room it keeps every so manieth, such
@@ -83,6 +85,8 @@ class StreamWriter:
             self._strategy = str(value)
         elif key == "returnTimeout":
             self._patience_us = parse_duration(str(value), key)
+        elif key.startswith("returnTimeout."):
+            self._patience_of[key.partition(".")[2]] = parse_duration(str(value), key)
         elif key == "replication":
             self._replication = _at_least(1, key, value)
         elif key == "degrade":
@@ -186,6 +190,9 @@ class StreamWriter:
             raise PlanError(
                 "options, output modes and triggers are Spark's; rows that end on a node go on as they come"
             )
+        streams = [op.stream for op in walk(self._stream.plan) if isinstance(op, Source)]
+        if unknown := [stream for stream in self._patience_of if stream not in streams]:
+            raise PlanError(f"returnTimeout.{unknown[0]}: no such stream is read; {nearest(unknown[0], streams)}")
         return Submit(
             name=name,
             plan=encode(Stages.of({"out": optimize(self._stream.plan)}), pickled),
@@ -193,6 +200,7 @@ class StreamWriter:
             cloud=cloud,
             strategy=self._strategy,
             patience_us=self._patience_us,
+            patience_of=self._patience_of,
             replication=self._replication,
             copies=self._copies,
             thins=self._thins,

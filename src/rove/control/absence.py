@@ -41,9 +41,8 @@ class Absence:
             cut = {n: known.get(n, now) for n in cut_off(query, query.placement, membership.topology)}
             if cut:
                 self._cut[query.id] = cut
-            patience = max(AWAY_US, query.record.patience_us)
-            away = [*silent.items(), *cut.items()]
-            absent = sorted({n for n, since in away if now - since > patience and n in query.placement.roads})
+            away = [(n, now - since) for n, since in (*silent.items(), *cut.items()) if n in query.placement.roads]
+            absent = sorted({n for n, us in away if us > max(AWAY_US, query.patience_us(n))})
             if absent != list(query.record.absent):
                 found.append((query, absent))
         return found

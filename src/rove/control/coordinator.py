@@ -312,6 +312,7 @@ class Coordinator:
             strategy=asked.strategy,
             cloud=asked.cloud,
             patience_us=asked.patience_us,
+            patience_of=asked.patience_of,
             replication=asked.replication,
             copies=asked.copies,
             thins=asked.thins,

@@ -39,6 +39,7 @@ class QueryRecord(msgspec.Struct, frozen=True, kw_only=True):
     strategy: str
     cloud: CloudSink | None = None
     patience_us: int = PATIENCE_US
+    patience_of: dict[str, int] = {}  # with some streams it is another
     replication: int = 1  # roads that share no node, for each source
     copies: bool = True  # whether what was kept goes over all of them, or over the best
     thins: int = 0  # of rows that devices have no room for, keep every so manieth
@@ -88,6 +89,15 @@ class Query:
     @property
     def id(self) -> QueryId:
         return self.record.query
+
+    def patience_us(self, node: NodeId | None = None) -> int:
+        """How long a node is waited for: as long as for any stream that it has; for one without, as long as for any.
+        O(sources), if streams differ."""
+        record = self.record
+        if not record.patience_of:
+            return record.patience_us
+        streams = [s for s, stage in self.streams.items() if any(n == node for _, n in record.sources.get(stage, ()))]
+        return max(record.patience_of.get(stream, record.patience_us) for stream in streams or self.streams)
 
     def request(
         self, sources: Mapping[Stage, tuple[SourceAt, ...]], gateway: NodeId, starts: Mapping[NodeId, int]

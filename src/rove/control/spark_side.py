@@ -52,6 +52,6 @@ class SparkSide:
         sink: CloudSink | None = query.record.cloud
         if sink is None:
             raise PlanError(f"query `{query.id}` does not end in Spark")
-        patience = query.record.patience_us if sink.mode == "update" else 0
+        patience = query.patience_us() if sink.mode == "update" else 0
         plan = encode(Stages.of({OUTPUT: prune_columns(upper)}))
         return CloudQuery(query=query.id, plan=plan, sink=sink, patience_us=patience)
