@@ -92,7 +92,7 @@ class Tier:
 
     def _recover(self) -> None:
         for folder in sorted(self._shelf.folders(FOLDER)):
-            if self._is_mine(folder):
+            if self._is_mine(folder) or not _start(folder).isdecimal():
                 continue
             try:
                 partition = self._shelf.open(folder, NO_COLUMNS, self._settings)
@@ -103,7 +103,7 @@ class Tier:
                 self.damaged += 1
                 log.exception("what %s holds cannot be read", folder)
         for found in self._found.values():
-            found.sort(key=lambda each: (_start(each.folder), each.header.seq))
+            found.sort(key=lambda each: (int(_start(each.folder)), each.header.seq))
 
     def _find(self, folder: str, query: QueryId) -> int:
         """What a folder holds; how many of its batches cannot be read."""
@@ -191,9 +191,8 @@ class Tier:
         self.trouble, self._look_us = "", 0  # there may be more to write
         try:
             for position, _, rows in self._shelf.lying(event.folder):
-                entry = folder.writing.pop(
-                    position, None
-                )  # None if a folder could not be cleared, and was opened again
+                # A folder that was cleared in vain holds more than was written to it now.
+                entry = folder.writing.pop(position, None)
                 if entry is not None and entry.payload is not None and self._store.holds(entry):
                     self._store.spilled(entry, rows)
                     folder.live.append((position, entry))
@@ -265,9 +264,9 @@ class Tier:
         return kept >= self.limit_bytes or files >= FILES_MAX * self.limit_bytes
 
 
-def _start(folder: str) -> int:
-    """Which start of the node a folder is of."""
-    return int(folder.split("/")[1].removesuffix(SENT))
+def _start(folder: str) -> str:
+    """Which start of the node a folder is of, if it is one of a ring's."""
+    return folder.split("/")[1].removesuffix(SENT)
 
 
 def _as_written(header: Header, number: int) -> Header:
