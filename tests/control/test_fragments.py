@@ -17,7 +17,7 @@ from rove.model.ids import NodeId, Stage, Version
 from rove.model.messages import Fragment, Sink
 from rove.plan.codec import decode
 from rove.plan.cuts import highest_cut
-from rove.plan.operators import Source, walk
+from rove.plan.operators import Filter, Source, walk
 from rove.plan.stages import Stages, merges, ordered, stateful, stateless
 from tests.control.checker import path
 from tests.control.cities import PLANS, city, drawn, numbered, request, stages, town
@@ -90,7 +90,7 @@ def test_a_plan_without_spark_has_one_output_and_no_upper_part() -> None:
     assert parts.upper == {}
 
 
-@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize("plan", [plan for plan in PLANS if plan != "two ways"])
 def test_parts_are_named_as_cuts_name_them(plan: str) -> None:
     """With all that Spark need not do on workers, the split is the highest cut."""
     found = stages(plan)
@@ -103,6 +103,17 @@ def test_parts_are_named_as_cuts_name_them(plan: str) -> None:
         assert {n: parts.lower.operators[s] for n, s in parts.lower.outputs} == dict(cut.lower)
     else:
         assert not cut.needs_spark
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_what_takes_one_of_two_ways_in_order_is_where_both_end(name: str) -> None:
+    """Rows that pass a node on another way would be taken there, and again above."""
+    found = stages("two ways")
+    placement = strategy(name)(request(found, {"s": ["d1", "d2"]}), town(slots=16), Load())
+    hosts = [placement.hosts.get(Stage(n), ()) for n, op in enumerate(found.operators) if ordered(op)]
+    assert set(hosts) <= {("gw",), ()}
+    filters = [placement.hosts.get(Stage(n), ()) for n, op in enumerate(found.operators) if isinstance(op, Filter)]
+    assert name == "cloud_only" or all("gw" not in nodes for nodes in filters), "what has no memory is on the devices"
 
 
 def test_a_sink_on_a_node_must_be_told_what_it_is() -> None:

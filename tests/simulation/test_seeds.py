@@ -23,6 +23,7 @@ REGRESSIONS = (
     (952, 60),  # the same, for a count window
     (163, 30),  # a commit mark lost in a power cut hid what was on the disk
     (1930, 60),  # a batch on its way to one reader met another, which waited for other origins only
+    (1002888, 20),  # a watermark heard an origin on one way that was taken below on another
     (501905, 20),  # a branch of a fork was taken below and again above, and its rows were evicted once
 )
 

@@ -95,18 +95,20 @@ class WatermarksGrow:
 
 
 class MemoryBounded:
-    """A node holds no more than it may. What was sent and not acked may be more, as far as the peer allows."""
+    """A node holds no more than it may, beside the last batch, which may be an operator's and of any size. What a
+    device has sent, and is not acked, may be more, as far as the peer allows."""
 
     def stepped(self, world: World, node: SimNode) -> None:
         worker = node.worker
         if worker is None:
             return
-        held = worker.store.bytes + worker.sinks.pending_bytes
+        largest = max((entry.bytes for entry in worker.store), default=0)
+        held = worker.store.bytes + worker.sinks.pending_bytes - largest
         if held > node.settings.memory_bytes + SPARE_BYTES:
             raise BrokenLaw(f"{node.name} holds {held} bytes; it may hold {node.settings.memory_bytes}")
         sent = sum(entry.bytes for entry in worker.store if entry.number or entry.copies or entry.original is not None)
         waiting = worker.store.bytes - sent - worker.store.leaving_bytes
-        if waiting > node.settings.memory_bytes + BATCHES_BYTES:
+        if node.settings.kind == "device" and waiting > node.settings.memory_bytes + BATCHES_BYTES:
             raise BrokenLaw(f"{waiting} bytes wait on {node.name}; it may hold {node.settings.memory_bytes}")
         counted = sum(entry.bytes for entry in worker.store)
         if counted != worker.store.bytes:

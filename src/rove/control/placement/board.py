@@ -2,7 +2,8 @@
 
 Law: an operator is put at or above what it reads, on a road, where its demand allows it and where there is room. The
 gateway always has room. What takes batches in order is put where no source can pass it by: on the source's own node, or
-where all its roads lead; so a device that moves takes its memory along or finds it further up. A strategy chooses the
+where all its roads lead; so a device that moves takes its memory along or finds it further up. Where rows take several
+ways, it is put where all roads end: nobody above could tell which way they have taken below. A strategy chooses the
 order; the board refuses what is against the rules.
 """
 
@@ -38,6 +39,7 @@ class Board:
         self.spark: set[Stage] = set()
         self.why: dict[Stage, str] = {}
         self._held = _held(request)
+        self._on_forks = _on_forks(request)
         self._passable: frozenset[NodeId] | None = None
         self._slots: dict[NodeId, int] = {}
         self._memory: dict[NodeId, int] = {}
@@ -85,6 +87,8 @@ class Board:
     def allowed(self, stage: Stage, start: NodeId) -> list[NodeId]:
         """The nodes from `start` upwards where its hint lets an operator be; none is an error that says why."""
         road, hint, op = list(self.road(start)), self.demands[stage].hint, self.operators[stage]
+        if hint is None and stage in self._on_forks:
+            return road[-1:]
         if hint is None:
             return [node for node in road if node not in self.passable] if ordered(op) else road
         if hint == "device":
@@ -230,6 +234,8 @@ class Board:
     def _reason(self, stage: Stage, allowed: list[NodeId], node: NodeId) -> str:
         if hint := self.demands[stage].hint:
             return f"wanted at `{hint}`"
+        if stage in self._on_forks:
+            return "where all roads end, since what it reads goes other ways as well"
         if node == allowed[0]:
             return "next to what it reads"
         return f"no room for it on {_some(allowed[: allowed.index(node)])}"
@@ -248,6 +254,18 @@ def _held(request: Request) -> frozenset[Stage]:
         if request.hints.get(Stage(n), "cloud") != "cloud" or any(r in held for r in request.stages.readers[n]):
             held.add(Stage(n))
     return frozenset(held)
+
+
+def _on_forks(request: Request) -> frozenset[Stage]:
+    """What takes batches in order on one of several ways that they go."""
+    stages, outputs = request.stages, {stage for _, stage in request.stages.outputs}
+    ends: dict[Stage, set[Stage]] = {}  # where rows that come out of a stage end, or are taken in order
+    for n in reversed(range(len(stages.operators))):
+        ends[Stage(n)] = {Stage(n)} if n in outputs else set()
+        for reader in stages.readers[n]:
+            ends[Stage(n)] |= {reader} if ordered(stages.operators[reader]) else ends[reader]
+    found = {end for several in ends.values() if len(several) > 1 for end in several}
+    return frozenset(end for end in found if ordered(stages.operators[end]))
 
 
 def _some(nodes: Iterable[NodeId]) -> str:
