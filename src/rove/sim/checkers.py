@@ -259,7 +259,8 @@ def _died(world: World, query: QueryId) -> bool:
 
 
 def oracle(world: World, query: QueryId, stages: Stages) -> list[Batch]:
-    """What sources made since the query was there and was not evicted, through the whole plan in one place."""
+    """What sources made since the query was there and was not evicted, through the whole plan in one place. What was
+    evicted of one that died may have arrived before its next start found it again."""
     (_, last), *_ = stages.outputs
     plan = stages.operators[last]
     data: dict[str, dict[str, list[pa.RecordBatch]]] = {
@@ -270,7 +271,7 @@ def oracle(world: World, query: QueryId, stages: Stages) -> list[Batch]:
             if source.stream in data and query in source.fed:
                 first = source.fed[query]
                 data[source.stream][source.origin] = [
-                    made.slice(0, 0) if (query, source.origin, seq) in world.evicted else made
+                    made.slice(0, 0) if (query, source.origin, seq) in world.evicted and not source.dead else made
                     for seq, made in enumerate(source.made[first:], first)
                 ]
     fed = {
