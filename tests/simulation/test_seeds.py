@@ -25,6 +25,7 @@ REGRESSIONS = (
     (1930, 60),  # a batch on its way to one reader met another, which waited for other origins only
     (1002888, 20),  # a watermark heard an origin on one way that was taken below on another
     (2001511, 20),  # rows that had arrived were evicted from the disk of a device that died
+    (3002934, 20),  # a process that was started anew at once slept for ever
     (501905, 20),  # a branch of a fork was taken below and again above, and its rows were evicted once
 )
 

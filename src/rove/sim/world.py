@@ -100,7 +100,7 @@ class World:
             node.shelf.crash(node.pending, power)
         if node.worker is not None:
             self.safe.update((h.query, source_of(h.origin), h.seq) for h in node.worker.on_disk())
-        node.worker, node.pending = None, []
+        node.worker, node.pending, node.tick_us = None, [], -1  # its timer is nobody's
         for source in node.sources:
             source.dead = True
             self.dead.add(source.origin)
