@@ -116,6 +116,20 @@ def test_what_takes_one_of_two_ways_in_order_is_where_both_end(name: str) -> Non
     assert name == "cloud_only" or all("gw" not in nodes for nodes in filters), "what has no memory is on the devices"
 
 
+@pytest.mark.parametrize(("absent", "waited"), [(("d1",), True), (("d1", "d2"), False)])
+def test_an_operator_is_waited_for_as_long_as_anybody_below_it_is(absent: tuple[str, ...], waited: bool) -> None:
+    partial = numbered(stages("count"), "Aggregate", "partial")
+    asked = request("count", {"s": ["d1", "d2", "d3"]}, hints={partial: "edge"})
+    asked = dataclasses.replace(asked, absent=frozenset(map(NodeId, absent)))
+    placement, found = told(asked, town())
+    assert placement.hosts[Stage(partial)] == ("e1", "e2")
+    gateway = found[NodeId("gw")]
+    names = [o for origins in gateway.waits.values() for o in origins]
+    assert any("e1" in name for name in names) == waited
+    assert any("e2" in name for name in names), "the others are waited for"
+    assert any("e1" in o for origins in gateway.knows.values() for o in origins) != waited
+
+
 def test_a_sink_on_a_node_must_be_told_what_it_is() -> None:
     asked = request("count", {"s": ["d1"]}, sink="e1")
     with pytest.raises(PlanError, match="ends on node `e1`, and output `out` has no sink"):

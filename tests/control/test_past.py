@@ -70,6 +70,12 @@ def test_what_arrived_was_made_even_if_its_maker_died_before_it_said_so() -> Non
     assert town.accounts() == {"s/d1~1": (70, 70, 0, 0), "s/d1~2": (5, 0, 0, 5)}
 
 
+def test_what_arrived_of_a_device_that_is_away_was_made() -> None:
+    town = Town()
+    town.desk.now += 60_000_000
+    assert town.accounts()["s/d1~1"] == (70, 70, 0, 0)
+
+
 @pytest.mark.parametrize("restarts_at", ["never", "after", "before"])
 def test_the_coordinator_may_be_started_anew_meanwhile(restarts_at: str) -> None:
     town = Town()

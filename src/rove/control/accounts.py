@@ -14,9 +14,11 @@ from rove.model.messages import Tally
 _SUMMED = ("produced", "delivered", "buffered", "resent", "duplicates", "evicted", "late", "lost")
 
 
-def account_lines(tallies: Iterable[Tally], wall: int, alive: Container[str]) -> list[AccountLine]:
-    """One line for each query and origin. What is in flight of an origin that is not `alive` any more is lost.
-    O(tallies)."""
+def account_lines(
+    tallies: Iterable[Tally], wall: int, alive: Container[str], unheard: Container[str] = ()
+) -> list[AccountLine]:
+    """One line for each query and origin. What is in flight of an origin that is not `alive` any more is lost. One that
+    is `unheard` may have made more than it could say. O(tallies)."""
     sums: dict[tuple[str, str], dict[str, int]] = {}
     marks: dict[tuple[str, str], int] = {}
     for tally in tallies:
@@ -36,7 +38,7 @@ def account_lines(tallies: Iterable[Tally], wall: int, alive: Container[str]) ->
         if origin not in alive:
             line["lost"] += left
             left = 0
-            # It took its last counts with it; what has an end was made.
-            line["produced"] = max(line["produced"], done)
+        if origin not in alive or origin in unheard:
+            line["produced"] = max(line["produced"], done)  # what has an end was made
         lines.append(AccountLine(query=query, origin=origin, in_flight=left, watermark_lag_ms=lag, **line))
     return lines

@@ -369,7 +369,8 @@ class Coordinator:
         if name:
             self.deployments.query(name)
         tallies = (t for t in self.membership.tallies() if not name or t.query == name)
-        return account_lines(tallies, self._wall, alive(self.queries.values(), self.membership))
+        living, unheard = alive(self.queries.values(), self.membership), self.membership.unheard(self._now)
+        return account_lines(tallies, self._wall, living, unheard)
 
     def _streams(self, body: bytes, now: int) -> dict[str, str]:
         return self.streams

@@ -242,6 +242,11 @@ class Membership:
         yield from (tally for member in self.members.values() for tally in member.tallies)
         yield from self.past.tallies()
 
+    def unheard(self, now: int) -> set[str]:
+        """Sources of nodes that are not heard now. O(sources)."""
+        away = (member for member in self.members.values() if member.state(now) != "up")
+        return {source.origin for member in away for source in member.record.sources}
+
     def peers_of(self, node: NodeId) -> tuple[Peer, ...]:
         """Whom a node may talk to: those it has a link with."""
         if not self.topology.has(node):

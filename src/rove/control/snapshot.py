@@ -45,7 +45,7 @@ def snapshot(
     """Everything as it was last told. O(tallies + queries + nodes)."""
     queries, members = list(queries), membership.members.values()
     return Snapshot(
-        accounts=tuple(account_lines(membership.tallies(), wall, alive(queries, membership))),
+        accounts=tuple(account_lines(membership.tallies(), wall, alive(queries, membership), membership.unheard(now))),
         queries=tuple(query_lines(queries, membership, spark)),
         nodes=tuple(node_lines(membership, load, now)),
         holdings=tuple(holding for member in members for holding in _holdings(member, now)),

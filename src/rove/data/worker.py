@@ -92,11 +92,11 @@ class Worker:
         """Declare a producer of a stream on this node."""
         self.sources.add(stream, origin, columns)
 
-    def remembered(self, fragments: tuple[Fragment, ...], peers: tuple[Peer, ...]) -> list[Command]:
+    def remembered(self, fragments: tuple[Fragment, ...], peers: tuple[Peer, ...], now: int = 0) -> list[Command]:
         """Go on with what this node ran before it was stopped or died, whether or not anybody hears it. Its sources are
         others now. Where their order matters, those above have to be told of them before their rows come: until then
         these are kept."""
-        self._commands, self._now = [], 0
+        self._commands, self._now = [], now
         self._meet(peers)
         for fragment in fragments:
             self._deploy(self.sources.renamed(fragment))

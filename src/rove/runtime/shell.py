@@ -75,7 +75,7 @@ class WorkerShell:
         """Go on where the last start ended."""
         kept = self.shelf.remembered() if self.shelf is not None else None
         if kept is not None:
-            self._obey(self.worker.remembered(kept.fragments, kept.peers))
+            self._obey(self.worker.remembered(kept.fragments, kept.peers, now_us()))
 
     def round(self, arrived: Iterable[Arrived | Garbled] = ()) -> None:
         """Take what has come, from the wires, the disk and the sources; then have a moment to itself."""

@@ -86,7 +86,7 @@ class World:
         self.network.dial(name, COORDINATOR)
         kept = node.kept
         if kept is not None:
-            self._obey(node, worker.remembered(kept.fragments, kept.peers))
+            self._obey(node, worker.remembered(kept.fragments, kept.peers, self.now))
         for source in node.sources:
             if not source.ended and not source.made:
                 self._schedule_source(node, source)

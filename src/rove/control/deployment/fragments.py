@@ -27,6 +27,7 @@ from rove.plan.stages import Stages, merges, ordered, stateful, stateless
 LOG = Sink(kind="log")
 
 _Book: TypeAlias = dict[NodeId, dict[Stage, set[Origin]]]
+_At = tuple[Stage, NodeId]
 
 
 def fragments(
@@ -153,36 +154,51 @@ def _waits(
     request: Request, placement: Placement, parts: Split, runs: Mapping[NodeId, set[Stage]]
 ) -> tuple[_Book, _Book]:
     """By node and stage of their making, the origins that an ordered operator or a sink there has to hear from; and
-    those that it may hear from."""
+    those that it may hear from: who is absent, and operators with nobody left below them."""
     found: _Book = {}
     known: _Book = {}
     ends = {stage for _, stage in parts.lower.outputs}
     outputs = {stage for stage, number in parts.numbers.items() if number in ends}
 
-    def consumers(stage: Stage, host: NodeId) -> Iterator[NodeId]:
+    def consumers(stage: Stage, host: NodeId) -> Iterator[tuple[Stage, NodeId]]:
         """Where batches that leave an operator on a host meet one that takes them in order, or their end."""
         if stage in outputs:
-            yield request.root
+            yield stage, request.root
         for reader in request.stages.readers[stage]:
             op, node = request.stages.operators[reader], taker(placement, runs, reader, host)
             if node is None:
                 continue
             if ordered(op):
-                yield node
+                yield reader, node
             if not stateful(op):
                 yield from consumers(reader, node)
 
-    for stage, hosts in placement.hosts.items():
+    met = {
+        (stage, host): tuple(consumers(stage, host))
+        for stage, hosts in placement.hosts.items()
+        for host in hosts
+        if stage in parts.numbers and (not request.stages.inputs[stage] or _makes(request, runs, stage, host))
+    }
+    below: dict[_At, list[_At]] = {}
+    for maker, readers in met.items():
+        for reader in readers:
+            below.setdefault(reader, []).append(maker)
+
+    def away(maker: _At) -> bool:
+        makers = below.get(maker, ()) if request.stages.inputs[maker[0]] else ()
+        return maker[1] in request.absent or (bool(makers) and all(map(away, makers)))
+
+    for (stage, host), readers in met.items():
         is_source = not request.stages.inputs[stage]
-        if stage not in parts.numbers or not (is_source or stateful(request.stages.operators[stage])):
-            continue
-        for host in hosts:
-            if not is_source and stage not in runs[host]:
-                continue
-            origins = request.origins(stage, host) if is_source else (origin(request, stage, host),)
-            for node in consumers(stage, host):
-                # Others do not wait for one who is absent, but know it; it waits for itself.
-                book = known if node != host and host in request.absent else found
-                if is_source or node != host:
-                    book.setdefault(node, {}).setdefault(parts.numbers[stage], set()).update(origins)
+        origins = request.origins(stage, host) if is_source else (origin(request, stage, host),)
+        for _, node in readers:
+            # Others do not wait for one who is absent, but know it; it waits for itself.
+            book = known if node != host and away((stage, host)) else found
+            if is_source or node != host:
+                book.setdefault(node, {}).setdefault(parts.numbers[stage], set()).update(origins)
     return found, known
+
+
+def _makes(request: Request, runs: Mapping[NodeId, set[Stage]], stage: Stage, host: NodeId) -> bool:
+    """Whether an operator with memory runs on a host."""
+    return stateful(request.stages.operators[stage]) and stage in runs[host]
