@@ -68,6 +68,11 @@ class Device:
             sends = self.obey(self.worker.handle(Produced(self.origin, made, self.now), self.now))
         return sends + self.obey(self.worker.handle(Tick(), self.now))
 
+    def makes(self, batches: range) -> None:
+        """One batch a second."""
+        for n in batches:
+            self.second(rows(100, n))
+
     def meets(self, incarnation: int) -> list[tuple[str, int, pa.RecordBatch | None]]:
         """The parent is there; what it gets, with its rows."""
         welcome = Welcome(PROTOCOL, WEST, 7, incarnation, 0, 10**9)
@@ -128,8 +133,7 @@ def test_what_was_on_the_disk_is_sent_by_the_next_start_under_its_old_name(power
 def test_what_is_left_is_found_when_the_first_files_are_gone_already() -> None:
     shelf = SimShelf(Random(9))
     device = Device(shelf, compress="off")
-    for n in range(100):
-        device.second(rows(100, n))
+    device.makes(range(100))
     device.meets(1)
     device.obey(device.worker.handle(Arrived("west", Ack(60, 10**9)), device.now))
     device.second()
@@ -146,8 +150,7 @@ def test_what_is_left_is_found_when_the_first_files_are_gone_already() -> None:
 def test_a_query_that_is_over_when_a_device_is_back_leaves_nothing_on_its_disk() -> None:
     shelf = SimShelf(Random(3))
     device = Device(shelf)
-    for n in range(10):
-        device.second(rows(100, n))
+    device.makes(range(10))
     device.second()
     settings = WorkerSettings(node=NodeId("device"), kind="device", parents=(WEST,), disk_bytes=10**6)
     again = Worker(settings, 2, shelf)
@@ -166,8 +169,7 @@ def test_a_query_that_is_over_when_a_device_is_back_leaves_nothing_on_its_disk()
 def test_damaged_rows_are_counted_and_passed_over() -> None:
     shelf = SimShelf(Random(4))
     device = Device(shelf, compress="off")
-    for n in range(10):
-        device.second(rows(100, n))
+    device.makes(range(10))
     device.second()
     (folder,) = shelf.folders("ring")
     device.shelf.disk(folder)._files[data_file(0)].now[3_000] ^= 0xFF
@@ -184,8 +186,7 @@ def test_what_was_sent_and_what_was_not_come_back_in_one_order() -> None:
     for n in range(3):
         device.second(rows(100, n))
         device.meets(1)
-    for n in range(3, 10):
-        device.second(rows(100, n))
+    device.makes(range(3, 10))
     for _ in range(3):
         device.second()
     assert len(shelf.folders("ring")) == 2, "what was sent lies apart"
@@ -196,13 +197,11 @@ def test_what_was_sent_and_what_was_not_come_back_in_one_order() -> None:
 def test_a_batch_that_an_earlier_start_may_have_sent_says_what_went_of_it_alone() -> None:
     shelf = SimShelf(Random(13))
     device = Device(shelf, compress="off", disk_bytes=30_000)
-    for n in range(10):
-        device.second(rows(100, n))
+    device.makes(range(10))
     device.meets(1)  # all of them have arrived, and nobody heard that
     device.second()
     again = Device(shelf, 2, compress="off", disk_bytes=30_000)
-    for n in range(60):
-        again.second(rows(100, n))
+    again.makes(range(60))
     old = [e.header for e in again.worker.store if e.header.origin == device.origin]
     assert sum(h.evicted for h in old) > 0
     assert all(h.seq == h.through for h in old), "whoever has one of them takes it for known, and nothing twice"
@@ -212,8 +211,7 @@ def test_a_batch_that_an_earlier_start_may_have_sent_says_what_went_of_it_alone(
 def test_a_file_that_is_short_costs_its_own_batches_and_no_others(left: int) -> None:
     shelf = SimShelf(Random(14))
     device = Device(shelf, compress="off")
-    for n in range(20):
-        device.second(rows(100, n))
+    device.makes(range(20))
     device.second()
     (folder,) = shelf.folders("ring")
     files = device.shelf.disk(folder)._files
@@ -229,8 +227,7 @@ def test_a_file_that_is_short_costs_its_own_batches_and_no_others(left: int) -> 
 
 def test_rows_that_are_damaged_while_they_wait_are_not_sent_for_good_ones() -> None:
     device = Device(SimShelf(Random(15)), compress="off")
-    for n in range(10):
-        device.second(rows(100, n))
+    device.makes(range(10))
     device.second()
     (folder,) = device.shelf.folders("ring")
     device.shelf.disk(folder)._files[data_file(0)].now[3_000] ^= 0xFF
@@ -246,8 +243,7 @@ def test_rows_that_are_damaged_while_they_wait_are_not_sent_for_good_ones() -> N
 
 def test_a_folder_that_could_not_be_deleted_keeps_nothing_from_being_written() -> None:
     device = Device(SimShelf(Random(16)), compress="off")
-    for n in range(5):
-        device.second(rows(100, n))
+    device.makes(range(5))
     device.second()
     (folder,) = device.shelf.folders("ring")
     left = {name: bytes(file.now) for name, file in device.shelf.disk(folder)._files.items()}
@@ -259,8 +255,7 @@ def test_a_folder_that_could_not_be_deleted_keeps_nothing_from_being_written() -
         device.shelf.disk(folder).execute(Write(name, 0, (data,)))
     device.now += 10 * SECOND
     device.second()
-    for n in range(5, 9):
-        device.second(rows(100, n))
+    device.makes(range(5, 9))
     for _ in range(3):
         device.second()
     assert device.worker.store.leaving_bytes == 0
@@ -297,8 +292,7 @@ def test_a_disk_without_room_is_done_without_and_used_again_when_it_has_some(aft
     assert "full" in device.worker.trouble
     shelf.disk(folder).capacity_bytes = None
     before = len(device.evicted)
-    for n in range(100, 200):
-        device.second(rows(100, n))
+    device.makes(range(100, 200))
     assert len(device.evicted) < before + 15  # those of the time until it was tried again
     assert device.worker.trouble == ""
     (tally,) = device.worker.report().tallies
@@ -319,8 +313,7 @@ def test_many_small_batches_lose_the_oldest_when_their_names_fill_the_memory() -
 
 def test_what_may_not_go_on_a_full_disk_does_not_keep_memory_from_making_room() -> None:
     device = Device(SimShelf(Random(11)), compress="off", disk_bytes=30_000)
-    for n in range(40):
-        device.second(rows(100, n))
+    device.makes(range(40))
     store = device.worker.store
     for entry in [e for e in store if e.disk_bytes]:
         store.copy(entry)  # as when it goes over another road, too
@@ -339,13 +332,11 @@ def test_a_folder_that_cannot_be_opened_does_not_cost_the_disk() -> None:
 
     shelf = SimShelf(Random(12))
     device = Device(shelf)
-    for n in range(10):
-        device.second(rows(100, n))
+    device.makes(range(10))
     broken = Broken(Random(13))
     broken.disks = shelf.disks
     again = Device(broken, 2, compress="off")
-    for n in range(30):
-        again.second(rows(100, n))
+    again.makes(range(30))
     assert again.evicted == []
     assert again.worker.store.disk_bytes > 20_000
     assert again.worker.report().refused == {"damaged": 1}
@@ -355,9 +346,8 @@ def test_late_batches_at_the_front_keep_no_files() -> None:
     device = Device(SimShelf(Random(14)), compress="off", disk_bytes=60_000)
     (running,) = device.worker.running().values()
     header = Header(query="q", origin=device.origin, seq=0, through=0, rows=100, born=100, late=True)
-    device.worker._outlet.forward(running, header, encode_rows(rows(100)), 0, [], None)
-    for n in range(300):
-        device.second(rows(100, n))
+    device.worker._outlet.forward(running, header, encode_rows(rows(100)), None)
+    device.makes(range(300))
     files = sum(sum(device.shelf.disk(f).sizes().values()) for f in device.shelf.folders("ring"))
     assert files < 2 * 60_000
 

@@ -80,7 +80,7 @@ def _row(line: NodeLine, times: list[int]) -> tuple[str | int | None, ...]:
         line.node,
         f"{line.bytes_per_s / 1e6:,.3f} MB/s",
         packed,
-        f"{(line.memory_bytes + line.disk_bytes) / 1e6:,.0f} MB",
+        f"{line.room_bytes / 1e6:,.0f} MB",
         lasts,
         *(f"{needed_bytes(line, away_us) / 1e6:,.1f} MB" for away_us in times),
     )

@@ -50,5 +50,5 @@ def status(
 def _buffer(node: NodeLine) -> tuple[str | int | None, ...]:
     """What a node keeps, in the words of a table."""
     lasts = None if node.lasts_ms is None else node.lasts_ms // 1_000
-    kept, room = f"{node.held_bytes / 1e6:,.1f} MB", f"{(node.memory_bytes + node.disk_bytes) / 1e6:,.0f} MB"
+    kept, room = f"{node.held_bytes / 1e6:,.1f} MB", f"{node.room_bytes / 1e6:,.0f} MB"
     return node.node, node.state, node.silent_ms // 1_000, kept, room, node.oldest_ms // 1_000, lasts

@@ -125,6 +125,11 @@ class NodeLine(msgspec.Struct, frozen=True, kw_only=True):
     bytes_per_s: float  # that it takes in
     packs_to: float | None  # the share of their size that batches have when they have waited; None if none has
 
+    @property
+    def room_bytes(self) -> int:
+        """What it may keep, in memory and on its disk."""
+        return self.memory_bytes + self.disk_bytes
+
 
 class AccountLine(msgspec.Struct, frozen=True, kw_only=True):
     """What became of one origin's rows for one query. The parts add up to `produced`, always."""

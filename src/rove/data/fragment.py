@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 import pyarrow as pa
 from msgspec.structs import replace
 
-from rove.data.entry import Entry
 from rove.data.packing import unpack
 from rove.data.pipeline import Count, Emitted, Pipeline, ends
+from rove.data.waiting import Waiting
 from rove.model.batch import Batch, Header
 from rove.model.errors import PlanError, ProtocolError
 from rove.model.events import Payload
@@ -43,17 +43,16 @@ class Running:
         goes_on = fragment.next is not None
         self.pipeline = Pipeline(self.stages, {}, fragment.makes, fragment.runs, forgets, goes_on)
         self.road = fragment.next  # the one that is taken now
-        self.kept: list[Entry] | None = None  # what waits until those above know its origins; None if they do
+        self.kept: Waiting | None = None  # what waits until those above know its origins; None if they do
         self.again = False  # whether what it gives now may have been given by an earlier start
-        self.swept = 0  # how many of those may be gone
         self.ends = ends(self.stages)
         self.sources = _sources(self.stages)
         self._settle()
 
     def update(self, fragment: Fragment) -> Running:
         """A newer version of it: what runs on goes on with all it remembers."""
-        ends = fragment.next is None, self.fragment.next is None
-        if fragment.runs == self.fragment.runs and fragment.plan == self.fragment.plan and ends[0] == ends[1]:
+        old = self.fragment
+        if (fragment.runs, fragment.plan, fragment.next is None) == (old.runs, old.plan, old.next is None):
             self.fragment, self.road, self.kept = fragment, fragment.next, None
             self._settle()
             return self

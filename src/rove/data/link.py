@@ -15,11 +15,12 @@ under new numbers, and who takes batches drops those it has.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from rove.data.entry import Entry, size_of
 from rove.data.settings import Backlog
 from rove.data.store import Store
+from rove.data.waiting import Waiting
 from rove.model.batch import Header
 from rove.model.events import Conn, Payload, Send
 from rove.model.ids import NodeId
@@ -51,12 +52,11 @@ class Link:
         self._conn: Conn | None = None
         self.up = False
         self._peer_incarnation = 0
-        self._waiting: deque[Entry] = deque()  # not sent yet
-        self._live: deque[Entry] = deque()  # not sent yet, came since the road is there, may overtake those
+        self._waiting = Waiting()  # not sent yet
+        self._live = Waiting()  # not sent yet, came since the road is there, may overtake those
         self._live_next = False
         self._unacked: deque[Entry] = deque()  # sent, in the order of their numbers
         self._unsaid: deque[Entry] = deque()  # of those, to be sent again
-        self._gone = 0  # entries that wait and may be gone
         self._numbered = 0
         self._sent_bytes, self._allowance = 0, 0
         self._received = 0
@@ -132,14 +132,14 @@ class Link:
         for entry in dropped:
             if not entry.gone:  # as a copy is whose original was dropped before it
                 self._store.drop(entry)
-        self._keep(lambda entry: entry.header.query != query)
+        self._leave_out(query)
         return [e.header for e in dropped if e.original is None]
 
     def take_back(self, query: str) -> list[Entry]:
         """What is not acked of a query, oldest first, to go another way; copies of what is elsewhere are forgotten. If
         some of it was sent, its numbers are gone, so both sides begin anew."""
         taken = [e for e in self.entries() if e.header.query == query]
-        self._keep(lambda entry: entry.header.query != query)
+        self._leave_out(query)
         if any(e.header.query == query for e in self._unacked):
             self._unacked = deque(e for e in self._unacked if e.header.query != query)
             self._incarnation += ANEW
@@ -153,15 +153,14 @@ class Link:
         return [entry for entry in taken if entry.original is None]
 
     def sweep(self) -> None:
-        """An entry that waits here may be gone. A look at all of them when half of them may be. O(1), spread out."""
-        self._gone += 1
-        if 2 * self._gone > len(self._waiting) + len(self._live):
-            self._keep(lambda entry: not entry.gone)
-            self._gone = 0
+        """An entry that waits here may be gone. O(1), spread out."""
+        self._waiting.sweep()
+        self._live.sweep()
 
-    def _keep(self, wanted: Callable[[Entry], bool]) -> None:
-        """Of what is not sent yet, only this."""
-        self._waiting, self._live = deque(filter(wanted, self._waiting)), deque(filter(wanted, self._live))
+    def _leave_out(self, query: str) -> None:
+        """Of what is not sent yet, nothing of this query."""
+        for queue in (self._waiting, self._live):
+            queue.keep(lambda entry: entry.header.query != query)
 
     def open_frames(self) -> int:
         return len(self._open)

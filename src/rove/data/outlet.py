@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from rove.data.events import Command
 from rove.data.fragment import Running, encode_rows
-from rove.data.neighbours import Neighbours
 from rove.data.pipeline import Emitted
 from rove.data.ring import Ring
 from rove.data.roads import Roads
@@ -35,20 +34,22 @@ class Outlet:
         store: Store,
         sinks: Sinks,
         ring: Ring,
-        neighbours: Neighbours,
         roads: Roads,
         queries: Mapping[QueryId, Running],
         count: Callable[[str], None],
     ) -> None:
         self._store, self._sinks, self._ring = store, sinks, ring
-        self._neighbours, self._roads, self._queries, self._count = neighbours, roads, queries, count
+        self._roads, self._queries, self._count = roads, queries, count
+        self.begin(0, [])
+
+    def begin(self, now: int, commands: list[Command]) -> None:
+        """From now on, what is to be done goes into these."""
+        self._now, self._commands = now, commands
 
     def emit(
         self,
         running: Running,
         emitted: list[Emitted],
-        now: int,
-        commands: list[Command],
         batch: Batch | None = None,
         payload: Payload | None = None,
         ticket: Ticket | None = None,
@@ -66,19 +67,12 @@ class Outlet:
                 self._count("oversize")
                 header, rows = replace(header, rows=0, born=0, lost=header.lost + header.born), None
             if each.late:
-                self.late(running, header, rows, now, commands, ticket)
+                self.late(running, header, rows, ticket)
             else:
-                self._out(running, each, header, rows, now, commands, ticket)
+                self._out(running, each, header, rows, ticket)
 
     def _out(
-        self,
-        running: Running,
-        each: Emitted,
-        header: Header,
-        rows: Payload | None,
-        now: int,
-        commands: list[Command],
-        ticket: Ticket | None,
+        self, running: Running, each: Emitted, header: Header, rows: Payload | None, ticket: Ticket | None
     ) -> None:
         sink = running.fragment.sinks.get(each.stage)
         if sink is not None:
@@ -86,47 +80,31 @@ class Outlet:
         if each.passes and running.road is None:
             raise UnknownOrigin(f"nobody waits for origin `{header.origin}` here; its query has to be deployed with it")
         if running.leaves(each.stage) or each.passes:
-            self.forward(running, header, rows, now, commands, ticket)
+            self.forward(running, header, rows, ticket)
 
-    def late(
-        self,
-        running: Running,
-        header: Header,
-        rows: Payload | None,
-        now: int,
-        commands: list[Command],
-        ticket: Ticket | None,
-    ) -> None:
+    def late(self, running: Running, header: Header, rows: Payload | None, ticket: Ticket | None) -> None:
         """Late rows end where their query ends."""
         if running.fragment.sinks:
             self._sinks.take_late(running, header, rows, ticket)
         else:
-            self.forward(running, header, rows, now, commands, ticket)
+            self.forward(running, header, rows, ticket)
 
-    def forward(
-        self,
-        running: Running,
-        header: Header,
-        rows: Payload | None,
-        now: int,
-        commands: list[Command],
-        ticket: Ticket | None,
-    ) -> None:
+    def forward(self, running: Running, header: Header, rows: Payload | None, ticket: Ticket | None) -> None:
         """On to the next node. Who sent it here keeps it until the next one has it in safe hands."""
         if running.road is None:
             raise ProtocolError("unexpected", f"query `{header.query}` goes nowhere from here at stage {header.stage}")
         if ticket is not None:
             ticket.hold()
-        entry = self._store.put(header, rows, ticket, now, alone=running.again)
-        commands += self._roads.send(running, entry, now, running.fragment.overtakes)
+        entry = self._store.put(header, rows, ticket, self._now, alone=running.again)
+        self._commands += self._roads.send(running, entry, self._now, running.fragment.overtakes)
         if not entry.number:
-            commands += self._ring.waits(entry, running)
+            self._commands += self._ring.waits(entry, running)
         if self._store.room < 0:
-            self._make_room(QueryId(header.query), commands)
+            self._make_room(QueryId(header.query))
 
-    def _make_room(self, query: QueryId, commands: list[Command]) -> None:
+    def _make_room(self, query: QueryId) -> None:
         for evicted in self._ring.make_room(query, self._queries):
-            commands.append(evicted)
+            self._commands.append(evicted)
             running = self._queries.get(evicted.query)
             if running is not None:
                 self._roads.sweep(running)

@@ -316,9 +316,9 @@ class Pipeline:
                 emitted.append(Emitted(door.stage, batch, passes=True))
 
     def _hears(self, step: _Step, origin: str, side: int) -> bool:
-        """Whether an operator here is where an origin meets it."""
+        """Whether an operator that takes batches in order is where an origin meets it."""
         name = _sided(origin, side) if isinstance(step.logic, JoinLogic) else origin
-        return step.intake is None or step.intake.expects(name)
+        return step.intake is not None and step.intake.expects(name)
 
     def _deliver(self, step: _Step, batch: Batch, emitted: list[Emitted], side: int, left: bool = False) -> None:
         if step.intake is not None:

@@ -118,9 +118,10 @@ class Ring:
     def pick_up(self, running: Running, now: int) -> Iterator[Entry]:
         """What an earlier start had kept of its sources' rows is in the store again. What its operators had given they
         give again."""
-        found = () if self._tier is None or running.road is None else self._tier.left_behind(running.fragment.query)
-        for each in found:
-            if self._tier is not None and source_of(each.header.origin) not in running.fragment.makes.values():
+        if self._tier is None or running.road is None:
+            return
+        for each in self._tier.left_behind(running.fragment.query):
+            if source_of(each.header.origin) not in running.fragment.makes.values():
                 entry = self._store.put(each.header, each.rows, None, now, alone=True)  # it may have arrived
                 self._tier.adopt(each, entry)
                 yield entry

@@ -61,10 +61,8 @@ class Roads:
             return
         if running.kept is None:
             self._neighbours.link(running.road).sweep()
-            return
-        running.swept += 1
-        if 2 * running.swept > len(running.kept):
-            running.kept, running.swept = [entry for entry in running.kept if not entry.gone], 0
+        else:
+            running.kept.sweep()
 
     def forget(self, running: Running) -> list[Header]:
         """A query is over: what had not set out."""

@@ -33,6 +33,7 @@ from rove.data.sinks import Sinks
 from rove.data.sources import Sources
 from rove.data.store import Store
 from rove.data.tickets import Ticket
+from rove.data.waiting import Waiting
 from rove.data.words import heeded, is_word
 from rove.model.batch import Batch, Header
 from rove.model.errors import DataError, ProtocolError, RoveError
@@ -74,9 +75,7 @@ class Worker:
         self._roads = Roads(self._neighbours, self.store)
         self._running: dict[QueryId, Running] = {}
         self._stopped: dict[QueryId, None] = {}
-        self._outlet = Outlet(
-            self.store, self.sinks, self._ring, self._neighbours, self._roads, self._running, self._count
-        )
+        self._outlet = Outlet(self.store, self.sinks, self._ring, self._roads, self._running, self._count)
         self._parking = Parking()
         self._replays = Replays()
         self._troubles: dict[QueryId, str] = {}  # why a query cannot run here
@@ -96,19 +95,19 @@ class Worker:
         """Go on with what this node ran before it was stopped or died, whether or not anybody hears it. Its sources are
         others now. Where their order matters, those above have to be told of them before their rows come: until then
         these are kept."""
-        self._commands, self._now = [], now
+        self._begin(now)
         self._meet(peers)
         for fragment in fragments:
             self._deploy(self.sources.renamed(fragment))
             if fragment.feeds and not fragment.overtakes and fragment.query in self._running:
-                self._running[fragment.query].kept = []
+                self._running[fragment.query].kept = Waiting()
         return self._commands
 
     # The one door
 
     def handle(self, event: Event, now: int) -> list[Command]:
         """Take an event; what to do about it."""
-        self._commands, self._now = [], now
+        self._begin(now)
         match event:
             case Arrived():
                 self._arrived(event)
@@ -123,6 +122,10 @@ class Worker:
             case Garbled(conn=conn, why=why, text=text):
                 self._refuse(conn, why, text)
         return self._commands
+
+    def _begin(self, now: int) -> None:
+        self._commands, self._now = [], now
+        self._outlet.begin(now, self._commands)
 
     def _disk_done(self, event: DiskDone) -> None:
         if self._ring.done(event):
@@ -210,11 +213,11 @@ class Worker:
         if header.late:
             if running.fragment.sinks:
                 running.read(header, payload)
-            self._outlet.late(running, header, payload, self._now, self._commands, ticket)
+            self._outlet.late(running, header, payload, ticket)
             return
         batch = running.read(header, payload) if running.touches(header.stage) else None
         if batch is None:
-            self._outlet.forward(running, header, payload, self._now, self._commands, ticket)
+            self._outlet.forward(running, header, payload, ticket)
         elif running.remembers and self.sinks.durable:
             self.sinks.remember(running, header, payload, ticket)
         else:
@@ -224,7 +227,7 @@ class Worker:
         self, running: Running, stage: Stage, batch: Batch, payload: Payload | None, ticket: Ticket | None
     ) -> None:
         emitted = running.process(stage, batch)
-        self._outlet.emit(running, emitted, self._now, self._commands, batch, payload, ticket)
+        self._outlet.emit(running, emitted, batch, payload, ticket)
 
     def _catch_up(self) -> None:
         """Compute with what is safe, in order, as far as there is room for what comes of it."""
@@ -254,7 +257,7 @@ class Worker:
             return
         running.again = replay.again
         if is_word(header.origin):
-            self._outlet.emit(running, heeded(running, header), self._now, self._commands)
+            self._outlet.emit(running, heeded(running, header))
         else:
             self._compute(running, replace(header, origin=header.origin.partition(" ")[2]), replay.payload)
         running.again = False
@@ -350,7 +353,7 @@ class Worker:
         else:
             unheard = running.unheard(batch.header.origin for batch in running.pipeline.held())
             emitted = running.expect(fragment.waits) + running.pipeline.gone(unheard)
-            self._outlet.emit(running, emitted, self._now, self._commands)
+            self._outlet.emit(running, emitted)
         for stream, missed in self.sources.missed([o for o in fragment.feeds if o not in before]):
             self._feed(running, stream, missed)
         for header, payload, ticket in self._parking.take(fragment.query):

@@ -7,6 +7,7 @@ time and does nothing twice.
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
 from types import TracebackType
 from typing import TypeVar
 from uuid import uuid4
@@ -31,11 +32,10 @@ class Client:
     def __init__(self, url: str, keys: Keys | None = None, timeout_s: float = 10) -> None:
         self.url, self._timeout_s, self._keys = url, timeout_s, keys
         self._context = zmq.Context()
-        try:
+        with ExitStack() as undo:
+            undo.callback(self._context.destroy, linger=0)
             self._socket = self._dial()
-        except BaseException:
-            self._context.destroy(linger=0)
-            raise
+            undo.pop_all()
 
     def ask(self, verb: str, body: msgspec.Struct | None, kind: type[T]) -> T:
         """The coordinator's answer to a verb. Trouble it tells of is a RoveError, silence a SetupError."""

@@ -119,9 +119,9 @@ class LogFolder:
             holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
             os.close(descriptor)
             raise AlreadyOpen(f"{self.path} is written by process {holder}; stop it, or use another folder") from error
+        self._lock = descriptor  # which is closed, whatever the disk says to the next lines
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, str(os.getpid()).encode(), 0)
-        self._lock = descriptor
 
     def close(self) -> None:
         for file in list(self._open):

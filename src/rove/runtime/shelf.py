@@ -14,6 +14,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from queue import SimpleQueue
 from zlib import crc32
@@ -74,17 +75,16 @@ class DiskShelf:
         self._done: deque[tuple[LogFolder, DiskDone]] = deque()
         self.trouble = ""  # why the last `remembered` could not be kept
         self._own = LogFolder(self.path)
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            self._own.lock()
-            self.incarnation = self._next_start()
-        except OSError as error:
-            self._own.close()
-            kind = NotWritable if error.errno in NOT_NOW else DiskError
-            raise kind(f"{self.path} cannot be used: {error}; mend the disk or choose another folder") from error
-        except BaseException:
-            self._own.close()
-            raise
+        with ExitStack() as undo:
+            undo.callback(self._own.close)
+            try:
+                self.path.mkdir(parents=True, exist_ok=True)
+                self._own.lock()
+                self.incarnation = self._next_start()
+            except OSError as error:
+                kind = NotWritable if error.errno in NOT_NOW else DiskError
+                raise kind(f"{self.path} cannot be used: {error}; mend the disk or choose another folder") from error
+            undo.pop_all()
         self._thread = threading.Thread(target=self._work, name=f"disk {self.path.name}", daemon=True)
         self._thread.start()
 
@@ -95,24 +95,23 @@ class DiskShelf:
         self._put_away(folder)
         place = self._place(folder)
         disk = LogFolder(place)
-        try:
-            new = not place.is_dir()
-            place.mkdir(parents=True, exist_ok=True)
-            if new:
-                _sync_up(place, self.path)
-            disk.lock()
-            partition = Partition.recover(folder, schema, disk.sizes(), disk.read, settings or self._settings)
-            self._marks[folder] = partition.mark()
-            for _ in range(OPEN_ATTEMPTS):
-                if not partition.pending_bytes and partition.committed == partition.end:
-                    break
-                commit(partition, disk, now_us())
-        except OSError as error:
-            disk.close()
-            raise DiskError(f"the log in {place} cannot be opened: {error}; mend the disk") from error
-        except BaseException:
-            disk.close()
-            raise
+        with ExitStack() as undo:
+            undo.callback(disk.close)
+            try:
+                new = not place.is_dir()
+                place.mkdir(parents=True, exist_ok=True)
+                if new:
+                    _sync_up(place, self.path)
+                disk.lock()
+                partition = Partition.recover(folder, schema, disk.sizes(), disk.read, settings or self._settings)
+                self._marks[folder] = partition.mark()
+                for _ in range(OPEN_ATTEMPTS):
+                    if not partition.pending_bytes and partition.committed == partition.end:
+                        break
+                    commit(partition, disk, now_us())
+            except OSError as error:
+                raise DiskError(f"the log in {place} cannot be opened: {error}; mend the disk") from error
+            undo.pop_all()
         self._folders[folder] = disk
         self._readers.pop(folder, None)
         return partition

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 import zmq
@@ -54,12 +55,11 @@ class Wires:
         self.dropped = 0  # messages nobody could take
         self.turned_away = 0  # connections and messages of keys that may not be here
         self.address = ""
-        try:
+        with ExitStack() as undo:
+            undo.callback(self._context.destroy, linger=0)
             if listen:
                 self._listen(listen)
-        except BaseException:
-            self._context.destroy(linger=0)
-            raise
+            undo.pop_all()
 
     # Who
 

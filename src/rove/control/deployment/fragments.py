@@ -27,7 +27,7 @@ from rove.plan.stages import Stages, merges, ordered, stateful, stateless
 LOG = Sink(kind="log")
 
 _Book: TypeAlias = dict[NodeId, dict[Stage, set[Origin]]]
-_At = tuple[Stage, NodeId]
+_At: TypeAlias = tuple[Stage, NodeId]  # an operator, or a source, where it is
 
 
 def fragments(
