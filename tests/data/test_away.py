@@ -11,7 +11,7 @@ from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
 from rove.model.events import Arrived, Tick
 from rove.model.ids import NodeId, Origin, QueryId, Stage, Version
-from rove.model.messages import PROTOCOL, Ack, Data, Orders, Peer, Welcome
+from rove.model.messages import PROTOCOL, Ack, Data, Hello, Orders, Peer, Welcome
 from rove.plan import codec
 from rove.plan.stages import Stages
 from tests.data.test_worker import COLUMNS, ORIGIN, alone, fragment, orders, rows, said
@@ -170,3 +170,28 @@ def test_whoever_wants_to_know_is_told_of_a_road_that_is_cut_and_there_again() -
     assert told(6_000_000) == []
     device.handle(Arrived("west", Welcome(PROTOCOL, NodeId("west"), 7, 1, 0, 10**6)), 8_000_000)
     assert told(9_000_000) == [Met(NodeId("west"), 4_000_000)]
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_road_that_is_left_while_it_is_there_is_not_cut(answers: bool) -> None:
+    west, east = NodeId("west"), NodeId("east")
+    device = Worker(WorkerSettings(node=NodeId("device"), kind="device", parents=(west, east)), 1)
+    device.add_source("s", ORIGIN, COLUMNS)
+    peers = tuple(Peer(node=p, address="there") for p in (west, east))
+    device.handle(orders(fragment(west, (ORIGIN,)), peers=peers), 0)
+    device.handle(Tick(), 1)
+    for parent in (west, east):
+        device.handle(Arrived(parent, Welcome(PROTOCOL, parent, 7, 1, 0, 10**6)), 2)
+    device.handle(Tick(), 500_000)
+    device.handle(Produced(ORIGIN, rows(), 0), 600_000)  # sent, and not acked when the road turns
+    device.handle(orders(replace(fragment(east, (ORIGIN,)), version=Version(2)), peers=peers), 700_000)
+
+    told = device.handle(Tick(), 1_000_000)
+    (hello,) = [m for m in said(told) if isinstance(m, Hello)]
+    assert not [c for c in told if isinstance(c, Cut | Met)]
+    assert device.report().reaches == (west, east)
+    if answers:
+        device.handle(Arrived(west, Welcome(PROTOCOL, west, 7, hello.incarnation, 0, 10**6)), 1_100_000)
+    device.handle(Arrived(east, Ack(1, 10**6)), 2_500_000)
+    told = device.handle(Tick(), 3_500_000)
+    assert [c for c in told if isinstance(c, Cut | Met)] == ([] if answers else [Cut(west)])

@@ -7,7 +7,7 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from rove.data.events import Command, DiskDone, Evicted, OnDisk, Pack, Produced
+from rove.data.events import Command, DiskDone, Evicted, OnDisk, Pack, Produced, Stop
 from rove.data.fragment import encode_rows
 from rove.data.log.commands import Write
 from rove.data.log.format import data_file
@@ -128,6 +128,18 @@ def test_what_was_on_the_disk_is_sent_by_the_next_start_under_its_old_name(power
     again.second()
     assert [s.origin for s in again.worker.report().sources] == ["s/device~2"]
     assert shelf.folders("ring") == []
+
+
+@pytest.mark.parametrize("memory_bytes", [2_000_000, 20_000])
+def test_a_device_that_is_stopped_leaves_nothing_in_memory(memory_bytes: int) -> None:
+    shelf = SimShelf(Random(17))
+    device = Device(shelf, compress="off", memory_bytes=memory_bytes)
+    for n in range(30):
+        device.obey(device.worker.handle(Produced(device.origin, rows(100, n), n), device.now))
+    while any(entry.in_memory is not None for entry in device.worker.store):
+        device.obey(device.worker.handle(Stop(), device.now))
+    again = Device(shelf, 2, compress="off")
+    assert again.meets(2) == [(device.origin, n, rows(100, n)) for n in range(30)]
 
 
 def test_what_is_left_is_found_when_the_first_files_are_gone_already() -> None:

@@ -58,6 +58,11 @@ class Cluster:
         self._processes[name].kill()
         self._processes[name].wait()
 
+    def end(self, name: str) -> None:
+        """End a process with SIGTERM, and wait for it."""
+        self._processes[name].terminate()
+        self._processes[name].wait(20)
+
     def submit(self, file: Path, *flags: str) -> None:
         """Hand a query file to the coordinator."""
         done = self.rove("submit", str(file), *flags)

@@ -1,9 +1,11 @@
-"""A real device with a disk that is killed while nobody hears it: its next start brings what it had kept."""
+"""A real device with a disk that is killed, or stopped, while nobody hears it: its next start brings what it kept."""
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
+
+import pytest
 
 from rove.control.requests import AccountLine, QueryLine
 from rove.runtime.sources import generated, read_spec
@@ -18,7 +20,8 @@ def accounts(cluster: Cluster) -> list[AccountLine]:
     return cluster.client.ask("status", None, list[AccountLine])
 
 
-def test_what_a_device_had_kept_on_its_disk_outlives_it(cluster: Cluster, tmp_path: Path) -> None:
+@pytest.mark.parametrize("end", ["killed", "stopped"])
+def test_what_a_device_had_kept_on_its_disk_outlives_it(cluster: Cluster, tmp_path: Path, end: str) -> None:
     go = tmp_path / "go"
     cluster.add("gateway", "gateway", listen="tcp://127.0.0.1:0", folder=str(tmp_path / "gateway"))
     text = f"trains=generate:rows={ROWS},rate={RATE},batches={BATCHES},seed=7,step_us=10000,when={go}"
@@ -44,9 +47,12 @@ def test_what_a_device_had_kept_on_its_disk_outlives_it(cluster: Cluster, tmp_pa
     go.touch()
     made = lambda: sum(line.produced for line in accounts(cluster)) == BATCHES * ROWS  # noqa: E731
     assert eventually(made, 30), accounts(cluster)
-    time.sleep(2.5)  # what waits for a second is written
+    if end == "killed":
+        time.sleep(2.5)  # what waits for a second is written
+        cluster.kill("dev0")
+    else:
+        cluster.end("dev0")  # it writes what it has before it goes
     assert list((tmp_path / "dev0" / "ring").glob("*/busy/*.arrows"))
-    cluster.kill("dev0")
     cluster.start("dev0", "gateway")
 
     def settled() -> bool:

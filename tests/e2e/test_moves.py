@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +34,9 @@ def test_every_row_arrives_once_whichever_edge_is_dead(cluster: Cluster, tmp_pat
     for cell in CELLS:
         cluster.add(cell, "edge", listen="tcp://127.0.0.1:0", parents=["gateway"])
     text = f"trains=generate:rows={ROWS},rate={RATE},batches={BATCHES},seed=7,step_us=10000,when={go}"
-    (tmp_path / "hooks.py").write_text(HOOKS.format(file=tmp_path / "told"))
     for device in DEVICES:
-        given = {"sources": [text], "columns": {"trains": COLUMNS}, "hooks": str(tmp_path / "hooks.py")}
+        (tmp_path / f"{device}.py").write_text(HOOKS.format(file=tmp_path / f"{device}.told"))
+        given = {"sources": [text], "columns": {"trains": COLUMNS}, "hooks": str(tmp_path / f"{device}.py")}
         cluster.add(device, "device", parents=list(CELLS), slots=64, **given)
     rows = [batch for device in DEVICES for batch in generated(read_spec(text, COLUMNS, device))]
     cluster.start("gateway", *CELLS, *DEVICES)
@@ -56,9 +55,11 @@ def test_every_row_arrives_once_whichever_edge_is_dead(cluster: Cluster, tmp_pat
     assert eventually(lambda: settled(cluster), 60), cluster.client.ask("status", None, list[AccountLine])
     assert set(cluster.stop().values()) == {0}
     compare(tmp_path, rows, spark)
-    told = Counter((tmp_path / "told").read_text().splitlines())
-    wanted = {f"{what} {cell}": len(DEVICES) for what in ("lost", "found") for cell in CELLS}
-    assert told == wanted, "every device was told of each edge that went and came"
+    for device in DEVICES:
+        told = [line.split() for line in (tmp_path / f"{device}.told").read_text().splitlines()]
+        for cell in CELLS:  # a machine that is slow may lose an edge more often than it is killed
+            what = [what for what, parent in told if parent == cell]
+            assert what == ["lost", "found"] * max(1, len(what) // 2), f"{device} was told when {cell} went and came"
 
 
 def submit(cluster: Cluster) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rove.services.transit.journeys import Journeys
 
 LOOKS_PER_S = 4
+ARRIVES_S = 5  # after the last call all trains are in a cell, and hand over what they have kept
 
 
 def demo(
@@ -96,7 +97,9 @@ def watch(console: Console, session: Session, queries: list[Query], journeys: Jo
             live.update(scene(queries, journeys))
             time.sleep(1 / LOOKS_PER_S)
         journeys.arrive()
+        _wait(lambda: _told(queries[0]), ARRIVES_S)
         live.update(scene(queries, journeys))
+    console.print()
 
 
 def scene(queries: list[Query], journeys: Journeys) -> Table:
@@ -125,6 +128,13 @@ def scene(queries: list[Query], journeys: Journeys) -> Table:
         f"Spark {said}. Trains came to another cell {journeys.moves} times, and were without a net {journeys.gaps}."
     )
     return table
+
+
+def _told(query: Query) -> bool:
+    """Whether everything that was counted has arrived, and everyone has said so."""
+    from rove.api.accounts import excess
+
+    return not any(line.in_flight or excess(line) for line in query.accounts)
 
 
 def _train(origin: str) -> str:

@@ -117,5 +117,10 @@ class Met:
     away_us: int
 
 
-Event: TypeAlias = Arrived | Garbled | Produced | Tick | DiskDone | Packed
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The process is about to end: whatever the disk takes should be on it. Said until nothing comes of it."""
+
+
+Event: TypeAlias = Arrived | Garbled | Produced | Tick | DiskDone | Packed | Stop
 Command: TypeAlias = Send | Dial | Drop | Wait | Go | Allow | Remember | OnDisk | Pack | Evicted | Cut | Met

@@ -103,7 +103,7 @@ class Guarded:
     """A user's policy. Where it fails, or points at what may not go, the oldest batch of all goes instead."""
 
     def __init__(self, policy: Policy) -> None:
-        self._policy, self._instead = policy, Fifo()
+        self._policy, self._instead, self._failed = policy, Fifo(), False
 
     def victim(self, candidates: Candidates, query: str) -> Entry | None:
         try:
@@ -111,7 +111,9 @@ class Guarded:
             if found is None or found in candidates:
                 return found
         except Exception:
-            log.exception("the eviction policy %s failed", type(self._policy).__name__)
+            if not self._failed:  # it is asked for every batch
+                log.exception("the eviction policy %s failed; the oldest goes instead", type(self._policy).__name__)
+            self._failed = True
         return self._instead.victim(candidates, query)
 
 

@@ -51,6 +51,7 @@ class Link:
         self._dial: Conn | None = None
         self._conn: Conn | None = None
         self.up = False
+        self._renews = False  # not up because we have asked to begin anew; the peer is there
         self._peer_incarnation = 0
         self._waiting = Waiting()  # not sent yet
         self._live = Waiting()  # not sent yet, came since the road is there, may overtake those
@@ -117,6 +118,11 @@ class Link:
         """Bytes the peer may still send us."""
         return max(0, self._granted - self._received_bytes)
 
+    @property
+    def there(self) -> bool:
+        """Whether the peer can be reached: the link is up, or about to be again because we began it anew."""
+        return self.up or self._renews
+
     def entries(self) -> Iterable[Entry]:
         """Everything not acked, oldest first."""
         yield from self._unacked
@@ -144,7 +150,9 @@ class Link:
             self._unacked = deque(e for e in self._unacked if e.header.query != query)
             self._incarnation += ANEW
             self._start_anew(0)
+            was_there = self.there
             self.refused()
+            self._renews = was_there
         for entry in taken:
             if entry.number:
                 self._count_resent(entry.header)
@@ -198,7 +206,7 @@ class Link:
         known = hello.incarnation == self._peer_incarnation and hello.heard == self._incarnation
         if not known:
             self._start_anew(hello.incarnation)
-        self.up = True
+        self.up, self._renews = True, False
         welcome = Welcome(
             PROTOCOL, self.node, self._incarnation, hello.incarnation, self._received, max(self._granted, 1)
         )
@@ -213,7 +221,7 @@ class Link:
             self._start_anew(welcome.incarnation)
         elif welcome.received < (self._unacked[0].number - 1 if self._unacked else self._numbered):
             self._start_anew(welcome.incarnation)  # the peer began anew; we go with it
-        self.up = True
+        self.up, self._renews = True, False
         self._allowance = max(self._allowance, welcome.allowance)
         self._said = (-1, -1)
         return [*self._again(welcome.received, now), *self.flush(now)]
@@ -227,7 +235,7 @@ class Link:
 
     def tick(self, now: int) -> list[Send]:
         """Beat, notice silence, dial again."""
-        if self.up and now - self._heard_us > self._silent_us:
+        if self.there and now - self._heard_us > self._silent_us:
             self._cut()
         if not self.up:
             if self._dial is not None and now - self._spoke_us >= self.beat_us:
@@ -285,7 +293,7 @@ class Link:
 
     def _cut(self) -> None:
         """The road is not there: all that waits is kept, and nothing of it is new."""
-        self.up = False
+        self.up = self._renews = False
         self._waiting += self._live
         self._live.clear()
 

@@ -123,7 +123,7 @@ class Neighbours:
         """A sign of life to everyone, and a look at who is silent and who is back. O(links)."""
         said: list[Command] = [send for link in self.links.values() for send in link.tick(now)]
         before = self.reached
-        self.reached = tuple(p for p in self._settings.parents if p in self.links and self.links[p].up)
+        self.reached = tuple(p for p in self._settings.parents if p in self.links and self.links[p].there)
         for peer in before:
             if peer not in self.reached:
                 self._cut_us[peer] = now

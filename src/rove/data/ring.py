@@ -111,6 +111,10 @@ class Ring:
         """What has waited for long is written, what is needed no more is deleted."""
         return [] if self._tier is None else self._tier.tick(now)
 
+    def write_all(self, now: int) -> list[OnDisk]:
+        """What waits is written, while there is time."""
+        return [] if self._tier is None else self._tier.write_all(now)
+
     def done(self, event: DiskDone) -> bool:
         """Disk work is over; whether it was the ring's."""
         return self._tier is not None and self._tier.done(event)

@@ -47,7 +47,7 @@ class Roads:
         for query, running in queries:
             if not running.fragment.others or running.road is None:
                 continue
-            road, up = running.road, [p for p in running.roads if self._neighbours.link(p).up]
+            road, up = running.road, [p for p in running.roads if self._neighbours.link(p).there]
             if up and road not in up:
                 running.road = up[0]
                 sends += self.turned(query, road, running, now)

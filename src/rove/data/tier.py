@@ -167,12 +167,18 @@ class Tier:
                 if not self._take(entry):
                     break
             commands += self._clean(now)
-        for name, folder in self._folders.items():
-            if folder.writing:
-                group = folder.partition.flush(now)
-                if group is not None:
-                    commands.append(OnDisk(name, group))
-        return commands
+        return commands + self._flush(now)
+
+    def write_all(self, now: int) -> list[OnDisk]:
+        """Everything that waits, as much of it as the disk takes at once, however short it has waited."""
+        self._now = now
+        while (entry := self._store.first_unwritten()) is not None and self._take(entry):
+            pass
+        return self._flush(now)
+
+    def _flush(self, now: int) -> list[OnDisk]:
+        groups = ((name, f.partition.flush(now)) for name, f in self._folders.items() if f.writing)
+        return [OnDisk(name, group) for name, group in groups if group is not None]
 
     def done(self, event: DiskDone) -> bool:
         """A group was carried out, or was not; whether it was one of a ring's."""

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from rove.data.accounts import Accounts
 from rove.data.entry import ENTRY_BYTES, size_of
-from rove.data.events import Command, DiskDone, Event, Packed, Produced, Remember
+from rove.data.events import Command, DiskDone, Event, Packed, Produced, Remember, Stop
 from rove.data.eviction import Policy
 from rove.data.fragment import Running, encode_rows
 from rove.data.link import Link
@@ -119,6 +119,8 @@ class Worker:
                 self._disk_done(event)
             case Packed():
                 self._commands += self._ring.packed(event)
+            case Stop():
+                self._commands += self._ring.write_all(now)
             case Garbled(conn=conn, why=why, text=text):
                 self._refuse(conn, why, text)
         return self._commands

@@ -12,11 +12,11 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rove.data.events import Command, Cut, Dial, Event, Evicted, Go, Met, OnDisk, Pack, Remember, Wait
+from rove.data.events import Command, Cut, Dial, Event, Evicted, Go, Met, OnDisk, Pack, Remember, Stop, Wait
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
 from rove.model.errors import DiskError, RoveError
-from rove.model.events import Allow, Arrived, Conn, Drop, Garbled, Payload, Send, Tick
+from rove.model.events import COORDINATOR, Allow, Arrived, Conn, Drop, Garbled, Payload, Send, Tick
 from rove.model.messages import Message, Peer
 from rove.runtime.clock import now_us, wall_us
 from rove.runtime.hooks import Hooks
@@ -34,6 +34,7 @@ log = logging.getLogger("rove")
 
 WATCH_US = 1_000_000  # between two looks at what has changed, for the log
 COORDINATOR_TICK_US = 500_000
+STOP_US_MAX = 5_000_000  # for the writing of what waits
 STORIES_MAX = 20  # errors told with all their lines; more are counted
 
 
@@ -97,14 +98,27 @@ class WorkerShell:
         return self.worker.due() if made is None else min(made, self.worker.due())
 
     def stop(self) -> None:
-        """Let what is on its way to the disk get there, and say so to whoever waits for it."""
+        """Let what waits, or is on its way to the disk, get there, say so to whoever waits for it, and what was counted
+        in the end to the coordinator."""
         if self.shelf is not None:
             self.round()
-            self.shelf.settle()
-            for done in self.shelf.done():
-                self._handle(done)
+            end = now_us() + STOP_US_MAX
+            while self._written() and now_us() < end:
+                pass
             self._handle(Tick())
             self.shelf.close()
+        self._obey([Send(COORDINATOR, self.worker.report())])
+
+    def _written(self) -> bool:
+        """Write what waits; whether anything was."""
+        if self.shelf is None:
+            return False
+        self._handle(Stop())
+        self.shelf.settle()
+        done = list(self.shelf.done())
+        for event in done:
+            self._handle(event)
+        return bool(done)
 
     def _handle(self, event: Event) -> None:
         try:
