@@ -67,7 +67,7 @@ def test_a_handle_follows_a_query_to_its_end(desk: Desk, busy: Any, capsys: pyte
 
 def test_the_same_query_may_be_started_twice_and_another_of_its_name_not(desk: Desk, busy: Any) -> None:
     assert busy.writeStream.toTable("busy").name == busy.writeStream.toTable("busy").name
-    with pytest.raises(RoveError, match="there is another query `busy` already"):
+    with pytest.raises(RoveError, match="there is a query `busy` already, with another plan"):
         busy.where("coach = 1").writeStream.toTable("busy")
 
 

@@ -113,6 +113,27 @@ def test_a_stopped_query_says_so(rove: Rove, desk: Desk, busy: str) -> None:
     assert json.loads(rove("queries", "--json").out)[0]["state"] == "stopped"
 
 
+def test_stopping_says_what_had_not_arrived(rove: Rove, desk: Desk, busy: str) -> None:
+    rove("submit", busy)
+    made = Tally(query=QueryId("busy"), origin=Origin("trains/tram"), produced=1_200, buffered=1_200)
+    desk.report("tram", "device", ("mast",), ("trains",), tallies=(made,))
+    assert "1,200 rows had not arrived" in rove("stop", "busy").out
+
+
+def test_the_same_query_may_be_submitted_again_and_no_other_under_its_name(rove: Rove, desk: Desk, busy: str) -> None:
+    rove("submit", busy)
+    assert rove("submit", busy).out.startswith("query `busy`, version 1\n")
+    for flags, words in (
+        (("--variable", "busy"), "another plan"),
+        (("--option", "replication=2", "--strategy", "ilp"), "another strategy and replication"),
+        (("--sink", "table"), "another sink in Spark"),
+        (("--option", "returnTimeout=1 minute"), "another returnTimeout"),
+    ):
+        assert words in rove("submit", busy, *flags).error
+    (query,) = desk.machine.queries.values()
+    assert query.record.version == 1
+
+
 def test_status_accounts_for_every_row(rove: Rove, desk: Desk, busy: str) -> None:
     assert rove("status").out == "Nothing has been produced yet.\n"
     rove("submit", busy)
@@ -176,6 +197,11 @@ def test_topology_lists_nodes_and_takes_ours_from_a_file(rove: Rove, desk: Desk,
     assert "expected" in rove("topology").out
 
 
+def test_a_node_that_is_gone_for_good_is_removed(rove: Rove, desk: Desk) -> None:
+    assert rove("topology", "remove", "tram").out == "node `tram` is forgotten\n"
+    assert [n["node"] for n in json.loads(rove("topology", "--json").out)] == ["gateway", "mast"]
+
+
 def test_topology_takes_a_pair_of_nebulastreams(rove: Rove, desk: Desk, tmp_path: Path) -> None:
     fixed, updates = tmp_path / "fixed_topology.json", tmp_path / "topology_updates.json"
     fixed.write_text(json.dumps({"nodes": {"2": [0, 0], "3": [1, 1]}, "slots": {"2": 4}, "children": {}}))
@@ -204,12 +230,14 @@ def test_topology_takes_a_pair_of_nebulastreams(rove: Rove, desk: Desk, tmp_path
         (("submit", "{tmp}/good.sql", "--sink", "kafka"), "`kafka` is no place for rows to end"),
         (("submit", "{tmp}/good.sql", "--sink", "foreachBatch:store"), "write `table`, `table:NAME`"),
         (("submit", "{tmp}/good.sql", "--sink", "table", "--option", "keys"), "`keys` is no option; write KEY=VALUE"),
-        (("submit", "{tmp}/good.sql", "--option", "keys=train"), "rows that end on a node go on as they come"),
+        (("submit", "{tmp}/good.sql", "--option", "replicaton=2"), "no option of rows that end on a node; there are: "),
+        (("submit", "{tmp}/good.sql", "--mode", "update"), "rows that end on a node go on as they come"),
         (("submit", "{tmp}/good.sql", "--strategy", "topdown"), "no placement strategy `topdown`"),
         (("submit", "{tmp}/good.sql", "--coordinator", "here"), "`here` is no address of a coordinator"),
         (("submit", "{tmp}/unknown.sql"), "no stream `trams`; there are: trains; did you mean `trains`?"),
         (("explain", "{tmp}/good.sql"), "say where it is: --coordinator URL"),
         (("topology", "import", "{tmp}/none.toml"), "none.toml cannot be read"),
+        (("topology", "remove", "trom"), "no node `trom`; there are: gateway, mast, tram; did you mean `tram`?"),
         (("topology", "import", "{tmp}/bad.py"), "a topology that is not TOML"),
         (("keys", "invite", "tram", "--keys", "{tmp}"), "make some with: rove keys new"),
         (("join", "--token", "abc"), "this is not a token, or not all of it"),

@@ -79,6 +79,11 @@ def test_one_that_gives_nothing_up_lets_sources_wait(tmp_path: Path) -> None:
     assert not any(isinstance(c, Evicted) for c in said)
 
 
+def test_a_file_alone_is_no_policy() -> None:
+    with pytest.raises(SetupError, match=r"say which: mine.py:Name"):
+        policy_at("mine.py")
+
+
 @pytest.mark.parametrize("text", ["no_such_module:Name", "rove.data.eviction:Nothing", "rove.data.eviction:log"])
 def test_one_that_is_not_there_says_so(text: str) -> None:
     with pytest.raises(SetupError, match=r"cannot be read|has no policy"):

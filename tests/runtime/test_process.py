@@ -54,6 +54,15 @@ def test_a_node_that_leaves_says_goodbye_and_another_is_expected_back(url: str, 
         ({"kind": "device"}, "knows no coordinator"),
         ({"kind": "device", "coordinator": "tcp://10.0.0.1:1"}, "join with a token"),
         ({"kind": "device", "coordinator": "tcp://127.0.0.1:1", "sources": ("s=generate:",)}, "has no columns"),
+        (
+            {
+                "kind": "device",
+                "coordinator": "tcp://127.0.0.1:1",
+                "sources": ("s=file:/no/such.csv",),
+                "columns": {"s": "n int"},
+            },
+            "there is no file /no/such.csv",
+        ),
         ({"kind": "device", "coordinator": "nowhere"}, "only addresses of this computer"),
     ],
 )

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 STRATEGY = "bottom_up"
 FORMATS = ("parquet", "console", "memory", "postgres", "noop", "files", "log")
+OPTIONS = ("strategy", "returnTimeout", "replication", "roads", "degrade")  # all others are Spark's
 KEPT_BY_ROVE = {
     "checkpointLocation": "checkpoints are where rove cloud was told to keep them, with --state",
     "path": "tables are where rove cloud was told to keep them, with --tables",
@@ -186,10 +187,12 @@ class StreamWriter:
         """The query as the coordinator takes it: optimized, numbered, as bytes."""
         if not name:
             raise PlanError("the query has no name to find it by; give it one with .queryName(name)")
-        if cloud is None and (self._options or self._mode != "append" or self._trigger_ms):
-            raise PlanError(
-                "options, output modes and triggers are Spark's; rows that end on a node go on as they come"
-            )
+        if cloud is None:
+            if self._options:
+                key = next(iter(self._options))
+                raise PlanError(f"`{key}` is no option of rows that end on a node; {nearest(key, OPTIONS)}")
+            if self._mode != "append" or self._trigger_ms:
+                raise PlanError("output modes and triggers are Spark's; rows that end on a node go on as they come")
         streams = [op.stream for op in walk(self._stream.plan) if isinstance(op, Source)]
         if unknown := [stream for stream in self._patience_of if stream not in streams]:
             raise PlanError(f"returnTimeout.{unknown[0]}: no such stream is read; {nearest(unknown[0], streams)}")

@@ -14,8 +14,12 @@ def stop(
     coordinator: Coordinator = "",
     keys: Keys = None,
 ) -> None:
-    """Stop a query. What has arrived stays where it is."""
-    from rove.control.requests import Named
+    """Stop a query. What has arrived stays where it is; what has not is given up, and counted as lost."""
+    from rove.api.accounts import total
+    from rove.control.requests import AccountLine, Named
 
+    before = total(ask(coordinator, keys, "status", Named(name=name), list[AccountLine]), name)
     stopped = ask(coordinator, keys, "stop", Named(name=name), Named)
     print(f"query `{stopped.name}` is stopped; its nodes hear of it with their next report")
+    if before.in_flight:
+        print(f"{before.in_flight:,} rows had not arrived; those that do not now are given up: rove status {name}")

@@ -1,4 +1,4 @@
-"""`rove topology`: who is there, and `rove topology import` to draw a network before it is there."""
+"""`rove topology`: who is there; `import` draws a network before it is there, `remove` forgets a node that is gone."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import typer
 from rove.cli.asking import AsJson, Coordinator, Keys, ask
 from rove.cli.listing import print_json, print_table
 
-app = typer.Typer(help="List the nodes, or import a topology from a file.", add_completion=False)
+app = typer.Typer(help="List the nodes, import a topology from a file, or remove a node.", add_completion=False)
 
 
 @app.callback(invoke_without_command=True)
 def topology(context: typer.Context, coordinator: Coordinator = "", keys: Keys = None, as_json: AsJson = False) -> None:
     """List the nodes: up, away, or expected (known from a file, not heard yet); their links, streams and room.
 
-    With `import FILE`, take a topology from a file instead.
+    With `import FILE`, take a topology from a file instead; with `remove NODE`, forget a node.
     """
     from rove.control.requests import NodeLine
 
@@ -60,6 +60,24 @@ def import_topology(
     asked = Import(text=_text(file), updates="" if updates is None else _text(updates), through_ms=through_ms)
     answer = ask(coordinator or above[0], keys or above[1], "import", asked, Named)
     print(f"{file}: {answer.name}")
+
+
+@app.command("remove")
+def remove(
+    context: typer.Context,
+    node: Annotated[str, typer.Argument(help="The node, as `rove topology` lists it.")],
+    coordinator: Coordinator = "",
+    keys: Keys = None,
+) -> None:
+    """Forget a node that will not come back: nobody waits for its rows any more. One that still runs joins again.
+
+    What it counted stays in `rove status`.
+    """
+    from rove.control.requests import Named
+
+    above: tuple[str, Path | None] = context.obj
+    removed = ask(coordinator or above[0], keys or above[1], "remove", Named(name=node), Named)
+    print(f"node `{removed.name}` is forgotten")
 
 
 def _text(file: Path) -> str:

@@ -297,26 +297,16 @@ class Coordinator:
             raise PlanError(f"`{asked.name}` cannot name a query: use letters, digits, dashes")
         if asked.strategy not in STRATEGIES:
             raise PlanError(f"no placement strategy `{asked.strategy}`; {nearest(asked.strategy, list(STRATEGIES))}")
-        known = self.queries.get(QueryId(asked.name))
+        known, record = self.queries.get(QueryId(asked.name)), QueryRecord.of(asked)
         if known is not None and not asked.explain:
             if known.record.stopped:
                 raise PlanError(f"a query `{asked.name}` was stopped, and its rows are kept; choose another name")
-            if known.record.plan != asked.plan:
-                raise PlanError(f"there is another query `{asked.name}` already; choose another name")
+            if others := known.record.asked_otherwise(record):
+                raise PlanError(
+                    f"there is a query `{asked.name}` already, with another {' and '.join(others)}; choose another name"
+                )
             return Submitted(query=asked.name, version=known.record.version, text=self.deployments.explained(known))
         self._check_sink(asked.sink)
-        record = QueryRecord(
-            query=QueryId(asked.name),
-            plan=asked.plan,
-            sink=asked.sink,
-            strategy=asked.strategy,
-            cloud=asked.cloud,
-            patience_us=asked.patience_us,
-            patience_of=asked.patience_of,
-            replication=asked.replication,
-            copies=asked.copies,
-            thins=asked.thins,
-        )
         query = Query.of(record)
         self._declare(query, keep=not asked.explain)
         if asked.explain:

@@ -19,7 +19,7 @@ from rove.control.deployment.lead import led, moved
 from rove.control.deployment.roads import other_roads
 from rove.control.placement import Load, Placement, Request, SourceAt, strategy
 from rove.control.placement.explain import explain
-from rove.control.requests import PATIENCE_US, CloudSink
+from rove.control.requests import PATIENCE_US, CloudSink, Submit
 from rove.control.topology.topology import Topology
 from rove.model.errors import RoveError
 from rove.model.ids import NodeId, Origin, QueryId, Stage, Version
@@ -28,6 +28,18 @@ from rove.plan.codec import decode
 from rove.plan.operators import Source
 from rove.plan.stages import Stages
 from rove.plan.user_functions import unread
+
+_ASKED = {
+    "plan": "plan",
+    "sink": "sink",
+    "strategy": "strategy",
+    "cloud": "sink in Spark",
+    "patience_us": "returnTimeout",
+    "patience_of": "returnTimeout of a stream",
+    "replication": "replication",
+    "copies": "use of roads",
+    "thins": "degrade",
+}
 
 
 class QueryRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +67,26 @@ class QueryRecord(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes: dict[NodeId, int] = {}
     fragments: dict[NodeId, Fragment] = {}
     leaving: dict[NodeId, tuple[NodeId, ...]] = {}  # nodes that it passed, or does, and who may still send to them
+
+    @classmethod
+    def of(cls, asked: Submit) -> QueryRecord:
+        """A query that was not placed yet."""
+        return cls(
+            query=QueryId(asked.name),
+            plan=asked.plan,
+            sink=asked.sink,
+            strategy=asked.strategy,
+            cloud=asked.cloud,
+            patience_us=asked.patience_us,
+            patience_of=asked.patience_of,
+            replication=asked.replication,
+            copies=asked.copies,
+            thins=asked.thins,
+        )
+
+    def asked_otherwise(self, other: QueryRecord) -> list[str]:
+        """What was asked for differently in the other, in words."""
+        return [word for name, word in _ASKED.items() if getattr(self, name) != getattr(other, name)]
 
 
 @dataclass(slots=True)

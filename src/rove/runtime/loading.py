@@ -16,6 +16,8 @@ def policy_at(text: str) -> Policy | None:
     """A policy of the user's own, from `module:Name` or `file.py:Name`; None for the name of one of ours."""
     where, colon, name = text.rpartition(":")
     if not colon:
+        if text.endswith(".py"):
+            raise SetupError(f"{text} may hold several policies; say which: {text}:Name")
         return None
     found = getattr(module_at(where), name, None)
     try:

@@ -76,6 +76,7 @@ def run_worker(section: WorkerSection, stopped: Stopped | None = None) -> None:
     try:
         wires.watch(stopped.bell.descriptor)
         wires.dial(COORDINATOR, url, keys.coordinator if keys is not None else "")
+        log.info("asks the coordinator at %s", url)
         shelf = _shelf(section, stopped.bell)
         settings = worker_settings(section, _heard_at(section, wires), keys)
         shell = WorkerShell(settings, wires, specs, shelf, Hooks(section.hooks) if section.hooks else None)
@@ -151,7 +152,10 @@ def source_specs(section: WorkerSection) -> tuple[SourceSpec, ...]:
         stream = text.partition("=")[0].strip()
         if stream not in section.columns:
             raise SetupError(f'source `{text}` has no columns; give them: columns.{stream} = "name type, name type"')
-        specs.append(read_spec(text, section.columns[stream], section.node))
+        spec = read_spec(text, section.columns[stream], section.node)
+        if spec.file and not spec.when and not os.path.exists(spec.file):
+            raise SetupError(f"source `{text}`: there is no file {spec.file}")
+        specs.append(spec)
     if len({s.name for s in specs}) < len(specs):
         raise SetupError(f"`{section.node}` has two sources of one stream; put the second one on another node")
     return tuple(specs)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -140,10 +140,12 @@ def _merge(tree: dict[str, dict[str, object]], section: str, values: Mapping[str
     kind = _SECTIONS.get(section)
     if kind is None:
         raise SetupError(f"{where}: no section `{section}`; {nearest(section, list(_SECTIONS))}")
-    known = [field.name for field in msgspec.structs.fields(kind)]
-    for key in values:
+    known = get_type_hints(kind)
+    for key, value in values.items():
         if key not in known:
-            raise SetupError(f"{where}: no setting `{key}` in [{section}]; {nearest(key, known)}")
+            raise SetupError(f"{where}: no setting `{key}` in [{section}]; {nearest(key, list(known))}")
+        if get_origin(known[key]) is Literal and value not in get_args(known[key]):
+            raise SetupError(f"{where}: {key} cannot be `{value}`; {nearest(str(value), get_args(known[key]))}")
     tree.setdefault(section, {}).update(values)
 
 

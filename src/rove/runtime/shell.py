@@ -24,6 +24,7 @@ from rove.runtime.loading import policy_at
 from rove.runtime.packing import PackThread
 from rove.runtime.shelf import DiskShelf
 from rove.runtime.sources import Producers, SourceSpec
+from rove.runtime.watch import Watch
 
 if TYPE_CHECKING:
     from rove.control.coordinator import Coordinator
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("rove")
 
-WATCH_US = 1_000_000  # between two looks at what has changed, for the log
 COORDINATOR_TICK_US = 500_000
 STOP_US_MAX = 5_000_000  # for the writing of what waits
 STORIES_MAX = 20  # errors told with all their lines; more are counted
@@ -68,9 +68,8 @@ class WorkerShell:
         for origin, producer in self.producers.all.items():
             self.worker.add_source(producer.spec.stream, origin, producer.spec.columns)
         self._packing = PackThread(settings.compress)
-        self._seen: dict[str, object] = {}
+        self._watch = Watch(now_us())
         self._unkept: Remember | None = None  # what the disk would not take
-        self._watch_due = 0
 
     def start(self) -> None:
         """Go on where the last start ended."""
@@ -82,6 +81,8 @@ class WorkerShell:
         """Take what has come, from the wires, the disk and the sources; then have a moment to itself."""
         for event in arrived:
             self._handle(event)
+            if isinstance(event, Arrived):
+                self._watch.heard(event, now_us())
         if self.shelf is not None:
             for done in self.shelf.done():
                 self._handle(done)
@@ -90,7 +91,8 @@ class WorkerShell:
         for produced in self.producers.make(now_us()):
             self._handle(produced)
         self._handle(Tick())
-        self._watch()
+        if self._watch.due(now_us()):
+            self._look()
 
     def due(self) -> int:
         """When a round is needed next, if nothing comes in."""
@@ -130,7 +132,9 @@ class WorkerShell:
         wires = self._wires
         for command in commands:
             if isinstance(command, Send):
-                wires.send(command.conn, command.message, command.payload)
+                sent = wires.send(command.conn, command.message, command.payload)
+                if command.conn == COORDINATOR:
+                    self._watch.reached = sent
                 continue
             try:
                 self._do(command)
@@ -161,30 +165,16 @@ class WorkerShell:
                 self.shelf.remember(command)
                 self._unkept = command if self.shelf.trouble else None
 
-    def _watch(self) -> None:
-        """Log what has changed since the last look."""
-        if now_us() < self._watch_due:
-            return
-        self._watch_due = now_us() + WATCH_US
+    def _look(self) -> None:
+        """Try again what the disk would not take, and log what has changed."""
         if self._unkept is not None:
             self._do(self._unkept)
-        worker, found = self.worker, dict[str, object]()
-        found |= {f"link to {name}": "up" if link.up else "down" for name, link in worker.links().items()}
-        found |= {f"query {query}": f"runs v{r.fragment.version}" for query, r in worker.running().items()}
-        found |= {f"folder {name}": text for name, text in worker.sinks.trouble().items()}
-        found |= {f"refused `{why}`": count for why, count in worker.refused.items() if why in ("identity", "bug")}
+        troubles = {}
         if self._hooks is not None and self._hooks.missed:
-            found["hooks"] = f"too slow, {self._hooks.missed} calls were left out"
+            troubles["hooks"] = f"too slow, {self._hooks.missed} calls were left out"
         if self.shelf is not None and self.shelf.trouble:
-            found["disk"] = self.shelf.trouble
-        if worker.trouble:
-            found["ring on the disk"] = worker.trouble
-        for what, state in found.items():
-            if self._seen.get(what) != state:
-                log.info("%s: %s", what, state)
-        for what in self._seen.keys() - found.keys():
-            log.info("%s: over", what)
-        self._seen = found
+            troubles["disk"] = self.shelf.trouble
+        self._watch.look(self.worker, troubles, now_us())
 
 
 class CoordinatorShell:
