@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import rove
+from rove import functions as F
 from rove.control.requests import CloudAsk, CloudQuery, CloudSink, Named, Progress
 from rove.model.errors import PlanError, RoveError, SetupError
 from rove.model.ids import Origin, QueryId
@@ -44,6 +45,17 @@ def test_start_writes_files_on_a_node(desk: Desk, busy: Any) -> None:
     busy.writeStream.queryName("b").format("files").on("mast").outputMode("append").start("out/busy")
     sink = desk.machine.queries[QueryId("b")].record.sink
     assert (sink.kind, sink.node, sink.path) == ("file", "mast", "out/busy")
+
+
+@pytest.mark.parametrize(("value", "asked"), [(3, (3, False)), ("3", (3, False)), ("fold", (0, True))])
+def test_what_a_query_would_rather_have_than_nothing_goes_to_the_devices(desk: Desk, value: Any, asked: Any) -> None:
+    timed = rove.Session(URL).stream("trains").withWatermark("ts", "5 seconds").groupBy(F.window("ts", "1 minute"))
+    timed.agg(F.sum("boarding")).writeStream.option("degrade", value).toTable("busy")
+    record = desk.machine.queries[QueryId("busy")].record
+    assert (record.thins, record.folds) == asked
+    assert {node: (f.thins, f.folds) for node, f in record.fragments.items() if f.feeds} == {"tram": asked}
+    with pytest.raises(RoveError, match="there is a query `busy` already, with another degrade"):
+        timed.agg(F.sum("boarding")).writeStream.toTable("busy")
 
 
 def test_a_handle_follows_a_query_to_its_end(desk: Desk, busy: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -88,6 +100,8 @@ def test_columns_that_contradict_the_stream_are_refused(desk: Desk) -> None:
         (lambda w: w.trigger(processingTime="soon"), "trigger `soon` is not a fixed length of time"),
         (lambda w: w.reliability("HIGH"), "writeStream.reliability is not there yet"),
         (lambda w: w.option("returnTimeout.trams", "1 hour").toTable("t"), "no such stream is read; .*`trains`"),
+        (lambda w: w.option("degrade", 1), "option `degrade` is `fold` or a whole number from 2 on, not `1`"),
+        (lambda w: w.option("degrade", "fold").toTable("t"), "needs a window that can be begun before Spark"),
         (lambda w: w.start("here"), "start needs a place"),
         (lambda w: w.format("files").start("here"), "no name to find it by"),
         (lambda w: w.format("files").toTable("t"), "a table is kept by Spark, not in files"),

@@ -10,16 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from rove.data.degrading import encoded
 from rove.data.events import Command, Event, Evicted, Pack, Produced
 from rove.data.fragment import encode_rows
-from rove.data.packing import Packer, pack, unpack
+from rove.data.packing import Packer, unpack
 from rove.data.settings import WorkerSettings
-from rove.data.thinning import every
+from rove.data.store import Store
+from rove.data.thinning import Thinning, every
 from rove.data.worker import Worker
 from rove.model.batch import Header
 from rove.model.events import Arrived
 from rove.model.ids import NodeId
-from rove.model.messages import PROTOCOL, Ack, Data, Peer, Welcome
+from rove.model.messages import PROTOCOL, Data, Peer, Welcome
 from tests.data.test_worker import COLUMNS, ORIGIN, SCHEMA, fragment, orders
 
 WEST = NodeId("west")
@@ -105,24 +107,23 @@ def test_when_that_is_not_enough_the_oldest_go_and_all_adds_up(compress: str) ->
 def test_every_nth_row_is_what_a_slice_says(count: int, n: int, packed: bool) -> None:
     values = [(7 * x) % 31 for x in range(count)]
     batch = pa.RecordBatch.from_arrays([pa.array(["k"] * count), pa.array(values, pa.int64())], schema=SCHEMA)
-    payload = pack(batch, 1) if packed else encode_rows(batch)
-    assert payload is not None
-    kept, encoded = every(n, packed, payload, SCHEMA, "zstd")
+    kept = every(n, batch)
     assert kept.column(1).to_pylist() == values[::n]
-    again = unpack(encoded, SCHEMA) if packed else pa.ipc.read_record_batch(pa.py_buffer(encoded), SCHEMA)
+    payload, _ = encoded(kept, packed, 1, "zstd")
+    again = unpack(payload, SCHEMA) if packed else pa.ipc.read_record_batch(pa.py_buffer(payload), SCHEMA)
     assert again == kept
 
 
 def test_batches_that_have_gone_are_not_kept() -> None:
-    device = Device(evict="fifo", compress="off")
-    device.arrives()
+    store = Store(10**9)
+    thinning = Thinning(store, "off")
     for n in range(2_000):
-        device.handle(Produced(ORIGIN, rows(n), 0))
-        device.handle(Arrived("west", Ack(n + 1, 10**9)))
-    assert len(device.worker.store) == 0
-    thinning = device.worker._ring._thinning.values()
-    assert all(sum(map(len, each._levels)) < 200 for each in thinning)
-    assert not any(e.payload for each in thinning for level in each._levels for e in level)
+        header = Header(query="q", origin=ORIGIN, seq=n, through=n, rows=ROWS, born=ROWS)
+        entry = store.put(header, encode_rows(rows(n)))
+        thinning.waits(entry)
+        store.drop(entry)
+    assert len(list(thinning._entries)) < 200
+    assert not any(entry.payload for entry in thinning._entries)
 
 
 def test_rows_that_an_operator_multiplied_are_not_thinned() -> None:

@@ -17,7 +17,7 @@ from rove.model.errors import PlanError, nearest
 from rove.model.ids import NodeId
 from rove.model.messages import Sink
 from rove.plan.codec import encode
-from rove.plan.operators import Source, walk
+from rove.plan.operators import Aggregate, Source, walk
 from rove.plan.optimizer import optimize
 from rove.plan.stages import Stages
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 STRATEGY = "bottom_up"
 FORMATS = ("parquet", "console", "memory", "postgres", "noop", "files", "log")
 OPTIONS = ("strategy", "returnTimeout", "replication", "roads", "degrade")  # all others are Spark's
+FOLD = "fold"  # a value of `degrade`
 KEPT_BY_ROVE = {
     "checkpointLocation": "checkpoints are where rove cloud was told to keep them, with --state",
     "path": "tables are where rove cloud was told to keep them, with --tables",
@@ -59,7 +60,8 @@ class StreamWriter:
         self._name = ""
         self._strategy = STRATEGY
         self._patience_us, self._patience_of = PATIENCE_US, dict[str, int]()
-        self._replication, self._copies, self._thins = 1, True, 0
+        self._replication, self._copies = 1, True
+        self._thins, self._folds = 0, False
         self._format = ""
         self._mode: Literal["append", "update"] = "append"
         self._trigger_ms = 0
@@ -79,7 +81,8 @@ class StreamWriter:
         `replication`: up to so many roads from each device that share no node, so that it need not wait for the
         coordinator when one breaks. `roads`: what a device kept while it was away goes over `all` of them at once, or
         over the `best`. `degrade`: of rows for which a device that is away has no room it keeps every so manieth, such
-        as 2, before it throws any batch away.
+        as 2, before it throws any batch away; with `fold` it begins the query's windows with the oldest of them, and
+        loses none until that is not enough.
         `maxRowsPerTrigger`, `maxBytesPerTrigger`: how much Spark takes at once. `onDamage`: `stop`, or `skip` what
         cannot be read. Anything else goes to the sink in Spark."""
         if key == "strategy":
@@ -91,7 +94,8 @@ class StreamWriter:
         elif key == "replication":
             self._replication = _at_least(1, key, value)
         elif key == "degrade":
-            self._thins = _at_least(2, key, value)
+            self._folds = value == FOLD
+            self._thins = 0 if self._folds else _at_least(2, key, value, f"`{FOLD}` or ")
         elif key == "roads":
             if value not in ("all", "best"):
                 raise PlanError(f"no way to use roads `{value}`; {nearest(str(value), ('all', 'best'))}")
@@ -196,9 +200,15 @@ class StreamWriter:
         streams = [op.stream for op in walk(self._stream.plan) if isinstance(op, Source)]
         if unknown := [stream for stream in self._patience_of if stream not in streams]:
             raise PlanError(f"returnTimeout.{unknown[0]}: no such stream is read; {nearest(unknown[0], streams)}")
+        plan = optimize(self._stream.plan)
+        if self._folds and not any(isinstance(op, Aggregate) and op.mode == "partial" for op in walk(plan)):
+            raise PlanError(
+                f"degrade `{FOLD}` needs a window that can be begun before Spark, and the query has none; "
+                "a number, such as 2, keeps every so manieth row instead"
+            )
         return Submit(
             name=name,
-            plan=encode(Stages.of({"out": optimize(self._stream.plan)}), pickled),
+            plan=encode(Stages.of({"out": plan}), pickled),
             sink=sink,
             cloud=cloud,
             strategy=self._strategy,
@@ -207,6 +217,7 @@ class StreamWriter:
             replication=self._replication,
             copies=self._copies,
             thins=self._thins,
+            folds=self._folds,
             explain=explain,
         )
 
@@ -224,9 +235,9 @@ class StreamWriter:
         raise AttributeError(f"writeStream has no `{name}`")
 
 
-def _at_least(least: int, key: str, value: Any) -> int:
-    """An option that is a whole number."""
+def _at_least(least: int, key: str, value: Any, otherwise: str = "") -> int:
+    """An option that is a whole number, if it is not what it may be otherwise."""
     text = str(value)
     if not text.isdecimal() or int(text) < least:
-        raise PlanError(f"option `{key}` is a whole number from {least} on, not `{value}`")
+        raise PlanError(f"option `{key}` is {otherwise}a whole number from {least} on, not `{value}`")
     return int(text)

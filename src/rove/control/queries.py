@@ -39,6 +39,7 @@ _ASKED = {
     "replication": "replication",
     "copies": "use of roads",
     "thins": "degrade",
+    "folds": "degrade by folding",
 }
 
 
@@ -55,6 +56,7 @@ class QueryRecord(msgspec.Struct, frozen=True, kw_only=True):
     replication: int = 1  # roads that share no node, for each source
     copies: bool = True  # whether what was kept goes over all of them, or over the best
     thins: int = 0  # of rows that devices have no room for, keep every so manieth
+    folds: bool = False  # or fold them into partial aggregates
     absent: tuple[NodeId, ...] = ()  # nodes on its roads that are waited for no longer
     version: Version = Version(0)
     stopped: bool = False
@@ -82,6 +84,7 @@ class QueryRecord(msgspec.Struct, frozen=True, kw_only=True):
             replication=asked.replication,
             copies=asked.copies,
             thins=asked.thins,
+            folds=asked.folds,
         )
 
     def asked_otherwise(self, other: QueryRecord) -> list[str]:
@@ -170,8 +173,9 @@ class Query:
         placed = _placed(request, placement)
         request = dataclasses.replace(request, sources=placed)
         others = other_roads(request, placement, topology, self.record.replication)
+        asked = self.record
         wanted = fragments(
-            request, placement, version, sinks, others=others, copies=self.record.copies, thins=self.record.thins
+            request, placement, version, sinks, others=others, copies=asked.copies, thins=asked.thins, folds=asked.folds
         )
         kept = {
             node: old if old is not None and replace(new, version=old.version) == old else new

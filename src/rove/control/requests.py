@@ -42,6 +42,7 @@ class Submit(msgspec.Struct, frozen=True, kw_only=True):
     replication: int = 1  # roads from each source that share no node
     copies: bool = True  # what was kept while none was there goes over all of them; else over the best
     thins: int = 0  # of rows that a device has no room for, keep every so manieth; 0: none
+    folds: bool = False  # rows that a device has no room for become partial aggregates
     explain: bool = False  # only say where everything would run
 
 

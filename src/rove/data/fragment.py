@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 import pyarrow as pa
 from msgspec.structs import replace
 
+from rove.data.operators.folded import folded_schema, folds_into, window_at
 from rove.data.packing import unpack
 from rove.data.pipeline import Count, Emitted, Pipeline, ends
 from rove.data.waiting import Waiting
@@ -99,12 +100,21 @@ class Running:
 
     def schema_of(self, header: Header) -> pa.Schema:
         """The columns of a batch: those that come out of the stage it has reached. Rows that came too late for an
-        operator are as they were before it."""
+        operator are as they were before it, and folded ones as it takes them."""
+        if header.folded:
+            return self._folded_schema(header)
         inputs = self.stages.inputs[header.stage]
         if not header.late or not inputs:
             return self.stages.operators[header.stage].schema
         side = header.origin.partition("|")[2]
         return self.stages.operators[inputs[int(side) if side and len(inputs) > 1 else 0]].schema
+
+    def _folded_schema(self, header: Header) -> pa.Schema:
+        stage = Stage(header.stage)
+        window = window_at(self.stages, stage) if header.late else folds_into(self.stages, stage)
+        if window is None:
+            raise ProtocolError("malformed", f"rows of `{header.origin}` are folded, and no window takes them so")
+        return folded_schema(window)
 
     def read(self, header: Header, payload: Payload | None) -> Batch:
         """A batch as it came over a link. Rows that do not fit the stage's columns are refused."""

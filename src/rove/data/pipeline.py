@@ -365,11 +365,12 @@ class Pipeline:
             self._send(step.door, batch, emitted)
         for batch in output.late:
             count = self.count(batch.header.origin)
+            rows = batch.header.born
             if step.waits is not None:
-                count.delivered -= batch.rows
-                count.late += batch.rows
+                count.delivered -= rows
+                count.late += rows
             else:
-                count.late += batch.rows * self._ends[step.door.stage]
+                count.late += rows * self._ends[step.door.stage]
             emitted.append(Emitted(step.door.stage, batch, late=True))
         for batch, fault in output.faults:
             self.faults += 1

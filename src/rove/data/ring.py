@@ -1,4 +1,4 @@
-"""What becomes of batches that cannot be sent: kept once, packed, written, thinned, and thrown away in the end.
+"""What becomes of batches that cannot be sent: kept once, packed, written, degraded, and thrown away in the end.
 
 Law: rows go only by the policy's word, never those that may have arrived, and whoever wants to know is told which.
 """
@@ -9,9 +9,11 @@ from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
+from rove.data.degrading import Degrading
 from rove.data.entry import Entry
 from rove.data.events import DiskDone, Evicted, OnDisk, Pack, Packed
 from rove.data.eviction import Guarded, Policy, policy
+from rove.data.folding import Folding
 from rove.data.fragment import Running
 from rove.data.settings import WorkerSettings
 from rove.data.shelf import Shelf
@@ -41,7 +43,7 @@ class Ring:
             self._tier = Tier(store, shelf, settings.disk_bytes, incarnation)
         self.damaged = 0 if self._tier is None else self._tier.damaged
         self.disk_bytes = 0 if self._tier is None else settings.disk_bytes
-        self._thinning: dict[QueryId, Thinning] = {}
+        self._degrading: dict[QueryId, Degrading] = {}
         self._batch = ("", -1)  # the last batch of a source of which something was kept
         self._recent: list[Entry] = []  # and what that was
         self._policy = policy(settings.evict, settings.weights) if own_policy is None else Guarded(own_policy)
@@ -52,10 +54,11 @@ class Ring:
         """A batch could not be sent at once. If another query has just kept the same rows, they are kept once.
         O(queries that kept rows of the same batch)."""
         query, schema = running.fragment.query, running.schema_of(entry.header)
-        if running.fragment.thins and entry.may_go:
-            if query not in self._thinning:
-                self._thinning[query] = Thinning(self._store, self._settings.compress)
-            self._thinning[query].waits(entry)
+        if entry.may_go and (running.fragment.thins or running.fragment.folds):
+            if query not in self._degrading:
+                kind = Thinning if running.fragment.thins else Folding
+                self._degrading[query] = kind(self._store, self._settings.compress)
+            self._degrading[query].waits(entry)
         elif entry.may_go and self._shared(entry):
             return []
         return [] if self._shrinking is None else self._shrinking.waits(entry, schema)
@@ -76,7 +79,7 @@ class Ring:
 
     def forget(self, query: QueryId) -> list[Header]:
         """A query is over: what an earlier start had left of it on the disk."""
-        self._thinning.pop(query, None)
+        self._degrading.pop(query, None)
         return [] if self._tier is None else self._tier.forget(query)
 
     def make_room(self, query: QueryId, queries: Mapping[QueryId, Running]) -> Iterator[Evicted]:
@@ -89,10 +92,13 @@ class Ring:
             if victim is None:
                 return
             owner = QueryId(victim.header.query)
-            if owner in self._thinning and owner in queries and (less := self._thinning[owner].thin(queries[owner])):
-                thinned, rows = less[0].header, less[1]
-                yield Evicted(owner, source_of(thinned.origin), thinned.seq, thinned.through, rows)
-                continue
+            if owner in self._degrading and owner in queries:
+                less = self._degrading[owner].degrade(queries[owner])
+                if less is not None:
+                    smaller, rows = less[0].header, less[1]
+                    if rows:
+                        yield Evicted(owner, source_of(smaller.origin), smaller.seq, smaller.through, rows)
+                    continue
             for each in list(victim.sharers or (victim,)):  # rows that several queries kept go for all of them
                 if each.may_go:
                     gone = each.header

@@ -35,6 +35,7 @@ from rove.model.messages import Sink
 DELETES = 0  # the token of a group of deletes; groups that are waited for count from 1
 NOBODY = ""  # the origin of entries that only carry the low watermark on
 OWN = ("log", "memory", "ring")  # folders that no sink of a user's may be in
+FOLDED = "-folded"  # behind the name of a folder with late rows, if these are states of them
 NO_COLUMNS = pa.schema([])
 
 
@@ -135,7 +136,7 @@ class Sinks:
         """Rows that came too late are kept beside the query's output, where there is a disk."""
         if self._shelf is None:
             return
-        name = f"log/{running.fragment.query}/late-{header.stage}"
+        name = f"log/{running.fragment.query}/late-{header.stage}" + (FOLDED if header.folded else "")
         if name not in self._folders:
             opened = self._shelf.open(name, running.schema_of(header))
             self._folders[name] = self._dirty[name] = _Folder(running.fragment.query, opened)

@@ -160,8 +160,8 @@ class Store:
                 each.bytes = ENTRY_BYTES + len(payload)
             self._account(each, 1)
 
-    def thin(self, entry: Entry, header: Header, payload: Payload) -> None:
-        """Keep fewer rows of a batch. O(1)."""
+    def replace(self, entry: Entry, header: Header, payload: Payload) -> None:
+        """Keep other rows of a batch, of which nobody has any yet. O(1)."""
         self._account(entry, -1)
         entry.header, entry.payload, entry.bytes = header, payload, ENTRY_BYTES + len(payload)
         self._account(entry, 1)

@@ -132,6 +132,7 @@ class Fragment(msgspec.Struct, frozen=True, kw_only=True):
     copies: bool = False  # whether what was kept while no road was there goes over all of them
     knows: dict[Stage, tuple[Origin, ...]] = {}
     thins: int = 0  # what would be thrown away for lack of room keeps every so manieth row; 0: nothing of it
+    folds: bool = False  # it is folded into partial aggregates, where its window takes them
 
 
 class SourceHere(msgspec.Struct, frozen=True, kw_only=True):

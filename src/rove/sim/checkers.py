@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from rove.data.local import Arrival, LocalPipeline
 from rove.data.log.reader import Reader
 from rove.data.pipeline import ends
-from rove.data.sinks import NOBODY
+from rove.data.sinks import FOLDED, NOBODY
 from rove.data.worker import Worker
 from rove.model.batch import Batch, Header, named
 from rove.model.clock import MICROS_MIN
@@ -181,7 +181,8 @@ def _late_on_the_way(world: World, query: QueryId, lower: Stages) -> bool:
     """Whether a device joined after its rows' windows had closed, or was away for longer than its query waits. Those
     rows are in the late table and accounted for; what the answer is without them, one run in one place cannot tell.
     Nobody else may be late there."""
-    folders = {f"log/{query}/late-{n}" for n, op in enumerate(lower.operators) if stateful(op)}
+    stages = [n for n, op in enumerate(lower.operators) if stateful(op)]
+    folders = {f"log/{query}/late-{n}{folded}" for n in stages for folded in ("", FOLDED)}
     folders |= {f"log/{query}/late-{name}" for name, _ in lower.outputs}
     shelves = [node.shelf for node in world.nodes.values() if node.shelf is not None]
     late = {
@@ -218,7 +219,8 @@ def _read(reader: Reader, place: str) -> dict[str, list[Batch]]:
 
 
 def check_rows(world: World, query: QueryId) -> int:
-    """The rows that arrived are those that one run in one place gives; how many they are."""
+    """The rows that arrived are those that one run in one place gives, and of batches that were thinned some more; how
+    many they are."""
     machine = world.coordinator.machine
     if machine is None:
         raise BrokenLaw("the coordinator is down after healing")
@@ -226,6 +228,7 @@ def check_rows(world: World, query: QueryId) -> int:
     if _unknowable(world, query, deployed.stages):
         return 0
     expected = rows_of(oracle(world, query, deployed.stages))
+    most = rows_of(oracle(world, query, deployed.stages, evicted=False)) if query in world.thinned else expected
     if deployed.placement is None:
         if expected:
             raise BrokenLaw(f"`{query}` was never placed: {deployed.trouble}")
@@ -238,7 +241,7 @@ def check_rows(world: World, query: QueryId) -> int:
         actual = rows_of([b for found in outputs.values() for batches in found.values() for b in batches])
     else:
         actual = rows_of(_finish(upper, outputs))
-    missing, extra = expected - actual, actual - expected
+    missing, extra = expected - actual, actual - most
     if extra or (missing and not _died(world, query)):
         raise BrokenLaw(
             f"`{query}`: {missing.total()} rows missing {_some(missing)}, {extra.total()} extra {_some(extra)}"
@@ -258,9 +261,10 @@ def _died(world: World, query: QueryId) -> bool:
     return any(source.dead and query in source.fed for node in world.nodes.values() for source in node.sources)
 
 
-def oracle(world: World, query: QueryId, stages: Stages) -> list[Batch]:
-    """What sources made since the query was there and was not evicted, through the whole plan in one place. What was
-    evicted of one that died may have arrived before its next start found it again."""
+def oracle(world: World, query: QueryId, stages: Stages, evicted: bool = True) -> list[Batch]:
+    """What sources made since the query was there, less what was `evicted`, through the whole plan in one place. What
+    was evicted of one that died may have arrived before its next start found it again."""
+    gone = world.evicted if evicted else ()
     (_, last), *_ = stages.outputs
     plan = stages.operators[last]
     data: dict[str, dict[str, list[pa.RecordBatch]]] = {
@@ -271,7 +275,7 @@ def oracle(world: World, query: QueryId, stages: Stages) -> list[Batch]:
             if source.stream in data and query in source.fed:
                 first = source.fed[query]
                 data[source.stream][source.origin] = [
-                    made.slice(0, 0) if (query, source.origin, seq) in world.evicted and not source.dead else made
+                    made.slice(0, 0) if (query, source.origin, seq) in gone and not source.dead else made
                     for seq, made in enumerate(source.made[first:], first)
                 ]
     fed = {

@@ -32,6 +32,7 @@ SECOND_US = 1_000_000
 PATIENCE_US = 900 * SECOND_US  # after healing everything has arrived by then
 NODES = 60
 BACKLOGS: tuple[Backlog, ...] = ("beside", "first", "last")
+DEGRADES = ((0, False), (0, False), (2, False), (0, True), (0, True))  # thins, or folds
 STRATEGIES = ("bottom_up", "bottom_up", "shortest_path", "cloud_only", "ilp")
 
 
@@ -130,7 +131,8 @@ def _begin(world: World, random: Random, relays: list[NodeId]) -> None:
         stages, strategy = some_query(random), random.choice(STRATEGIES)
         roads = (random.choice((1, 1, 2, 3)), random.random() < 0.5)
         patience = random.choice((requests.PATIENCE_US, requests.PATIENCE_US, 0))
-        world.at(begins, partial(world.submit, QueryId(f"q{n}"), stages, sink, strategy, *roads, patience))
+        degrade = Random(begins).choice(DEGRADES)  # by itself, so that seeds of before draw what they drew
+        world.at(begins, partial(world.submit, QueryId(f"q{n}"), stages, sink, strategy, *roads, patience, *degrade))
     plan_faults(world, Random(random.random()))
     plan_moves(world, Random(random.random()))
 

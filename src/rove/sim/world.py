@@ -50,6 +50,7 @@ class World:
         self.answers: dict[str, Answer] = {}
         self.first: dict[QueryId, set[Origin]] = {}  # the origins each query began with
         self.evicted: set[tuple[str, str, int]] = set()  # what full stores threw away: query, origin, seq
+        self.thinned: set[QueryId] = set()  # queries that lose a part of such batches before they lose all
         self.impatient: set[QueryId] = set()  # queries that do not wait for long: whoever is away becomes late
         self.dead: set[str] = set()  # origins that ended with their processes
         self.safe: set[tuple[str, str, int]] = set()  # of those, what was on their disks: query, origin, seq
@@ -129,9 +130,13 @@ class World:
         replication: int = 1,
         copies: bool = True,
         patience_us: int = PATIENCE_US,
+        thins: int = 0,
+        folds: bool = False,
     ) -> None:
         """Ask for a query, again and again until it is answered."""
         self.queries[name] = (stages, sink)
+        if thins:
+            self.thinned.add(name)
         if patience_us < PATIENCE_US:
             self.impatient.add(name)
         body = to_body(
@@ -143,6 +148,8 @@ class World:
                 replication=replication,
                 copies=copies,
                 patience_us=patience_us,
+                thins=thins,
+                folds=folds,
             )
         )
         ask = Ask(f"submit {name}", "submit", body)

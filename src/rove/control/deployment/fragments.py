@@ -39,9 +39,10 @@ def fragments(
     others: OtherRoads | None = None,
     copies: bool = False,
     thins: int = 0,
+    folds: bool = False,
 ) -> dict[NodeId, Fragment]:
     """A fragment for every node on the roads. `sinks` are the user's, by output; in the cloud every output ends in the
-    gateway's log. With `copies`, what was kept goes over all roads; `thins` is for devices without room.
+    gateway's log. With `copies`, what was kept goes over all roads; `thins` and `folds` are for devices without room.
     O(nodes × stages + origins × stages × height)."""
     parts = split(request, placement)
     plan = encode(parts.lower)
@@ -88,6 +89,7 @@ def fragments(
             others=others.begin.get(node, ()),
             copies=copies and bool(others.begin.get(node)),
             thins=thins if node in feeds else 0,
+            folds=folds and node in feeds,
         )
         for node, here in runs.items()
     }

@@ -12,18 +12,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import replace
 
+from rove.data.operators.folded import rows_in
 from rove.data.operators.labels import gathered, unlabelled
 from rove.data.operators.logic import NOTHING, Output, late_rows
 from rove.data.operators.panes import PaneClock
 from rove.data.operators.runs import Runs
 from rove.data.operators.sliding import Sliding
 from rove.data.operators.states import States
-from rove.model.batch import Batch
+from rove.model.batch import Batch, Header
 from rove.model.schema import BIGINT, TIMESTAMP, WINDOW
 from rove.model.state import Snapshot
 from rove.plan.expressions.arrow import compile_expression
 from rove.plan.expressions.tree import Column
-from rove.plan.operators import Aggregate
+from rove.plan.operators import PANE, Aggregate
 from rove.plan.windows import Window
 
 _LABELS = pa.schema([("__pane", BIGINT), ("__origin", pa.string()), ("__level", BIGINT)])
@@ -57,7 +58,7 @@ class WindowLogic:
         data, header = batch.data, batch.header
         if data is None:
             return NOTHING
-        micros = self._time(data).cast(BIGINT)
+        micros = (data.column(PANE) if header.folded else self._time(data)).cast(BIGINT)
         if micros.null_count:  # Spark's window() drops rows without a time
             known = pc.is_valid(micros)
             data, micros = data.filter(known), micros.filter(known)
@@ -65,10 +66,11 @@ class WindowLogic:
                 return NOTHING
         bounds = (header.event_min, header.event_max) if self._bounds_known else (None, None)
         # Lifted as a whole and before anything is kept: a row that cannot be computed leaves no trace of its batch.
-        panes, late = self._clock.split(self._states.lift(data), micros, bounds)
+        states = data.select(self._states.schema.names) if header.folded else self._states.lift(data)
+        panes, late = self._clock.split(states, micros, bounds)
         for number, rows in panes:
             self._runs(number, header.origin).add(rows, self._states)
-        return NOTHING if late is None else Output(late=(late_rows(header, data, late),))
+        return NOTHING if late is None else Output(late=(_late(header, data, late),))
 
     def watermark(self, time_us: int) -> Output:
         output = self._clock.close(time_us, self._occupied, self._emit)
@@ -133,6 +135,12 @@ class WindowLogic:
             for origin in sorted(self._open[number]):
                 for level, part in self._open[number][origin].labelled():
                     yield (number, origin, level), part
+
+
+def _late(header: Header, data: pa.RecordBatch, which: pa.Array) -> Batch:
+    """What came too late; of folded rows it is counted how many they were."""
+    late = late_rows(header, data, which)
+    return Batch(replace(late.header, born=rows_in(late.data)), late.data) if header.folded else late
 
 
 def window_column(window: Window, start_us: int, rows: int) -> pa.Array:

@@ -1,0 +1,76 @@
+"""The rows of one batch, folded into the states of the window that would take them.
+
+Law: a window makes of folded rows what it makes of the rows themselves, for a row is a state of one and merging does
+not care who merged before; only sums of fractions may differ in their last digits, as the order of adding does. A
+folded batch keeps its name, and every state says how many rows it stands for.
+
+    ts, key, value   →   __pane, key, states …, rows      the partial's own columns, and a count
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rove.data.operators.panes import PaneClock
+from rove.data.operators.states import States
+from rove.model.batch import one_batch
+from rove.model.ids import Stage
+from rove.model.schema import BIGINT, TIMESTAMP
+from rove.plan.aggregates import aggregate
+from rove.plan.expressions.arrow import compile_expression
+from rove.plan.operators import Aggregate
+from rove.plan.stages import Stages
+
+_COUNT = aggregate("count", None, "__folded")
+_UNKNOWN = (None, None)
+
+
+def folds_into(stages: Stages, stage: int) -> Aggregate | None:
+    """The window that takes what comes out of a stage, if rows may be folded there: nobody else looks at them."""
+    readers = stages.readers[stage]
+    if len(readers) != 1 or any(out == stage for _, out in stages.outputs):
+        return None
+    return window_at(stages, readers[0])
+
+
+def window_at(stages: Stages, stage: Stage) -> Aggregate | None:
+    """The operator of a stage, if it is a window that takes folded rows."""
+    operator = stages.operators[stage]
+    return operator if isinstance(operator, Aggregate) and operator.mode == "partial" else None
+
+
+def folded_schema(window: Aggregate) -> pa.Schema:
+    """The columns of rows that were folded for a window."""
+    return pa.schema([*window.schema, *_COUNT.state_schema])
+
+
+def rows_in(folded: pa.RecordBatch) -> int:
+    """How many rows folded ones stand for."""
+    return int(pc.sum(folded.column(folded.num_columns - 1)).as_py() or 0)
+
+
+class Fold:
+    """Folds batches for one window."""
+
+    def __init__(self, window: Aggregate) -> None:
+        source = window.input.schema
+        self._schema = folded_schema(window)
+        self._states = States(window.keys, (*window.aggregates, _COUNT), source)
+        self._time = compile_expression(window.time, source)
+        self._clock = PaneClock(window.window.panes, "")
+
+    def __call__(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """One row a pane and key. Rows without a time are in no window, and go. O(rows)."""
+        micros = self._time(rows).cast(BIGINT)
+        known = pc.is_valid(micros)
+        rows, micros = rows.filter(known), micros.filter(known)
+        parts = []
+        if rows.num_rows:
+            panes, _ = self._clock.split(self._states.lift(rows), micros, _UNKNOWN)
+            for number, part in panes:
+                states = self._states.ordered(self._states.merge([part]))
+                start = pa.scalar(self._clock.window.start_us(number), TIMESTAMP)
+                moments = pa.repeat(start, states.num_rows)
+                parts.append(pa.RecordBatch.from_arrays([moments, *states.columns], schema=self._schema))
+        return one_batch(pa.Table.from_batches(parts, self._schema))
