@@ -351,3 +351,15 @@ def _submission() -> Submit:
 def test_names_that_mean_something_else_are_no_names_of_nodes(name: str) -> None:
     (refusal,) = [c.message for c in Desk().report(name, "edge") if isinstance(c, Send)]
     assert isinstance(refusal, Refused)
+
+
+def test_a_query_that_is_stopped_is_not_placed_again_whatever_has_happened_before() -> None:
+    desk = Desk()
+    desk.report("gateway", "gateway")
+    for device in ("d1", "d2"):
+        desk.report(device, "device", "gateway", origins=(f"s/{device}",))
+    desk.submit()
+    desk.obey(desk.machine.handle(Arrived(b"d2", Goodbye(NodeId("d2"))), desk.now))
+    desk.ask("stop", Named(name="q"))
+    desk.obey(desk.machine.handle(Tick(), desk.now + 1))
+    assert desk.machine.queries[QueryId("q")].record.fragments == {}

@@ -7,7 +7,7 @@ import pytest
 from rove.control.coordinator import Command, Coordinator, Keep
 from rove.control.requests import AccountLine, Named, from_body
 from rove.model.events import Arrived, Send
-from rove.model.ids import NodeId, Origin, QueryId
+from rove.model.ids import NodeId, Origin, QueryId, Version
 from rove.model.messages import Goodbye, Refused, Tally
 from tests.control.test_coordinator import Desk
 
@@ -22,8 +22,11 @@ class Town:
         self.gateway()
         self.device(1, produced=50)
 
-    def gateway(self) -> None:
-        self._keep(self.desk.report("gateway", "gateway", tallies=(self._tally(1, delivered=70),)))
+    def gateway(self, start: int = 1, runs: bool = True, **counts: int) -> None:
+        """A report of the gateway, which has a disk."""
+        self.desk.running["gateway"] = {QueryId("q"): Version(1)} if runs else {}
+        tally = self._tally(1, **(counts or {"delivered": 70}))
+        self._keep(self.desk.report("gateway", "gateway", tallies=(tally,), incarnation=start))
 
     def device(self, start: int, produced: int) -> list[Command]:
         tally = self._tally(start, produced=produced)
@@ -112,3 +115,23 @@ def test_whoever_comes_back_under_an_old_number_is_not_counted_twice() -> None:
     town.restart()
     town.device(1, produced=100)
     assert town.accounts()["s/d1~1"] == (100, 70, 0, 30)
+
+
+def test_what_a_node_with_a_disk_lost_without_a_trace_stays_lost_when_it_starts_anew() -> None:
+    town = Town()
+    town.device(1, produced=100)
+    town.gateway(delivered=70, lost=5, lost_here=3)
+    assert town.accounts()["s/d1~1"] == (100, 70, 5, 25)
+    town.gateway(start=2, delivered=70, lost=2)  # its disk knows of two
+    assert town.accounts()["s/d1~1"] == (100, 70, 5, 25)
+
+
+def test_what_arrived_of_a_query_that_was_stopped_counts_when_the_gateway_starts_anew() -> None:
+    town = Town()
+    town.desk.submit()
+    town.device(1, produced=100)
+    town.desk.ask("stop", Named(name="q"))
+    assert town.accounts()["s/d1~1"] == (100, 70, 30, 0), "what has not arrived is given up"
+    town.gateway(runs=False)
+    town.gateway(start=2, runs=False, delivered=0)
+    assert town.accounts()["s/d1~1"] == (100, 70, 30, 0)

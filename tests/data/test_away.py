@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 from msgspec.structs import replace
 
 import rove
+from rove.control.accounts import account_lines
 from rove.data.events import Command, Cut, Evicted, Go, Met, Produced, Wait
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
 from rove.model.events import Arrived, Tick
 from rove.model.ids import NodeId, Origin, QueryId, Stage, Version
-from rove.model.messages import PROTOCOL, Ack, Data, Hello, Orders, Peer, Welcome
+from rove.model.messages import PROTOCOL, Ack, Data, Hello, Orders, Peer, Tally, Welcome
 from rove.plan import codec
 from rove.plan.stages import Stages
+from tests.data.test_strangers import KNOWN, UP, part
+from tests.data.test_strangers import SCHEMA as KEPT_SCHEMA
 from tests.data.test_worker import COLUMNS, ORIGIN, alone, fragment, orders, rows, said
 
 
@@ -195,3 +199,52 @@ def test_a_road_that_is_left_while_it_is_there_is_not_cut(answers: bool) -> None
     device.handle(Arrived(east, Ack(1, 10**6)), 2_500_000)
     told = device.handle(Tick(), 3_500_000)
     assert [c for c in told if isinstance(c, Cut | Met)] == ([] if answers else [Cut(west)])
+
+
+def test_a_query_that_is_stopped_keeps_count_of_what_was_evicted() -> None:
+    device = alone(memory_bytes=4_000, evict="fifo")
+    evicted = 0
+    for n in range(100):
+        commands = device.handle(Produced(ORIGIN, rows(), n), n)
+        evicted += sum(c.rows for c in commands if isinstance(c, Evicted))
+    device.handle(Arrived("coordinator", Orders(PROTOCOL, (), (QueryId("q"),))), 200)
+    (tally,) = device.report().tallies
+    assert (tally.produced, tally.buffered, tally.evicted, tally.lost) == (200, 0, evicted, 200 - evicted)
+
+
+def test_what_may_have_arrived_is_not_called_lost_by_a_device_whose_query_is_stopped() -> None:
+    west, east = NodeId("west"), NodeId("east")
+    device = Worker(WorkerSettings(node=NodeId("device"), kind="device", parents=(west, east)), 1)
+    device.add_source("s", ORIGIN, COLUMNS)
+    peers = (Peer(node=west, address="there"), Peer(node=east, address="there too"))
+    device.handle(orders(fragment(west, (ORIGIN,)), peers=peers), 0)
+    device.handle(Arrived("west", Welcome(PROTOCOL, west, 7, 1, 0, 10**6)), 1)
+    device.handle(Produced(ORIGIN, rows(), 2), 2)  # sent, and not acked when the road turns
+    device.handle(orders(replace(fragment(east, (ORIGIN,)), version=Version(2)), peers=peers), 4)
+    device.handle(Produced(ORIGIN, rows(), 2), 5)  # never sent
+    device.handle(Arrived("coordinator", Orders(PROTOCOL, (), (QueryId("q"),))), 6)
+    here = device.report().tallies
+    assert [(t.produced, t.lost) for t in here] == [(4, 2)]
+    for arrived in (0, 2):
+        there = Tally(query=QueryId("q"), origin=ORIGIN, delivered=arrived)
+        (line,) = account_lines((*here, there), 0, {ORIGIN}, stopped={"q"})
+        assert (line.produced, line.delivered, line.lost, line.in_flight) == (4, arrived, 4 - arrived, 0)
+
+
+@pytest.mark.parametrize("evict", ["fifo", "query_aware", "priority"])
+def test_rows_that_come_too_late_for_a_window_on_a_device_that_is_away_have_a_bound(evict: str) -> None:
+    given = WorkerSettings(
+        node=NodeId("device"), kind="device", parents=(UP,), memory_bytes=100_000, evict=evict, compress="off"
+    )
+    device = Worker(given, 1)
+    device.add_source("s", KNOWN, "key string, ts timestamp, value bigint")
+    device.handle(orders(replace(part(UP), feeds=(KNOWN,)), peers=(Peer(node=UP, address="x"),)), 0)
+    for n in range(500):  # a clock that was wrong: every second batch is from long ago
+        ts = 10**9 + n * 10**6 if n % 2 == 0 else 10**6
+        made = pa.record_batch([["k"] * 50, [ts] * 50, [1] * 50], schema=KEPT_SCHEMA)
+        device.handle(Produced(KNOWN, made, n), n)
+        assert device.store.bytes <= 100_000
+    tally = next(t for t in device.report().tallies if t.origin == KNOWN)
+    assert tally.produced == tally.delivered + tally.evicted + tally.late == 500 * 50
+    assert tally.evicted > 0
+    assert sum(e.header.born for e in device.store if e.header.late) == tally.late

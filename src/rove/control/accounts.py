@@ -15,10 +15,14 @@ _SUMMED = ("produced", "delivered", "buffered", "resent", "duplicates", "evicted
 
 
 def account_lines(
-    tallies: Iterable[Tally], wall: int, alive: Container[str], unheard: Container[str] = ()
+    tallies: Iterable[Tally],
+    wall: int,
+    alive: Container[str],
+    unheard: Container[str] = (),
+    stopped: Container[str] = (),
 ) -> list[AccountLine]:
-    """One line for each query and origin. What is in flight of an origin that is not `alive` any more is lost. One that
-    is `unheard` may have made more than it could say. O(tallies)."""
+    """One line for each query and origin. What is in flight of an origin that is not `alive` any more, or of a query
+    that was `stopped`, is lost. One that is `unheard` may have made more than it could say. O(tallies)."""
     sums: dict[tuple[str, str], dict[str, int]] = {}
     marks: dict[tuple[str, str], int] = {}
     for tally in tallies:
@@ -35,10 +39,11 @@ def account_lines(
         # Before its first row an origin promises nothing, and after its last one everything.
         lag = max(0, wall - mark) // 1000 if mark is not None and MICROS_MIN < mark <= MICROS_MAX else None
         left = max(0, line["produced"] - done)
-        if origin not in alive:
+        over = origin not in alive or query in stopped
+        if over:
             line["lost"] += left
             left = 0
-        if origin not in alive or origin in unheard:
+        if over or origin in unheard:
             line["produced"] = max(line["produced"], done)  # what has an end was made
         lines.append(AccountLine(query=query, origin=origin, in_flight=left, watermark_lag_ms=lag, **line))
     return lines

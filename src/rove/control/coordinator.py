@@ -18,7 +18,6 @@ import msgspec
 from msgspec.structs import replace
 
 from rove.control.absence import Absence
-from rove.control.accounts import account_lines
 from rove.control.deployments import Deployments
 from rove.control.invitations import Invitations, InviteRecord
 from rove.control.listings import node_lines, query_lines
@@ -43,7 +42,7 @@ from rove.control.requests import (
     to_body,
 )
 from rove.control.rollout import may_leave, runs_above, waiting_for
-from rove.control.snapshot import Snapshot, alive, snapshot
+from rove.control.snapshot import Snapshot, accounts, snapshot
 from rove.control.spark_side import SparkSide
 from rove.control.topology.files import Imported, read
 from rove.control.trust import check_trust
@@ -359,8 +358,7 @@ class Coordinator:
         if name:
             self.deployments.query(name)
         tallies = (t for t in self.membership.tallies() if not name or t.query == name)
-        living, unheard = alive(self.queries.values(), self.membership), self.membership.unheard(self._now)
-        return account_lines(tallies, self._wall, living, unheard)
+        return accounts(tallies, list(self.queries.values()), self.membership, self._now, self._wall)
 
     def _streams(self, body: bytes, now: int) -> dict[str, str]:
         return self.streams

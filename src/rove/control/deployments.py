@@ -43,6 +43,7 @@ class Deployments:
 
     def stop(self, query: Query) -> list[NodeId]:
         """A query is over; who runs it."""
+        self._stale.pop(query.id, None)
         if query.placement is not None:
             self.load.remove(query.placement)
         nodes = list(query.record.fragments)

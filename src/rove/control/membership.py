@@ -171,8 +171,9 @@ class Membership:
             if member.incarnation or gone:
                 # Of one that was not heard since we started only its successor is known.
                 ended = member.incarnation or -report.incarnation
-                sources = {s.origin for s in (() if before is None else before.sources)} if report.durable else None
-                self.past.over(report.node, ended, member.tallies, gone, sources)
+                sources = {s.origin for s in (() if before is None else before.sources)}
+                again = member.running if report.durable else ()
+                self.past.over(report.node, ended, member.tallies, gone, again, sources)
             self.past.heard(report.node, report.incarnation)
         member.conn, member.heard_us, member.incarnation = conn, now, report.incarnation
         member.running, member.unknown, member.knows = report.running, report.unknown, report.knows

@@ -11,7 +11,7 @@ from collections.abc import Container, Iterable, Iterator
 import msgspec
 from msgspec.structs import replace
 
-from rove.model.ids import NodeId, Origin
+from rove.model.ids import NodeId, Origin, QueryId
 from rove.model.messages import Tally
 
 
@@ -47,15 +47,25 @@ class Past:
         incarnation: int,
         tallies: Iterable[Tally],
         gone: Iterable[Origin],
-        sources: Container[Origin] | None = None,
+        again: Container[QueryId] = (),
+        sources: Container[Origin] = (),
     ) -> None:
-        """A start of a node is over. One with a disk counts again all but what its `sources` had made: what has an end
-        there, and what its operators gave, for they compute it again."""
+        """A start of a node is over. Of queries that are computed `again`, from the node's disk, it counts again what
+        has an end there, and what its operators gave, but not what its `sources` had made, nor what went without a
+        trace."""
         ended = dict.fromkeys(gone)
-        if sources is not None:
-            kept = [Tally(query=t.query, origin=t.origin, produced=t.produced) for t in tallies if t.origin in sources]
-        else:
-            kept = [replace(t, buffered=0) for t in tallies]
+        kept = [
+            Tally(
+                query=t.query,
+                origin=t.origin,
+                produced=t.produced if t.origin in sources else 0,
+                lost=t.lost_here,
+                evicted=t.evicted_here,
+            )
+            if t.query in again
+            else replace(t, buffered=0)
+            for t in tallies
+        ]
         record = PastRecord(node=node, incarnation=incarnation, tallies=tuple(kept), gone=tuple(ended))
         self._keep(record)
 

@@ -184,10 +184,11 @@ class Query:
         }
         if kept == self.record.fragments:
             return
+        senders = self._senders()
         leaving = {
-            node: senders
+            node: tuple(senders.get(node, ()))
             for node in (*self.record.leaving, *self.record.fragments)
-            if (senders := self._senders(node)) or node not in kept
+            if node in senders or node not in kept
         }
         self.placement = placement
         self.record = replace(
@@ -204,10 +205,14 @@ class Query:
             leaving=leaving,
         )
 
-    def _senders(self, node: NodeId) -> tuple[NodeId, ...]:
-        """Who may still send to a node: those who were told to, now or before."""
-        now = (name for name, f in self.record.fragments.items() if node in (f.next, *f.others))
-        return tuple(dict.fromkeys((*self.record.leaving.get(node, ()), *now)))
+    def _senders(self) -> dict[NodeId, dict[NodeId, None]]:
+        """Who may still send to each node: those who were told to, now or before. O(fragments × roads)."""
+        found = {node: dict.fromkeys(senders) for node, senders in self.record.leaving.items() if senders}
+        for name, fragment in self.record.fragments.items():
+            for node in (fragment.next, *fragment.others):
+                if node is not None:
+                    found.setdefault(node, {})[name] = None
+        return found
 
     def explained(self, request: Request, placement: Placement, topology: Topology) -> str:
         return explain(request, placement, topology)

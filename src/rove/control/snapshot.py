@@ -15,6 +15,7 @@ from rove.control.placement import Load
 from rove.control.queries import Query
 from rove.control.requests import AccountLine, NodeLine, QueryLine
 from rove.control.spark_side import SparkSide
+from rove.model.messages import Tally
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,11 +46,19 @@ def snapshot(
     """Everything as it was last told. O(tallies + queries + nodes)."""
     queries, members = list(queries), membership.members.values()
     return Snapshot(
-        accounts=tuple(account_lines(membership.tallies(), wall, alive(queries, membership), membership.unheard(now))),
+        accounts=tuple(accounts(membership.tallies(), queries, membership, now, wall)),
         queries=tuple(query_lines(queries, membership, spark)),
         nodes=tuple(node_lines(membership, load, now)),
         holdings=tuple(holding for member in members for holding in _holdings(member, now)),
     )
+
+
+def accounts(
+    tallies: Iterable[Tally], queries: Iterable[Query], membership: Membership, now: int, wall: int
+) -> list[AccountLine]:
+    """What became of every row that these tallies speak of."""
+    stopped = {query.id for query in queries if query.record.stopped}
+    return account_lines(tallies, wall, alive(queries, membership), membership.unheard(now), stopped)
 
 
 def alive(queries: Iterable[Query], membership: Membership) -> set[str]:

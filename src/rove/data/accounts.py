@@ -24,7 +24,7 @@ class Accounts:
 
     def __init__(self) -> None:
         self._produced: dict[tuple[str, str], int] = {}
-        self._lost: dict[tuple[str, str], int] = {}
+        self._gone: dict[tuple[str, str], Count] = {}
         self._stopped: dict[tuple[str, str], Count] = {}
 
     def produced(self, query: str, origin: str, rows: int) -> None:
@@ -32,10 +32,11 @@ class Accounts:
         key = (query, origin)
         self._produced[key] = self._produced.get(key, 0) + rows
 
-    def lost(self, query: str, origin: str, rows: int) -> None:
-        """Rows that came in and could not be taken."""
-        key = (query, origin)
-        self._lost[key] = self._lost.get(key, 0) + rows
+    def gone(self, query: str, origin: str, lost: int, evicted: int) -> None:
+        """Rows that came in and could not be taken, and rows that had gone before."""
+        count = self._gone.setdefault((query, origin), Count())
+        count.lost += lost
+        count.evicted += evicted
 
     def stopped(self, query: str, counts: Mapping[str, Count]) -> None:
         """What a query had counted when it was stopped here stays counted."""
@@ -57,8 +58,11 @@ class Accounts:
 
         for (query, origin), rows in self._produced.items():
             add(query, origin, "produced", rows)
-        for (query, origin), rows in self._lost.items():
-            add(query, origin, "lost", rows)
+        for (query, origin), count in self._gone.items():
+            for what in ("lost", "lost_here"):
+                add(query, origin, what, count.lost)
+            for what in ("evicted", "evicted_here"):
+                add(query, origin, what, count.evicted)
         for (query, origin), count in self._stopped.items():
             for what in COUNTED:
                 add(query, origin, what, getattr(count, what))

@@ -66,8 +66,9 @@ class Degradable:
         return (entry for entries in self._levels for entry in entries)
 
     def _may_change(self, entry: Entry, running: Running) -> bool:
-        mine = source_of(entry.header.origin) in running.fragment.feeds and entry.may_go and entry.whole
-        return mine and entry.in_memory is not None and not entry.sharers and self._store.holds(entry)
+        header = entry.header
+        mine = source_of(header.origin) in running.fragment.feeds and entry.may_go and not header.late
+        return mine and entry.whole and entry.in_memory is not None and not entry.sharers and self._store.holds(entry)
 
 
 def decoded(entry: Entry, running: Running) -> pa.RecordBatch | None:

@@ -73,8 +73,8 @@ class Entry:
 
     @property
     def may_go(self) -> bool:
-        """Whether its rows may be thrown away: nobody else has them, and they are not late already."""
-        return self.untouched and self.payload is not None and not self.header.late
+        """Whether its rows may be thrown away: nobody else has them."""
+        return self.untouched and self.payload is not None
 
     @property
     def folds(self) -> bool:

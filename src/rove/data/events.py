@@ -100,6 +100,7 @@ class Evicted:
     seq: int
     through: int
     rows: int
+    late: bool = False  # they had come too late, and were counted as that
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,13 +133,13 @@ class Link:
         return [e for e in self.entries() if e.header.query == query and e.original is None]
 
     def forget(self, query: str) -> list[Header]:
-        """Drop what is not sent yet of a query that was stopped, and say what it was."""
+        """Drop what is not sent yet of a query that was stopped; what of it nobody else can have."""
         dropped = [e for e in (*self._waiting, *self._live) if e.header.query == query and not e.gone]
         for entry in dropped:
             if not entry.gone:  # as a copy is whose original was dropped before it
                 self._store.drop(entry)
         self._leave_out(query)
-        return [e.header for e in dropped if e.original is None]
+        return [e.header for e in dropped if e.untouched]
 
     def take_back(self, query: str) -> list[Entry]:
         """What is not acked of a query, oldest first, to go another way; copies of what is elsewhere are forgotten. If

@@ -298,6 +298,14 @@ class Pipeline:
         """The account of an origin, by the name it has at its source."""
         return self.counts.setdefault(origin.partition("|")[0], Count())
 
+    def late_went(self, header: Header) -> None:
+        """Late rows that came from here were thrown away: they count as evicted, and no more as late."""
+        stage = header.stage
+        rows = header.born * (1 if stateful(self._stages.operators[stage]) else self._ends[stage])
+        count = self.count(header.origin)
+        count.late -= rows
+        count.evicted += rows
+
     # Running
 
     def _send(self, door: _Door, batch: Batch, emitted: list[Emitted], left: bool = False) -> None:

@@ -88,7 +88,7 @@ class Ring:
         self._spill()
         while self._store.room < 0:
             victim = self._victim(query)
-            self._refused = victim is None and any(self._store.in_memory.queries())
+            self._refused = victim is None and any((*self._store.in_memory.queries(), *self._store.on_disk.queries()))
             if victim is None:
                 return
             owner = QueryId(victim.header.query)
@@ -101,9 +101,11 @@ class Ring:
                     continue
             for each in list(victim.sharers or (victim,)):  # rows that several queries kept go for all of them
                 if each.may_go:
-                    gone = each.header
+                    gone, owner = each.header, QueryId(each.header.query)
                     self._store.evict(each)
-                    yield Evicted(QueryId(gone.query), source_of(gone.origin), gone.seq, gone.through, gone.born)
+                    if gone.late and owner in queries:
+                        queries[owner].pipeline.late_went(gone)
+                    yield Evicted(owner, source_of(gone.origin), gone.seq, gone.through, gone.born, gone.late)
             self._spill()
 
     @property
@@ -125,16 +127,18 @@ class Ring:
         """Disk work is over; whether it was the ring's."""
         return self._tier is not None and self._tier.done(event)
 
-    def pick_up(self, running: Running, now: int) -> Iterator[Entry]:
+    def pick_up(self, running: Running, now: int) -> list[Entry]:
         """What an earlier start had kept of its sources' rows is in the store again. What its operators had given they
         give again."""
         if self._tier is None or running.road is None:
-            return
-        for each in self._tier.left_behind(running.fragment.query):
-            if source_of(each.header.origin) not in running.fragment.makes.values():
-                entry = self._store.put(each.header, each.rows, None, now, alone=True)  # it may have arrived
-                self._tier.adopt(each, entry)
-                yield entry
+            return []
+        found = [
+            (each, self._store.put(each.header, each.rows, None, now, alone=True))  # it may have arrived
+            for each in self._tier.left_behind(running.fragment.query)
+            if source_of(each.header.origin) not in running.fragment.makes.values()
+        ]
+        self._tier.adopt(found)
+        return [entry for _, entry in found]
 
     def left_behind(self) -> list[Header]:
         """Batches on the disk of an earlier start whose queries nobody has asked for yet."""
@@ -150,10 +154,13 @@ class Ring:
         return "" if self._tier is None else self._tier.trouble
 
     def _victim(self, query: QueryId) -> Entry | None:
-        """What goes: on the disk if it is full, but where nothing there may go, in memory."""
+        """What goes: on the disk if it is full, but where nothing there may go, in memory. Rows on a disk with room
+        whose name has to stay as it is would go in vain."""
         found = None
         if self._tier is not None and self._tier.evicts:
             found = self._policy.victim(self._store.on_disk, query)
+            if found is not None and found.alone and not self._tier.has_no_room:
+                found = None
         return self._policy.victim(self._store.in_memory, query) if found is None else found
 
     def _spill(self) -> None:

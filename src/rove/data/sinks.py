@@ -79,6 +79,7 @@ class Sinks:
     def open(self, running: Running) -> Iterator[Replay]:
         """Make ready for a query; what its operators here had taken before a restart, to be computed again."""
         query = running.fragment.query
+        known = any(folder.query == query for folder in self._folders.values())
         for stage, sink in running.fragment.sinks.items():
             if sink.kind == "discard":
                 continue
@@ -86,6 +87,9 @@ class Sinks:
             if sink.kind == "file" and name.split("/")[0] in OWN:
                 raise DiskError(f"`{name}` is where a node keeps its own; choose another path for the sink")
             if name not in self._folders:
+                if not known:  # it was given up before: what is on the disk is counted anew
+                    self.counts = {key: count for key, count in self.counts.items() if key[0] != query}
+                    known = True
                 opened = self._folder(running, name, stage)
                 opened.watermark = LowWatermark(sink, opened.partition.ledger)
                 self._count_again(query, opened.partition)

@@ -59,8 +59,9 @@ class Store:
         self._count += 1
         entry.order, entry.since = self._count, now
         if entry.may_go:
-            self._unwritten[entry.order] = entry
             self.in_memory.add(entry)
+            if not header.late:
+                self._unwritten[entry.order] = entry
         key = (header.query, header.origin, header.stage)
         entry.before = self._last.get(key)
         if entry.before is not None:
@@ -173,8 +174,9 @@ class Store:
         return next(iter(self._unwritten.values()), None)
 
     def leaves(self, entry: Entry) -> None:
-        """A batch is on its way to the disk."""
+        """A batch is on its way to the disk. To throw it away would bring no room: its bytes are counted as gone."""
         del self._unwritten[entry.order]
+        self.in_memory.remove(entry)
         entry.stored, entry.leaving_bytes = True, entry.bytes - ENTRY_BYTES
         self.leaving_bytes += entry.leaving_bytes
 
@@ -194,8 +196,8 @@ class Store:
             copy.payload = rows
         entry.bytes, entry.disk_bytes = ENTRY_BYTES, len(rows)
         self._account(entry, 1)
-        if entry in self.in_memory:
-            self.in_memory.remove(entry)
+        self.in_memory.remove(entry)
+        if entry.may_go:
             self.on_disk.add(entry)
 
     # Eviction
@@ -207,8 +209,13 @@ class Store:
         self.on_disk.remove(entry)
 
     def evict(self, entry: Entry) -> None:
-        """Throw a batch's rows away. Its header stays, alone or as part of the one before it. O(1)."""
+        """Throw a batch's rows away. Its header stays, alone or as part of the one before it; late rows have none that
+        anybody waits for, and go as if they had not been there. O(1)."""
         header = entry.header
+        if header.late:
+            entry.gone = True
+            self.drop(entry)
+            return
         self._unshare(entry)
         self._account(entry, -1)
         self._stays(entry)

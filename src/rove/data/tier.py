@@ -56,6 +56,7 @@ class Found(NamedTuple):
     header: Header
     rows: Stored
     folder: str
+    position: Position
 
 
 @dataclass(slots=True)
@@ -83,6 +84,7 @@ class Tier:
         self._folders: dict[str, _Folder] = {}
         self._found: dict[QueryId, list[Found]] = {}
         self._look_us = self._retry_us = 0
+        self._files_bytes = 0  # as of the last look at them, and what was written since
         self._now = 0
         self.trouble = ""
         self.damaged = 0
@@ -108,10 +110,10 @@ class Tier:
     def _find(self, folder: str, query: QueryId) -> int:
         """What a folder holds; how many of its batches cannot be read."""
         unread = 0
-        for _, header, rows in self._shelf.lying(folder):
+        for position, header, rows in self._shelf.lying(folder):
             try:
                 rows.load()
-                self._found.setdefault(query, []).append(Found(_as_it_was(header, query), rows, folder))
+                self._found.setdefault(query, []).append(Found(_as_it_was(header, query), rows, folder, position))
             except (ValueError, OSError) as error:
                 unread += 1
                 log.error("a batch in %s cannot be read: %s", folder, error)
@@ -121,10 +123,11 @@ class Tier:
         """Batches of a query that earlier starts have left, in the order of their numbers; each once."""
         return self._found.pop(query, ())
 
-    def adopt(self, found: Found, entry: Entry) -> None:
-        """A batch that was left behind is in the store again, and its rows are on the disk."""
-        self._store.spilled(entry, found.rows)
-        self._folders[found.folder].live.append((Position(0), entry))
+    def adopt(self, batches: Iterable[tuple[Found, Entry]]) -> None:
+        """All batches of a query that were left behind are in the store again, and their rows are on the disk."""
+        for found, entry in sorted(batches, key=lambda each: each[0].position):
+            self._store.spilled(entry, found.rows)
+            self._folders[found.folder].live.append((found.position, entry))
 
     def headers(self) -> Iterator[Header]:
         """What was left behind and nobody has asked for yet."""
@@ -154,7 +157,7 @@ class Tier:
     @property
     def evicts(self) -> bool:
         """Whether a batch on the disk has to go: it is full, or memory is full of what is there."""
-        lacks = self._full or self._store.first_unwritten() is None
+        lacks = self.has_no_room or self._store.first_unwritten() is None
         return self._works and lacks and self._store.leaving_bytes < self._writing_max
 
     def tick(self, now: int) -> list[OnDisk]:
@@ -220,6 +223,7 @@ class Tier:
             self._fails(str(error))
             return False
         self._store.leaves(entry)
+        self._files_bytes += size
         if position is not None:
             folder.writing[position] = entry
         return True
@@ -243,13 +247,14 @@ class Tier:
             if len(folder.live) > folder.look_at:
                 folder.live = deque(each for each in folder.live if self._needs(each[1]))
                 folder.look_at = 2 * len(folder.live) + LOOK_MIN
-            if folder.live and self._is_mine(name):
+            if folder.live:
                 folder.partition.consumed(READER, folder.live[0][0])
                 if deletes := folder.partition.retire(now):
                     commands.append(OnDisk(name, Group(CLEARS, tuple(deletes))))
             elif not folder.live and not folder.writing and QueryId(name.rpartition("/")[2]) not in self._found:
                 del self._folders[name]
                 commands.append(OnDisk(name, Group(CLEARS, (Clear(),))))
+        self._files_bytes = sum(folder.partition.file_bytes for folder in self._folders.values())
         return commands
 
     def _is_mine(self, folder: str) -> bool:
@@ -264,10 +269,14 @@ class Tier:
         return not self.trouble or self._now >= self._retry_us > 0
 
     @property
+    def has_no_room(self) -> bool:
+        """Whether what is on the disk, or on its way to it, and needed, is all that may be there."""
+        return self._store.disk_bytes + self._store.leaving_bytes >= self.limit_bytes
+
+    @property
     def _full(self) -> bool:
-        files = sum(folder.partition.file_bytes for folder in self._folders.values())
-        kept = self._store.disk_bytes + self._store.leaving_bytes
-        return kept >= self.limit_bytes or files >= FILES_MAX * self.limit_bytes
+        """Whether the disk takes no more, for what is needed there or for files that cannot be deleted yet."""
+        return self.has_no_room or self._files_bytes >= FILES_MAX * self.limit_bytes
 
 
 def _start(folder: str) -> str:

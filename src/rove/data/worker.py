@@ -194,7 +194,7 @@ class Worker:
         running = self._running.get(query)
         if running is None:
             if query in self._stopped:
-                self._lose(header, "stopped")
+                self._count("stopped")
                 ticket.release()
                 return
             self._parking.put(query, Parked(header, payload, ticket))
@@ -204,7 +204,7 @@ class Worker:
         except RoveError as error:
             why = error.why if isinstance(error, ProtocolError) else type(error).__name__
             self._refuse(conn, why, str(error))
-            self.accounts.lost(query, header.origin, header.born)
+            self._write_off(query, header)
         finally:  # a frame that nobody can take must not hold up those behind it
             ticket.release()
 
@@ -250,7 +250,7 @@ class Worker:
         running = self._running.pop(query, None)
         if running is not None:
             for header in self.sinks.close(running):
-                self._lose(replace(header, origin=source_of(header.origin), query=query), type(error).__name__)
+                self._lose(query, header, type(error).__name__)
 
     def _replay(self, replay: Replay) -> None:
         """What is on the disk goes into the operators that remember: a batch, or the word to wait for an origin."""
@@ -269,8 +269,7 @@ class Worker:
             batch = running.read(header, payload)
             self._run(running, Stage(header.stage), batch, payload, None)
         except RoveError as error:
-            self._count(type(error).__name__)
-            self.accounts.lost(running.fragment.query, header.origin, header.born)
+            self._lose(running.fragment.query, header, type(error).__name__)
 
     # Sources
 
@@ -285,7 +284,7 @@ class Worker:
                 try:
                     self._feed(running, stream, batch)
                 except RoveError as error:  # one query's trouble is not another's
-                    self._lose(replace(batch.header, query=running.fragment.query), type(error).__name__)
+                    self._lose(running.fragment.query, batch.header, type(error).__name__)
         self._hold_sources()
 
     def _hold_sources(self) -> None:
@@ -365,25 +364,24 @@ class Worker:
             self._commands += self._roads.send(running, entry, self._now)
 
     def _stop(self, query: QueryId) -> None:
-        """A query is over; what has not arrived is lost."""
+        """A query is over, and what nobody else can have is lost. What else had not arrived the coordinator knows: it
+        knows what has."""
         self._stopped[query] = None
         for header in self._end(query):
-            self._lose(replace(header, origin=source_of(header.origin), query=query), "stopped")
+            self._lose(query, header, "stopped")
 
     def _end(self, query: QueryId) -> list[Header]:
-        """Run a query no longer; what was on its way here."""
+        """Run a query no longer; what was kept of it that nobody else can have."""
         running = self._running.pop(query, None)
         self._troubles.pop(query, None)
         dropped: list[Header] = []
         if running is not None:
-            dropped += self.sinks.close(running)
+            self.sinks.close(running)
             self.accounts.stopped(query, running.counts())
-            dropped += [batch.header for batch in running.pipeline.held()]
             dropped += self._roads.forget(running)
         dropped += self._neighbours.forget(query)
-        dropped += self._ring.forget(query)
-        for header, _, ticket in self._parking.take(query):
-            dropped.append(header)
+        self._ring.forget(query)
+        for _, _, ticket in self._parking.take(query):
             ticket.release()
         return dropped
 
@@ -475,11 +473,15 @@ class Worker:
         self._count(why)
         self._commands.append(Send(conn, Refused(why, text)))
 
-    def _lose(self, header: Header, why: str) -> None:
-        """A batch that nobody will take: its rows are accounted for as lost."""
+    def _lose(self, query: QueryId, header: Header, why: str) -> None:
+        """A batch that nobody will take."""
         self._count(why)
+        self._write_off(query, header)
+
+    def _write_off(self, query: QueryId, header: Header) -> None:
+        """The rows of a batch are accounted for as lost, and those that had gone before as what they were."""
         if not header.late:
-            self.accounts.lost(header.query, header.origin, header.born)
+            self.accounts.gone(query, source_of(header.origin), header.born + header.lost, header.evicted)
 
     def _count(self, why: str) -> None:
         self.refused[why] = self.refused.get(why, 0) + 1

@@ -165,6 +165,8 @@ class Tally(msgspec.Struct, frozen=True, array_like=True):
     resent: int = 0
     duplicates: int = 0
     watermark: int | None = None
+    lost_here: int = 0  # of those lost, what only this start of the node knows of; its disk knows the others
+    evicted_here: int = 0
 
 
 class Held(msgspec.Struct, frozen=True, array_like=True):

@@ -64,7 +64,9 @@ class NothingLost:
 
     def _anywhere(self, world: World, name: Name) -> bool:
         query, origin, seq = name
-        if name in world.evicted or origin in world.dead:  # who made it has it no more, and others may die as well
+        if query in world.stopped or name in world.evicted:
+            return True
+        if origin in world.dead:  # who made it has it no more, and others may die as well
             return True  # what was on its disk is looked for at the end
         for other in world.nodes.values():
             if name in self._held.get(other.name, ()) and other.worker is not None:
@@ -163,7 +165,7 @@ def check_disks(world: World) -> None:
     """What was on the disk of a device that died has arrived, or was evicted later."""
     workers = [node.worker for node in world.nodes.values() if node.worker is not None]
     for query, origin, seq in sorted(world.safe - world.evicted):
-        if not any(_took(worker, query, origin, seq) for worker in workers):
+        if query not in world.stopped and not any(_took(worker, query, origin, seq) for worker in workers):
             raise BrokenLaw(f"`{origin}` {seq} of `{query}` was on a disk when its device died, and is nowhere")
 
 
@@ -225,7 +227,7 @@ def check_rows(world: World, query: QueryId) -> int:
     if machine is None:
         raise BrokenLaw("the coordinator is down after healing")
     deployed = machine.queries[query]
-    if _unknowable(world, query, deployed.stages):
+    if query in world.stopped or _unknowable(world, query, deployed.stages):
         return 0
     expected = rows_of(oracle(world, query, deployed.stages))
     most = rows_of(oracle(world, query, deployed.stages, evicted=False)) if query in world.thinned else expected

@@ -33,6 +33,7 @@ PATIENCE_US = 900 * SECOND_US  # after healing everything has arrived by then
 NODES = 60
 BACKLOGS: tuple[Backlog, ...] = ("beside", "first", "last")
 DEGRADES = ((0, False), (0, False), (2, False), (0, True), (0, True))  # thins, or folds
+STOPS = 0.1  # the share of queries that are stopped
 STRATEGIES = ("bottom_up", "bottom_up", "shortest_path", "cloud_only", "ilp")
 
 
@@ -131,10 +132,21 @@ def _begin(world: World, random: Random, relays: list[NodeId]) -> None:
         stages, strategy = some_query(random), random.choice(STRATEGIES)
         roads = (random.choice((1, 1, 2, 3)), random.random() < 0.5)
         patience = random.choice((requests.PATIENCE_US, requests.PATIENCE_US, 0))
-        degrade = Random(begins).choice(DEGRADES)  # by itself, so that seeds of before draw what they drew
-        world.at(begins, partial(world.submit, QueryId(f"q{n}"), stages, sink, strategy, *roads, patience, *degrade))
+        query, apart = QueryId(f"q{n}"), _apart(random)
+        degrade = apart.choice(DEGRADES)
+        world.at(begins, partial(world.submit, query, stages, sink, strategy, *roads, patience, *degrade))
+        if apart.random() < STOPS:
+            world.at(begins + apart.randint(1, 20) * SECOND_US, partial(world.stop, query))
     plan_faults(world, Random(random.random()))
     plan_moves(world, Random(random.random()))
+
+
+def _apart(random: Random) -> Random:
+    """Another source of chance by the same seed, which leaves this one as it was: what is drawn from it changes nothing
+    else in a history."""
+    copy = Random()
+    copy.setstate(random.getstate())
+    return Random(copy.random())
 
 
 def live(world: World) -> int:
@@ -181,6 +193,6 @@ def _unsettled(world: World) -> str:
             running = machine.membership.members[name].running.get(query.id)
             if running != fragment.version:
                 return f"{name} runs version {running} of {query.id}"
-    if len(world.answers) < len(world.queries):
-        return "a submission"
+    if world.asked - world.answers.keys():
+        return "a submission, or a stop"
     return ""

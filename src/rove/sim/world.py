@@ -14,7 +14,7 @@ from random import Random
 from typing import Protocol
 
 from rove.control.coordinator import Keep
-from rove.control.requests import PATIENCE_US, Submit, to_body
+from rove.control.requests import PATIENCE_US, Named, Submit, to_body
 from rove.data.events import Command, Dial, DiskDone, Event, Evicted, Go, OnDisk, Pack, Produced, Remember, Wait
 from rove.data.packing import Packer
 from rove.data.settings import WorkerSettings
@@ -47,7 +47,9 @@ class World:
         self.nodes: dict[NodeId, SimNode] = {}
         self.coordinator = SimCoordinator()
         self.queries: dict[QueryId, tuple[Stages, Sink]] = {}
+        self.asked: set[str] = set()
         self.answers: dict[str, Answer] = {}
+        self.stopped: set[QueryId] = set()  # queries that nobody wants any more
         self.first: dict[QueryId, set[Origin]] = {}  # the origins each query began with
         self.evicted: set[tuple[str, str, int]] = set()  # what full stores threw away: query, origin, seq
         self.thinned: set[QueryId] = set()  # queries that lose a part of such batches before they lose all
@@ -133,7 +135,7 @@ class World:
         thins: int = 0,
         folds: bool = False,
     ) -> None:
-        """Ask for a query, again and again until it is answered."""
+        """Ask for a query."""
         self.queries[name] = (stages, sink)
         if thins:
             self.thinned.add(name)
@@ -152,7 +154,16 @@ class World:
                 folds=folds,
             )
         )
-        ask = Ask(f"submit {name}", "submit", body)
+        self._ask(Ask(f"submit {name}", "submit", body))
+
+    def stop(self, name: QueryId) -> None:
+        """Ask for the end of a query."""
+        self.stopped.add(name)
+        self._ask(Ask(f"stop {name}", "stop", to_body(Named(name=name))))
+
+    def _ask(self, ask: Ask) -> None:
+        """Again and again until it is answered."""
+        self.asked.add(ask.id)
 
         def again() -> None:
             if ask.id not in self.answers:
@@ -213,7 +224,7 @@ class World:
                     node.pending.append(command)
                     worker, shelf = node.worker, node.shelf
                     self.at(self.now + shelf.duration_us(command), partial(self._disk, node, worker, command))
-                case Evicted(query=query, origin=origin, seq=seq):
+                case Evicted(query=query, origin=origin, seq=seq, late=False):
                     self.evicted.add((query, origin, seq))
                 case Pack():
                     self.at(self.now + PACK_US, partial(self._packed, node, node.worker, command))
