@@ -66,6 +66,11 @@ class Entry:
         return self.original is None and not self.copies and not self.number and self.receipt is None
 
     @property
+    def nowhere_else(self) -> bool:
+        """Whether nobody can have it but us, nor can have had it: an earlier start may have sent what is `alone`."""
+        return self.untouched and not self.alone
+
+    @property
     def whole(self) -> bool:
         """Whether its rows are in memory, and may become others' too, or smaller."""
         mine = self.original is None and not self.copies and not self.number

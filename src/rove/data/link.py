@@ -139,7 +139,7 @@ class Link:
             if not entry.gone:  # as a copy is whose original was dropped before it
                 self._store.drop(entry)
         self._leave_out(query)
-        return [e.header for e in dropped if e.untouched]
+        return [e.header for e in dropped if e.nowhere_else]
 
     def take_back(self, query: str) -> list[Entry]:
         """What is not acked of a query, oldest first, to go another way; copies of what is elsewhere are forgotten. If

@@ -65,11 +65,11 @@ class Roads:
             running.kept.sweep()
 
     def forget(self, running: Running) -> list[Header]:
-        """A query is over: what had not set out."""
+        """A query is over: what had not set out, of that what nobody else can have."""
         dropped = [entry for entry in running.kept or () if self._store.holds(entry)]
         for entry in dropped:
             self._store.drop(entry)
-        return [entry.header for entry in dropped]
+        return [entry.header for entry in dropped if entry.nowhere_else]
 
     def _copied(self, query: QueryId, road: NodeId, others: list[NodeId], now: int) -> list[Send]:
         """What was kept while no road was there goes over all of them, in case another one breaks."""
