@@ -14,11 +14,11 @@ from msgspec.structs import replace
 
 import rove
 from rove import functions as F
-from rove.data.events import Evicted, Produced
+from rove.data.events import Evicted, Pack, Produced
 from rove.data.fragment import Running, encode_rows
 from rove.data.operators.folded import Fold, folded_schema, folds_into, rows_in
 from rove.data.operators.window import WindowConfig
-from rove.data.packing import unpack
+from rove.data.packing import Packer, unpack
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
 from rove.model.batch import Batch, Header
@@ -124,22 +124,31 @@ class Network:
         self.edge = Worker(WorkerSettings(node=EDGE, kind="edge"), 1)
         self.edge.handle(self.orders(above, Peer(node=NodeId("device"))), 0)
         self.evicted = 0
+        self.packer, self.orders_to_pack = Packer(), list[Pack]()
 
     @staticmethod
     def orders(fragment: Fragment, peer: Peer) -> Arrived:
         return Arrived("coordinator", Orders(PROTOCOL, (fragment,), (), (peer,)))
 
-    def make(self, n: int, keys: int = 4) -> None:
+    def make(self, n: int, keys: int = 4, count: int = ROWS) -> None:
         """A second of readings. Some are of no interest to the query."""
         random = Random(n)
         columns = [
-            pa.array([random.randrange(keys) for _ in range(ROWS)], pa.int32()),
-            pa.array([START_US + n * SECOND_US + m * 5_000 for m in range(ROWS)], pa.timestamp("us", "UTC")),
-            pa.array([random.randrange(-100, 1_000) for _ in range(ROWS)], pa.int64()),
+            pa.array([random.randrange(keys) for _ in range(count)], pa.int32()),
+            pa.array([START_US + n * SECOND_US + m * 5_000 for m in range(count)], pa.timestamp("us", "UTC")),
+            pa.array([random.randrange(-100, 1_000) for _ in range(count)], pa.int64()),
         ]
         rows = pa.RecordBatch.from_arrays(columns, schema=self.stages.operators[0].schema)
         for command in self.device.handle(Produced(ORIGIN, rows, n), n):
             self.evicted += command.rows if isinstance(command, Evicted) else 0
+            if isinstance(command, Pack):
+                self.orders_to_pack.append(command)
+
+    def pack(self) -> None:
+        """What is to be packed is packed now, however long that took."""
+        while self.orders_to_pack:
+            answer = self.packer.answer(self.orders_to_pack.pop(0))
+            self.orders_to_pack += [c for c in self.device.handle(answer, 0) if isinstance(c, Pack)]
 
     def meet(self) -> list[Header]:
         """The device is back; what the edge is sent, and takes."""
@@ -164,12 +173,15 @@ class Network:
         return running
 
 
+@pytest.mark.parametrize("packs_after", [0, 30, 1_000])
 @pytest.mark.parametrize("compress", ["off", "zstd"])
-def test_a_device_without_room_folds_the_oldest_and_loses_nothing(compress: str) -> None:
+def test_a_device_without_room_folds_the_oldest_and_loses_nothing(compress: str, packs_after: int) -> None:
     small, large = Network(compress=compress), Network(memory_bytes=10**9)
     for n in range(60):
         small.make(n)
         large.make(n)
+        if n >= packs_after:
+            small.pack()
         assert small.device.store.bytes <= 60_000
     sent, whole = small.meet(), large.meet()
     folded = [h.folded for h in sent]
@@ -199,6 +211,13 @@ def test_what_does_not_fit_even_folded_is_evicted_and_counted() -> None:
     assert small.evicted == sum(h.evicted for h in sent) > 0
     assert sum(h.born + h.evicted for h in sent) == 200 * ROWS
     assert any(h.folded for h in sent)
+
+
+def test_batches_that_become_no_smaller_do_not_keep_others_from_being_folded() -> None:
+    network = Network(compress="off")
+    for n in range(90):
+        network.make(n, count=ROWS if n % 2 else 3)
+    assert network.evicted == 0
 
 
 def test_rows_that_would_not_become_fewer_are_left_as_they_are() -> None:

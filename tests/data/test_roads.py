@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from rove.control.accounts import account_lines
 from rove.data.events import Evicted, Produced
 from rove.data.link import SILENT_US
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
 from rove.model.events import Arrived, Send, Tick
 from rove.model.ids import NodeId, QueryId, Version
-from rove.model.messages import PROTOCOL, Ack, Data, Orders, Peer, Welcome
+from rove.model.messages import PROTOCOL, Ack, Data, Orders, Peer, Tally, Welcome
 from tests.data.test_worker import COLUMNS, ORIGIN, fragment, orders, rows
 
 WEST, EAST, NORTH = NodeId("west"), NodeId("east"), NodeId("north")
@@ -115,7 +116,7 @@ def test_what_is_on_its_way_as_a_copy_is_not_touched() -> None:
     assert {c.seq for c in gone}.isdisjoint(e.header.seq for e in copied)
 
 
-def test_a_query_that_is_stopped_loses_what_it_kept_once_however_many_copies_there_are() -> None:
+def test_what_a_stopped_query_kept_is_lost_once_however_many_copies_there_are() -> None:
     worker = device(copies=True)
     for n in range(3):
         worker.handle(Produced(ORIGIN, rows(), n), n)
@@ -124,4 +125,8 @@ def test_a_query_that_is_stopped_loses_what_it_kept_once_however_many_copies_the
     worker.handle(Tick(), SILENT_US // 2)
     worker.handle(Arrived("coordinator", Orders(PROTOCOL, (), (QueryId("q"),))), SILENT_US)
     (tally,) = worker.report().tallies
-    assert (tally.produced, tally.lost, tally.buffered) == (6, 4, 2)  # one batch is on its way
+    assert (tally.produced, tally.lost, tally.buffered) == (6, 0, 2)  # one batch is on its way
+    for arrived in (0, 2):
+        there = Tally(query=QueryId("q"), origin=ORIGIN, delivered=arrived)
+        (line,) = account_lines((tally, there), 0, {ORIGIN}, stopped={"q"})
+        assert (line.produced, line.delivered, line.lost) == (6, arrived, 6 - arrived)

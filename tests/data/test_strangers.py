@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pyarrow as pa
 import pytest
 from msgspec.structs import replace
 
 import rove
 from rove import functions as F
+from rove.control.accounts import account_lines
+from rove.control.past import Past
+from rove.data.events import Command, OnDisk
 from rove.data.fragment import Running, encode_rows
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
 from rove.model.batch import Header
 from rove.model.events import Arrived, Send, Tick
 from rove.model.ids import NodeId, Origin, QueryId, Stage, Version
-from rove.model.messages import PROTOCOL, Data, Fragment, Hello, Orders, Peer, Sink, Welcome
+from rove.model.messages import PROTOCOL, Data, Fragment, Hello, Orders, Peer, Sink, Tally, Welcome
 from rove.model.schema import parse_schema
 from rove.plan import codec
 from rove.plan.optimizer import optimize
 from rove.plan.stages import Stages, stateful
+from rove.sim.nodes import SimShelf
 
 SCHEMA = parse_schema("key string, ts timestamp, value bigint")
 KNOWN, STRANGER = Origin("s/known"), Origin("s/stranger")
@@ -108,3 +114,29 @@ def test_who_is_waited_for_stays_so_when_more_runs_here(leaves: bool) -> None:
     waited = {name for step in after.pipeline._with_memory() if step.waits is not None for name in step.waits.table()}
     assert KNOWN in waited
     assert (STRANGER in waited) == (not leaves)
+
+
+def test_what_is_lost_in_a_second_run_is_lost_once_however_often_the_node_starts_anew() -> None:
+    shelf, past = SimShelf(Random(1)), Past()
+    rows = pa.record_batch([["a", "b"], [0, 1], [1, 2]], schema=SCHEMA)
+    stranger = Header(query="q", origin=STRANGER, seq=0, through=0, rows=2, born=2)
+    made = Tally(query=QueryId("q"), origin=STRANGER, produced=2)
+    for start in (1, 2, 3):
+        worker = Worker(WorkerSettings(node=NodeId("gateway"), kind="gateway"), start, shelf)
+
+        def obey(commands: list[Command], worker: Worker = worker) -> None:
+            for order in [c for c in commands if isinstance(c, OnDisk)]:
+                obey(worker.handle(shelf.carry_out(order), 0), worker)
+
+        obey(worker.handle(Arrived("coordinator", Orders(PROTOCOL, (part(None),), (), ())), 0))
+        if start == 1:
+            worker.handle(Arrived(b"d", Hello(PROTOCOL, NodeId("device"), 1)), 0)
+            obey(worker.handle(Tick(), 1))
+            obey(worker.handle(Arrived(b"d", Data(1, stranger), encode_rows(rows)), 2))
+        for now in (3, 4, 5):
+            obey(worker.handle(Tick(), now))
+        report = worker.report()
+        assert worker.refused == {"UnknownOrigin": 1}
+        lines = account_lines((made, *past.tallies(), *report.tallies), 0, {STRANGER})
+        assert [(line.produced, line.lost) for line in lines if line.origin == STRANGER] == [(2, 2)]
+        past.over(NodeId("gateway"), start, report.tallies, (), report.running)

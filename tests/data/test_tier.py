@@ -6,7 +6,9 @@ from random import Random
 
 import pyarrow as pa
 import pytest
+from msgspec.structs import replace
 
+import rove
 from rove.data.events import Command, DiskDone, Evicted, OnDisk, Pack, Produced, Stop, Wait
 from rove.data.fragment import encode_rows
 from rove.data.log.commands import Write
@@ -19,8 +21,10 @@ from rove.data.worker import Worker
 from rove.model.batch import Header
 from rove.model.errors import DiskError
 from rove.model.events import Arrived, Send, Tick
-from rove.model.ids import NodeId, Origin, QueryId
+from rove.model.ids import NodeId, Origin, QueryId, Stage
 from rove.model.messages import PROTOCOL, Ack, Data, Orders, Peer, Welcome
+from rove.plan import codec
+from rove.plan.stages import Stages
 from rove.sim.nodes import SimShelf
 from tests.data.test_worker import COLUMNS, SCHEMA, fragment, orders
 
@@ -439,3 +443,23 @@ def test_what_is_handed_to_a_disk_that_does_not_answer_has_a_bound() -> None:
     writing = {entry.header.seq for folder in tier._folders.values() for entry in folder.writing.values()}
     assert writing
     assert not writing & {e.seq for e in device.evicted}, "what may come to the disk is not thrown away meanwhile"
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_late_rows_in_memory_do_not_push_others_off_the_disk(late: bool) -> None:
+    columns = "key string, ts timestamp, value bigint"
+    stream = rove.Session.local().stream("s", schema=columns)
+    stages = Stages.of({"out": stream.withWatermark("ts", "1 second").plan})
+    device = Device(SimShelf(Random(25)), compress="off", disk_bytes=100_000)
+    device.worker = Worker(device.worker.settings, 1, device.shelf)
+    device.worker.add_source("s", device.origin, columns)
+    part = replace(fragment(WEST, (device.origin,)), plan=codec.encode(stages), runs=(Stage(1),))
+    part = replace(part, waits={Stage(0): (device.origin,)})
+    device.obey(device.worker.handle(orders(part, peers=(Peer(node=WEST, address="x"),)), 0))
+    for n in range(300):
+        moments = [10**15 + n * SECOND + m for m in range(50)]
+        moments[0] = 10**15 if late else moments[0]
+        made = pa.record_batch([["k"] * 50, moments, list(range(50))], schema=stages.operators[0].schema)
+        device.second(made)
+    in_time = [e for e in device.worker.store if e.payload is not None and not e.header.late]
+    assert len(in_time) > 40

@@ -7,7 +7,6 @@ has to go goes whole. A batch keeps its name, and its header says what became of
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
 from typing import Protocol
 
 import pyarrow as pa
@@ -62,8 +61,8 @@ class Degradable:
         if level + 1 < len(self._levels):
             self._levels[level + 1].append(entry)
 
-    def __iter__(self) -> Iterator[Entry]:
-        return (entry for entries in self._levels for entry in entries)
+    def __len__(self) -> int:
+        return sum(map(len, self._levels))
 
     def _may_change(self, entry: Entry, running: Running) -> bool:
         header = entry.header

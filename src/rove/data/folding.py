@@ -16,6 +16,8 @@ from rove.data.shrinking import BYTES_MIN
 from rove.data.store import Store
 from rove.model.errors import DataError
 
+TRIES = 16  # at a time: where keys are many no batch becomes smaller, and one that has come should not wait for all
+
 
 class Folding:
     """The batches of one query that may be folded."""
@@ -29,11 +31,13 @@ class Folding:
         self._entries.add(entry)
 
     def degrade(self, running: Running) -> tuple[Entry, int] | None:
-        """O(rows of a batch), and of those that went meanwhile. One that becomes no smaller is the last that is tried
-        for now: where keys are many, folding brings nothing, and all batches are alike."""
-        found = self._entries.next(running)
-        if found is not None and self._folded(found[0], running):
-            return found[0], 0
+        """O(rows of a batch), and of those that went meanwhile or become no smaller; each is tried once."""
+        for _ in range(TRIES):
+            found = self._entries.next(running)
+            if found is None:
+                return None
+            if self._folded(found[0], running):
+                return found[0], 0
         return None
 
     def _folded(self, entry: Entry, running: Running) -> bool:

@@ -94,9 +94,11 @@ class Running:
         return self._left[stage]
 
     def check(self, header: Header) -> None:
-        """Refuse a batch at a stage that the query has not."""
+        """Refuse a batch at a stage that the query has not, or folded where no window takes it."""
         if not 0 <= header.stage < len(self.stages.operators):
             raise ProtocolError("malformed", f"query `{header.query}` has no stage {header.stage}")
+        if header.folded:
+            self._folded_schema(header)
 
     def schema_of(self, header: Header) -> pa.Schema:
         """The columns of a batch: those that come out of the stage it has reached. Rows that came too late for an

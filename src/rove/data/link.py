@@ -135,11 +135,12 @@ class Link:
     def forget(self, query: str) -> list[Header]:
         """Drop what is not sent yet of a query that was stopped; what of it nobody else can have."""
         dropped = [e for e in (*self._waiting, *self._live) if e.header.query == query and not e.gone]
+        lost = [e.header for e in dropped if e.nowhere_else]
         for entry in dropped:
             if not entry.gone:  # as a copy is whose original was dropped before it
                 self._store.drop(entry)
         self._leave_out(query)
-        return [e.header for e in dropped if e.nowhere_else]
+        return lost
 
     def take_back(self, query: str) -> list[Entry]:
         """What is not acked of a query, oldest first, to go another way; copies of what is elsewhere are forgotten. If

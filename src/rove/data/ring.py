@@ -77,10 +77,11 @@ class Ring:
     def packed(self, event: Packed) -> list[Pack]:
         return [] if self._shrinking is None else self._shrinking.packed(event)
 
-    def forget(self, query: QueryId) -> list[Header]:
-        """A query is over: what an earlier start had left of it on the disk."""
+    def forget(self, query: QueryId) -> None:
+        """A query is over."""
         self._degrading.pop(query, None)
-        return [] if self._tier is None else self._tier.forget(query)
+        if self._tier is not None:
+            self._tier.forget(query)
 
     def make_room(self, query: QueryId, queries: Mapping[QueryId, Running]) -> Iterator[Evicted]:
         """Throw away what the policy points at, after a batch of `query` has come, until what is left fits, on the disk

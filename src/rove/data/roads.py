@@ -67,9 +67,10 @@ class Roads:
     def forget(self, running: Running) -> list[Header]:
         """A query is over: what had not set out, of that what nobody else can have."""
         dropped = [entry for entry in running.kept or () if self._store.holds(entry)]
+        lost = [entry.header for entry in dropped if entry.nowhere_else]
         for entry in dropped:
             self._store.drop(entry)
-        return [entry.header for entry in dropped if entry.nowhere_else]
+        return lost
 
     def _copied(self, query: QueryId, road: NodeId, others: list[NodeId], now: int) -> list[Send]:
         """What was kept while no road was there goes over all of them, in case another one breaks."""

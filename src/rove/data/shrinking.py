@@ -54,6 +54,7 @@ class Shrinking:
         return orders
 
     def _waits(self, entry: Entry) -> bool:
-        """Whether it is still here and was never sent, or written: what was must stay the same."""
-        sharers = entry.sharers or (entry,)
-        return not entry.header.packed and all(each.whole and self._store.holds(each) for each in sharers)
+        """Whether it is still here, with the rows it came with, and was never sent, or written: what was must stay the
+        same."""
+        plain = not entry.header.packed and not entry.header.folded
+        return plain and all(each.whole and self._store.holds(each) for each in entry.sharers or (entry,))

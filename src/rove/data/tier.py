@@ -139,9 +139,9 @@ class Tier:
         here = (e.header for folder in old for _, e in folder.live if self._needs(e))
         return {source_of(header.origin) for header in (*self.headers(), *here)}
 
-    def forget(self, query: QueryId) -> list[Header]:
-        """A query is over: what an earlier start had left of it."""
-        return [found.header for found in self._found.pop(query, ())]
+    def forget(self, query: QueryId) -> None:
+        """A query is over: what an earlier start had left of it is not needed."""
+        self._found.pop(query, None)
 
     # What waits now
 
@@ -157,7 +157,7 @@ class Tier:
     @property
     def evicts(self) -> bool:
         """Whether a batch on the disk has to go: it is full, or memory is full of what is there."""
-        lacks = self.has_no_room or self._store.first_unwritten() is None
+        lacks = self.has_no_room or not any(self._store.in_memory.queries())
         return self._works and lacks and self._store.leaving_bytes < self._writing_max
 
     def tick(self, now: int) -> list[OnDisk]:
@@ -251,7 +251,7 @@ class Tier:
                 folder.partition.consumed(READER, folder.live[0][0])
                 if deletes := folder.partition.retire(now):
                     commands.append(OnDisk(name, Group(CLEARS, tuple(deletes))))
-            elif not folder.live and not folder.writing and QueryId(name.rpartition("/")[2]) not in self._found:
+            elif not folder.writing and QueryId(name.rpartition("/")[2]) not in self._found:
                 del self._folders[name]
                 commands.append(OnDisk(name, Group(CLEARS, (Clear(),))))
         self._files_bytes = sum(folder.partition.file_bytes for folder in self._folders.values())

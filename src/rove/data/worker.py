@@ -268,8 +268,11 @@ class Worker:
         try:
             batch = running.read(header, payload)
             self._run(running, Stage(header.stage), batch, payload, None)
-        except RoveError as error:
-            self._lose(running.fragment.query, header, type(error).__name__)
+        except RoveError as error:  # it is on the disk, and the next start loses it again: it is counted with the rest
+            self._count(type(error).__name__)
+            count = running.pipeline.count(source_of(header.origin))
+            count.lost += header.born + header.lost
+            count.evicted += header.evicted
 
     # Sources
 
