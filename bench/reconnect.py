@@ -3,9 +3,9 @@ NebulaStream-MSS.
 
 Everything runs in this process and in real time, on machines, shells and coordinator as in production; messages take
 5 ms from a node to the next and 20 ms to the coordinator. A source makes its rows at a steady rate. Runtime is from the
-first row to the arrival of the last of 2 million (`--quick`: one million, made faster); while a device is away its
-source goes on, and what it makes waits. Vanilla NebulaStream removes the device and its query, and begins both anew;
-its source waits, and goes on behind the last row that had arrived.
+first row to the arrival of the last of 2 million; while a device is away its source goes on, and what it makes waits.
+Vanilla NebulaStream removes the device and its query, and begins both anew; its source waits, and goes on behind the
+last row that had arrived.
 
 Recovery is from the moment a device is back, at another parent, to the arrival of all that it had kept. It is measured
 with one road (the coordinator redeploys), with roads that were asked for beforehand (`replication`), and with
@@ -31,7 +31,7 @@ from rove.control.requests import Named
 from rove.model.ids import QueryId
 from rove.runtime.clock import now_us
 
-TUPLES, TUPLES_QUICK = 2_000_000, 1_000_000
+TUPLES = 2_000_000
 BATCH_ROWS = 5_000
 AWAY_S, AWAY_S_QUICK = 0.5, 0.2
 SECONDS, SECONDS_QUICK = TUPLES / 56_375, 5.0  # how long the source takes for all of them
@@ -53,33 +53,30 @@ class Source:
 
     ways: Ways
     seconds: float
-    tuples: int
     batches: list[Any]
     made: int = 0  # batches
     since_us: int = field(default_factory=now_us)
 
     def feed(self) -> None:
-        due = int((now_us() - self.since_us) / 1e6 / self.seconds * self.tuples / BATCH_ROWS)
-        while self.made < min(due, self.tuples // BATCH_ROWS):
+        due = int((now_us() - self.since_us) / 1e6 / self.seconds * TUPLES / BATCH_ROWS)
+        while self.made < min(due, TUPLES // BATCH_ROWS):
             self.ways.produce(self.batches[self.made % len(self.batches)])
             self.made += 1
 
     def again_from(self, batch: int) -> None:
         """Go on behind what has arrived, from now on."""
         self.made = batch
-        self.since_us = now_us() - int(batch * BATCH_ROWS / self.tuples * self.seconds * 1e6)
+        self.since_us = now_us() - int(batch * BATCH_ROWS / TUPLES * self.seconds * 1e6)
 
 
 def runtime(
-    pace: tuple[int, float], away_s: float, disconnections: int, redeployed: float = 0.0, vanilla: bool = False
+    seconds: float, away_s: float, disconnections: int, redeployed: float = 0.0, vanilla: bool = False
 ) -> float:
-    """How long so many tuples take that are made in so many seconds, with disconnections, a share of them with a return
-    at another parent."""
-    tuples, seconds = pace
+    """How long 2 million tuples take, with so many disconnections, a share of them with a return at another parent."""
     with built(WAYS, PATH) as ways:
         ways.submit(QUERY)
         batches = [football.rows(BATCH_ROWS, seed) for seed in range(5)]
-        source, query, done, lost_s = Source(ways, seconds, tuples, batches), QUERY, 0, 0.0
+        source, query, done, lost_s = Source(ways, seconds, batches), QUERY, 0, 0.0
         begun = time.perf_counter()
         moved = 0.0
         for n in range(disconnections):
@@ -104,7 +101,7 @@ def runtime(
             else:
                 _run(source, lambda at=paused + away_s: time.perf_counter() >= at)
                 ways.come(back)
-        _run(source, lambda: done + ways.delivered(query) >= tuples)
+        _run(source, lambda: done + ways.delivered(query) >= TUPLES)
         return time.perf_counter() - begun
 
 
@@ -164,7 +161,7 @@ def _typical(runs: list[dict[str, float]]) -> dict[str, float]:
 
 def run(quick: bool, data: Path | None) -> dict[str, Any]:
     """Runtimes over disconnections and over redeployments, recovery over lengths of path and replication."""
-    pace, away_s = ((TUPLES_QUICK, SECONDS_QUICK), AWAY_S_QUICK) if quick else ((TUPLES, SECONDS), AWAY_S)
+    seconds, away_s = (SECONDS_QUICK, AWAY_S_QUICK) if quick else (SECONDS, AWAY_S)
     counts, shares = ((0, 10), (0.0, 1.0)) if quick else ((0, 2, 4, 6, 8, 10), (0.0, 0.25, 0.5, 0.75, 1.0))
     replications = (1, 8) if quick else REPLICATIONS
     rounds = 3 if quick else 5
@@ -179,14 +176,14 @@ def run(quick: bool, data: Path | None) -> dict[str, Any]:
             progress.update(task, description=what, advance=1)
 
         for count in counts:
-            ours[count] = runtime(pace, away_s, count)
+            ours[count] = runtime(seconds, away_s, count)
             step(f"{count} disconnections")
             if count:
-                vanilla[count] = runtime(pace, away_s, count, vanilla=True)
+                vanilla[count] = runtime(seconds, away_s, count, vanilla=True)
                 step(f"{count} disconnections, vanilla")
         vanilla[0] = ours[0]
         for share in shares:
-            redeployed[share] = ours[10] if not share else runtime(pace, away_s, 10, share)
+            redeployed[share] = ours[10] if not share else runtime(seconds, away_s, 10, share)
             step(f"{share:.0%} redeployed")
         by_path: dict[str, dict[str, float]] = {}
         for nodes in PATHS:

@@ -35,10 +35,13 @@ def distinct_levels(readings: Any) -> Any:
 
 
 QUERIES: tuple[Callable[..., Any], ...] = (
+    window_queries.counts_of_a_sensor,
     window_queries.sums_of_each_type,
+    window_queries.averages_of_each_type,
     window_queries.extremes_of_each_type,
     window_queries.spread_of_values,
     distinct_levels,
+    window_queries.groups_by_expressions,
     window_queries.windows_that_leave_a_rest,
     window_queries.window_over_steps,
 )
