@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from rove.control.deployment.split import split
 from rove.control.membership import Membership
 from rove.control.placement import Load, Request
 from rove.control.queries import Query
@@ -138,7 +137,7 @@ class Deployments:
         request = self.request(query)
         if request is None or query.placement is None:
             raise PlanError(f"query `{query.id}` has no place yet: {query.trouble}")
-        halves = split(request, query.placement)
+        halves = query.split(request, query.placement)
         return halves.lower, next(iter(halves.upper.values()), None)
 
     def explained(self, query: Query) -> str:

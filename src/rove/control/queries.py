@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from rove.control.deployment.fragments import fragments
 from rove.control.deployment.lead import led, moved
 from rove.control.deployment.roads import other_roads
+from rove.control.deployment.split import Split, split
 from rove.control.placement import Load, Placement, Request, SourceAt, strategy
 from rove.control.placement.explain import explain
 from rove.control.requests import PATIENCE_US, CloudSink, Submit
@@ -101,6 +102,7 @@ class Query:
     trouble: str = ""
     placement: Placement | None = None
     streams: dict[str, Stage] = field(default_factory=dict)
+    _parts: tuple[frozenset[Stage], Split] | None = None  # what Spark runs, and how that parts the plan
 
     @classmethod
     def of(cls, record: QueryRecord) -> Query:
@@ -175,7 +177,15 @@ class Query:
         others = other_roads(request, placement, topology, self.record.replication)
         asked = self.record
         wanted = fragments(
-            request, placement, version, sinks, others=others, copies=asked.copies, thins=asked.thins, folds=asked.folds
+            request,
+            placement,
+            version,
+            sinks,
+            others=others,
+            copies=asked.copies,
+            thins=asked.thins,
+            folds=asked.folds,
+            parts=self.split(request, placement),
         )
         kept = {
             node: old if old is not None and replace(new, version=old.version) == old else new
@@ -204,6 +214,12 @@ class Query:
             fragments=kept,
             leaving=leaving,
         )
+
+    def split(self, request: Request, placement: Placement) -> Split:
+        """Its two parts. A device that moves does not change them: they are worked out when Spark begins elsewhere."""
+        if self._parts is None or self._parts[0] != placement.spark:
+            self._parts = (placement.spark, split(request, placement))
+        return self._parts[1]
 
     def _senders(self) -> dict[NodeId, dict[NodeId, None]]:
         """Who may still send to each node: those who were told to, now or before. O(fragments × roads)."""

@@ -9,7 +9,7 @@ keeps its name through every placement of its query.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 from rove.control.deployment.roads import OtherRoads
@@ -19,10 +19,9 @@ from rove.control.placement.request import Request
 from rove.model.errors import PlanError
 from rove.model.ids import NodeId, Origin, Stage, Version
 from rove.model.messages import Fragment, Sink
-from rove.plan.codec import encode
 from rove.plan.operators import Aggregate
 from rove.plan.spans import keeps_time, span_us
-from rove.plan.stages import Stages, merges, ordered, stateful, stateless
+from rove.plan.stages import merges, ordered, stateful, stateless
 
 LOG = Sink(kind="log")
 
@@ -35,17 +34,18 @@ def fragments(
     placement: Placement,
     version: Version,
     sinks: Mapping[str, Sink] | None = None,
-    encode: Callable[[Stages], bytes] = encode,
     others: OtherRoads | None = None,
     copies: bool = False,
     thins: int = 0,
     folds: bool = False,
+    parts: Split | None = None,
 ) -> dict[NodeId, Fragment]:
     """A fragment for every node on the roads. `sinks` are the user's, by output; in the cloud every output ends in the
     gateway's log. With `copies`, what was kept goes over all roads; `thins` and `folds` are for devices without room.
+    `parts` are those of `split`, where they are known.
     O(nodes × stages + origins × stages × height)."""
-    parts = split(request, placement)
-    plan = encode(parts.lower)
+    parts = parts or split(request, placement)
+    plan = parts.plan
     ends = _ends(request, parts, sinks or {})
     runs = runs_of(request, placement)
     waits, knows = _waits(request, placement, parts, runs)

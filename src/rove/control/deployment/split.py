@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from rove.control.placement.placement import Placement
 from rove.control.placement.request import Request
 from rove.model.ids import Stage
+from rove.plan.codec import encode
 from rove.plan.operators import Operator, Received
 from rove.plan.rules.rewrite import with_inputs
 from rove.plan.stages import Stages
@@ -19,7 +21,7 @@ from rove.plan.stages import Stages
 OUTPUT = "out"  # of a plan that needs no Spark
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Split:
     """`lower` for workers, `upper` by output for Spark (empty if it has nothing to do), and the number that each stage
     of the whole plan has in the lower part."""
@@ -27,6 +29,11 @@ class Split:
     lower: Stages
     upper: Mapping[str, Operator]
     numbers: Mapping[Stage, Stage]
+
+    @cached_property
+    def plan(self) -> bytes:
+        """The lower part as it travels."""
+        return encode(self.lower)
 
 
 def split(request: Request, placement: Placement) -> Split:
