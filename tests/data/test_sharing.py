@@ -9,6 +9,7 @@ from rove.data.entry import ENTRY_BYTES
 from rove.data.events import Evicted, Pack, Produced
 from rove.data.packing import Packer
 from rove.data.settings import WorkerSettings
+from rove.data.shrinking import PATIENCE_US
 from rove.data.worker import Worker
 from rove.model.events import Arrived, Tick
 from rove.model.ids import NodeId, QueryId
@@ -49,10 +50,10 @@ def test_rows_of_three_queries_take_the_room_of_one() -> None:
 
 def test_rows_that_are_shared_are_packed_once_and_small_for_all() -> None:
     worker, packer = device(3), Packer()
-    commands = worker.handle(Produced(ORIGIN, rows(1_000), 0), 0)
-    (order,) = [c for c in commands if isinstance(c, Pack)]
+    worker.handle(Produced(ORIGIN, rows(1_000), 0), 0)
+    (order,) = [c for c in worker.handle(Tick(), PATIENCE_US) if isinstance(c, Pack)]
     before = worker.store.bytes
-    worker.handle(packer.answer(order), 1)
+    worker.handle(packer.answer(order), PATIENCE_US)
     assert worker.store.bytes < before // 2
     assert len({e.header.packed for e in worker.store}) == 1
     assert len({id(e.payload) for e in worker.store}) == 1

@@ -10,6 +10,7 @@ from rove.data.entry import ENTRY_BYTES
 from rove.data.events import Command, Pack, Packed, Produced
 from rove.data.fragment import encode_rows
 from rove.data.packing import Packer, pack
+from rove.data.shrinking import PATIENCE_US
 from rove.data.worker import Worker
 from rove.model.events import Arrived, Send, Tick
 from rove.model.ids import NodeId
@@ -19,17 +20,20 @@ from tests.data.test_worker import ORIGIN, alone, data, edge, linked, rows, said
 WEST = NodeId("west")
 COUNT = 500  # rows a batch
 PLAIN = len(encode_rows(rows(COUNT)) or b"")  # bytes of them, not packed
+LATER = 1 + PATIENCE_US
 
 
 def back(worker: Worker) -> list[Send]:
     """It reaches its parent; the frames that it sends."""
-    worker.handle(Tick(), 10)
-    commands = worker.handle(Arrived("west", Welcome(PROTOCOL, WEST, 7, 1, 0, 10**6)), 11)
+    worker.handle(Tick(), LATER + 10)
+    commands = worker.handle(Arrived("west", Welcome(PROTOCOL, WEST, 7, 1, 0, 10**6)), LATER + 11)
     return [c for c in commands if isinstance(c, Send) and isinstance(c.message, Data)]
 
 
 def produce(worker: Worker, count: int = COUNT) -> list[Pack]:
-    return packs(worker.handle(Produced(ORIGIN, rows(count), 0), 1))
+    """Rows are made, and wait long enough to be packed."""
+    at_once = packs(worker.handle(Produced(ORIGIN, rows(count), 0), 1))
+    return at_once + packs(worker.handle(Tick(), LATER))
 
 
 def packs(commands: list[Command]) -> list[Pack]:
@@ -42,7 +46,7 @@ def test_what_waits_becomes_small_travels_so_and_is_read_as_it_was() -> None:
     for _ in range(3):
         (order,) = produce(device)
         before += len(order.payload)
-        assert packs(device.handle(packer.answer(order), 2)) == []
+        assert packs(device.handle(packer.answer(order), LATER)) == []
     assert device.store.bytes < before / 2
     sent = back(device)
     assert [(c.message.header.packed, c.message.header.rows) for c in sent if isinstance(c.message, Data)] == [
@@ -69,12 +73,30 @@ def test_a_relay_passes_packed_rows_on_as_they_are() -> None:
     assert [c.payload for c in back(relay)] == [packed]
 
 
+def test_what_may_leave_in_a_moment_is_packed_only_where_room_is_short() -> None:
+    device = alone()
+    assert packs(device.handle(Produced(ORIGIN, rows(COUNT), 0), 1)) == []
+    assert packs(device.handle(Tick(), LATER - 1)) == []
+    assert len(packs(device.handle(Tick(), LATER))) == 1
+    crowded = alone(memory_bytes=3 * PLAIN)
+    assert len(packs(crowded.handle(Produced(ORIGIN, rows(COUNT), 0), 1))) == 1
+
+
+def test_a_relay_does_not_pack_what_those_below_keep_as_well() -> None:
+    relay = alone(memory_bytes=10 * PLAIN)
+    relay.handle(Arrived(b"c", Hello(PROTOCOL, NodeId("below"), 1)), 2)
+    relay.handle(Tick(), 3)
+    commands = relay.handle(Arrived(b"c", data(1, 0, rows=COUNT, born=COUNT), encode_rows(rows(COUNT))), 4)
+    assert relay.store.bytes > PLAIN
+    assert packs(commands + relay.handle(Tick(), LATER + 4)) == []
+
+
 def test_a_batch_that_leaves_before_it_is_small_leaves_as_it_is() -> None:
     device = alone()
     (order,) = produce(device)
     (frame,) = back(device)
     held = device.store.bytes
-    device.handle(Packer().answer(order), 12)
+    device.handle(Packer().answer(order), LATER + 12)
     assert frame.payload == order.payload
     assert device.store.bytes == held
 
@@ -99,7 +121,7 @@ def test_few_are_packed_at_a_time_and_the_oldest_first() -> None:
     while waiting:
         order = waiting.pop(0)
         orders.append(order.order)
-        waiting += packs(device.handle(packer.answer(order), 2))
+        waiting += packs(device.handle(packer.answer(order), LATER))
     assert orders == sorted(orders)
     assert len(orders) == 30
     assert all(entry.header.packed for entry in device.store)
@@ -115,7 +137,7 @@ def test_rows_that_cannot_be_packed_stay_as_they_are() -> None:
     (order,) = produce(device)
     answer = Packer().answer(replace(order, payload=b"no rows"))
     assert answer == Packed(order.order, None)
-    device.handle(answer, 2)
+    device.handle(answer, LATER)
     assert [c.payload for c in back(device)] == [order.payload]
 
 

@@ -98,7 +98,7 @@ class Outlet:
         entry = self._store.put(header, rows, ticket, self._now, alone=running.again)
         self._commands += self._roads.send(running, entry, self._now, running.fragment.overtakes)
         if not entry.number:
-            self._commands += self._ring.waits(entry, running)
+            self._commands += self._ring.waits(entry, running, self._now)
         if self._store.room < 0:
             self._make_room(QueryId(header.query))
 

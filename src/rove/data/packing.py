@@ -4,7 +4,8 @@ Law: what is unpacked is what was packed, to the bit, nulls and NaNs included. B
 refused.
 
 Sensors interleave, and each changes slowly. So rows are ordered by a column with few values (the key), numbers become
-differences, and Parquet puts bytes of equal rank together and compresses them:
+differences, and Parquet puts bytes of equal rank together and compresses them. Columns of one width are one chain, in
+which each number is seen from the one before it, so that a few calls do for all of them:
 
     key        a b a b a b      kept as it is, so that the order can be found again
     x          5 90 6 92 7 91   →  5 6 7 90 92 91  →  5 1 1 83 2 -1  →  zigzag  →  BYTE_STREAM_SPLIT  →  zstd
@@ -22,7 +23,7 @@ from rove.model.errors import ProtocolError
 from rove.model.events import Payload
 from rove.model.messages import ROWS_BYTES_MAX
 
-FORMAT = 1
+FORMAT = 2
 CODECS = ("zstd", "lz4")
 LEVEL = 1  # of zstd: higher ones take four times as long for a twentieth less
 KEY_ROWS_MIN = 8  # rows for each value of a key, or ordering by it brings nothing
@@ -82,16 +83,16 @@ def _candidates(rows: pa.RecordBatch) -> list[int]:
 
 def pack(rows: pa.RecordBatch, key: int | None, codec: str = "zstd") -> bytes:
     """Rows as bytes that `unpack` understands. O(rows · columns), and of the logarithm of the rows with a key."""
-    order = None if key is None else pc.sort_indices(rows.column(key))
-    columns, steps = [], []
-    for number, column in enumerate(rows.columns):
-        if number != key and order is not None:
-            column = column.take(order)
-        if number != key and not column.null_count and (whole := _whole(column.type)) is not None:
-            steps.append(number)
-            column = _differences(column.view(whole))
-        columns.append(column)
-    head = msgspec.msgpack.encode(Head(FORMAT, key, tuple(steps)))
+    columns = rows.columns
+    if key is not None:
+        order = pc.sort_indices(columns[key])
+        columns = [column if number == key else column.take(order) for number, column in enumerate(columns)]
+    steps = tuple(n for n, c in enumerate(columns) if n != key and not c.null_count and _bits(c.type) in WHOLE)
+    for bits, chained in _chains(rows.schema, steps).items():
+        chain = _differences(pa.concat_arrays([columns[number].view(WHOLE[bits]) for number in chained]))
+        for place, number in enumerate(chained):
+            columns[number] = chain.slice(place * rows.num_rows, rows.num_rows)
+    head = msgspec.msgpack.encode(Head(FORMAT, key, steps))
     sink = pa.BufferOutputStream()
     table = pa.table(columns, names=[str(number) for number in range(len(columns))])
     pq.write_table(
@@ -111,7 +112,7 @@ def unpack(payload: Payload, schema: pa.Schema) -> pa.RecordBatch:
     """The rows that were packed."""
     try:
         return _unpack(memoryview(payload), schema)
-    except (pa.ArrowException, msgspec.MsgspecError, ValueError, IndexError, TypeError, OSError, MemoryError) as error:
+    except (pa.ArrowException, msgspec.MsgspecError, ValueError, LookupError, TypeError, OSError, MemoryError) as error:
         raise ProtocolError("malformed", f"packed rows cannot be read: {error}") from error
 
 
@@ -133,23 +134,29 @@ def _unpack(payload: memoryview, schema: pa.Schema) -> pa.RecordBatch:
     table = file.read(use_threads=False).combine_chunks()  # batches are small: threads cost more than they save
     if not table.num_rows:
         return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
-    back = None
+    columns = [pa.concat_arrays(table.column(number).chunks) for number in range(len(schema))]
+    for bits, chained in _chains(schema, head.steps).items():
+        chain = _sums(pa.concat_arrays([columns[number].view(WHOLE[bits]) for number in chained]))
+        for place, number in enumerate(chained):
+            columns[number] = chain.slice(place * table.num_rows, table.num_rows).view(schema.field(number).type)
     if head.key is not None:
-        back = pc.sort_indices(pc.sort_indices(table.column(head.key)))
-    arrays = []
-    for number, field in enumerate(schema):
-        column = pa.concat_arrays(table.column(number).chunks)
-        if number in head.steps:
-            column = _sums(column).view(field.type)
-        if back is not None and number != head.key:
-            column = column.take(back)
-        arrays.append(column.cast(field.type))
+        back = pc.sort_indices(pc.sort_indices(columns[head.key]))
+        columns = [column if number == head.key else column.take(back) for number, column in enumerate(columns)]
+    arrays = [column.cast(field.type) for column, field in zip(columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _whole(kind: pa.DataType) -> pa.DataType | None:
-    """The whole numbers that values of fixed width can be seen as."""
-    return WHOLE.get(kind.bit_width) if pa.types.is_primitive(kind) else None
+def _bits(kind: pa.DataType) -> int:
+    """How wide values are that can be seen as whole numbers; 0 if they cannot."""
+    return kind.bit_width if pa.types.is_primitive(kind) else 0
+
+
+def _chains(schema: pa.Schema, steps: tuple[int, ...]) -> dict[int, list[int]]:
+    """Columns that are differences, by their width."""
+    chains: dict[int, list[int]] = {}
+    for number in steps:
+        chains.setdefault(_bits(schema.field(number).type), []).append(number)
+    return chains
 
 
 def _differences(values: pa.Array) -> pa.Array:

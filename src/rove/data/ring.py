@@ -50,7 +50,7 @@ class Ring:
         self._shrinking = Shrinking(store) if settings.compress != "off" else None
         self._refused = False  # whether the policy was asked in vain, the last time
 
-    def waits(self, entry: Entry, running: Running) -> list[Pack]:
+    def waits(self, entry: Entry, running: Running, now: int) -> list[Pack]:
         """A batch could not be sent at once. If another query has just kept the same rows, they are kept once.
         O(queries that kept rows of the same batch)."""
         query, schema = running.fragment.query, running.schema_of(entry.header)
@@ -61,7 +61,7 @@ class Ring:
             self._degrading[query].waits(entry)
         elif entry.may_go and self._shared(entry):
             return []
-        return [] if self._shrinking is None else self._shrinking.waits(entry, schema)
+        return [] if self._shrinking is None else self._shrinking.waits(entry, schema, now)
 
     def _shared(self, entry: Entry) -> bool:
         batch = (source_of(entry.header.origin), entry.header.seq)
@@ -74,8 +74,13 @@ class Ring:
         self._recent.append(entry)
         return False
 
-    def packed(self, event: Packed) -> list[Pack]:
-        return [] if self._shrinking is None else self._shrinking.packed(event)
+    def packed(self, event: Packed, now: int) -> list[Pack]:
+        return [] if self._shrinking is None else self._shrinking.packed(event, now)
+
+    def tick(self, now: int) -> list[Pack | OnDisk]:
+        """What has waited for long is packed, then written; what is needed no more is deleted from the disk."""
+        packs: list[Pack | OnDisk] = [] if self._shrinking is None else [*self._shrinking.due(now)]
+        return packs if self._tier is None else [*packs, *self._tier.tick(now)]
 
     def forget(self, query: QueryId) -> None:
         """A query is over."""
@@ -115,10 +120,6 @@ class Ring:
         return self._settings.evict == "block" or self._refused
 
     # The disk
-
-    def tick(self, now: int) -> list[OnDisk]:
-        """What has waited for long is written, what is needed no more is deleted."""
-        return [] if self._tier is None else self._tier.tick(now)
 
     def write_all(self, now: int) -> list[OnDisk]:
         """What waits is written, while there is time."""

@@ -118,7 +118,7 @@ class Worker:
             case DiskDone():
                 self._disk_done(event)
             case Packed():
-                self._commands += self._ring.packed(event)
+                self._commands += self._ring.packed(event, self._now)
             case Stop():
                 self._commands += self._ring.write_all(now)
             case Garbled(conn=conn, why=why, text=text):
