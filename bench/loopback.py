@@ -96,11 +96,10 @@ class Node:
         return next(iter(counts.values())).delivered if counts else 0
 
 
-def relay(
-    pipe: Connection, name: str, parent: Peer | None, keys: Keys | None, children: tuple[Peer, ...], timed: bool
-) -> None:
-    """A node in a process of its own, until it is told to stop; the last one says how long batches took."""
-    node = Node.start(name, parent, keys, children, listens=True)
+def relay(pipe: Connection, name: str, keys: Keys | None, children: tuple[Peer, ...], timed: bool) -> None:
+    """A node in a process of its own, which is told its parent, until it is told to stop; the last one says how long
+    batches took."""
+    node = Node.start(name, pipe.recv(), keys, children, listens=True)
     latencies: list[int] = []
     if timed:
         sinks = node.shell.worker.sinks
@@ -133,11 +132,13 @@ def chain(hops: int, keyed: bool, timed: bool = False) -> Iterator[tuple[Node, C
     ends: list[tuple[Any, Connection]] = []
     for below, name in reversed(list(pairwise(names))):
         here, there = SPAWN.Pipe()
-        args = (there, name, parent, keys[name], (peer(below),), timed and parent is None)
+        args = (there, name, keys[name], (peer(below),), timed and not ends)
         process = SPAWN.Process(target=relay, args=args, daemon=True)
         process.start()
         ends.append((process, here))
-        parent = peer(name, here.recv())
+    for name, (_, pipe) in zip(reversed(names), ends, strict=False):
+        pipe.send(parent)
+        parent = peer(name, pipe.recv())
     node = Node.start("device", parent, keys["device"], (), listens=False)
     node.shell.worker.add_source("s", ORIGIN, COLUMNS)
     while not all(link.up for link in node.shell.worker.links().values()):

@@ -78,7 +78,7 @@ def test_what_may_leave_in_a_moment_is_packed_only_where_room_is_short() -> None
     assert packs(device.handle(Produced(ORIGIN, rows(COUNT), 0), 1)) == []
     assert packs(device.handle(Tick(), LATER - 1)) == []
     assert len(packs(device.handle(Tick(), LATER))) == 1
-    crowded = alone(memory_bytes=3 * PLAIN)
+    crowded = alone(memory_bytes=2 * PLAIN)
     assert len(packs(crowded.handle(Produced(ORIGIN, rows(COUNT), 0), 1))) == 1
 
 

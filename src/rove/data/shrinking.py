@@ -20,7 +20,7 @@ from rove.model.events import Payload
 BYTES_MIN = 1_024  # rows of fewer bytes are not worth it
 OUT_MAX = 8
 PATIENCE_US = 500_000  # less than it takes until it is written to a disk
-MUCH_ROOM = 3 / 4  # of what a store may take
+MUCH_ROOM = 1 / 2  # of what a store may take
 
 
 class Shrinking:
