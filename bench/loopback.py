@@ -97,8 +97,8 @@ class Node:
 
 
 def relay(pipe: Connection, name: str, keys: Keys | None, children: tuple[Peer, ...], timed: bool) -> None:
-    """A node in a process of its own, which is told its parent, until it is told to stop; the last one says how long
-    batches took."""
+    """A node in a process of its own: it hears who its parent is, says where it listens, and runs until it is told to
+    stop. The last one says how long batches took."""
     node = Node.start(name, pipe.recv(), keys, children, listens=True)
     latencies: list[int] = []
     if timed:

@@ -11,11 +11,13 @@ from rove.control.deployment.fragments import fragments
 from rove.control.deployment.split import split
 from rove.control.placement import STRATEGIES, Load, Placement, Request, strategy
 from rove.control.placement.explain import explain
+from rove.control.queries import Query, QueryRecord
+from rove.control.requests import Submit
 from rove.control.topology.topology import Topology
 from rove.model.errors import PlanError, RoveError
 from rove.model.ids import NodeId, Stage, Version
 from rove.model.messages import Fragment, Sink
-from rove.plan.codec import decode
+from rove.plan.codec import decode, encode
 from rove.plan.cuts import highest_cut
 from rove.plan.operators import Filter, Source, walk
 from rove.plan.stages import Stages, merges, ordered, stateful, stateless
@@ -66,7 +68,7 @@ def test_in_the_cloud_the_lower_part_ends_in_the_gateways_log() -> None:
     assert gateway.sinks == {partial: merged}
     assert gateway.waits == {partial: (f"q/{partial}/d1", f"q/{partial}/d3")}
     assert found[NodeId("e1")].waits == {}  # it relays, and waits for nobody
-    assert [name for name, _ in split(asked, placement).lower.outputs] == ["edge0"]
+    assert [name for name, _ in split(asked.stages, placement.spark).lower.outputs] == ["edge0"]
 
 
 @pytest.mark.parametrize("strategy", ["bottom_up", "cloud_only"])
@@ -85,9 +87,20 @@ def test_raw_rows_are_waited_for_at_the_log() -> None:
 
 def test_a_plan_without_spark_has_one_output_and_no_upper_part() -> None:
     asked = request("count", {"s": ["d1"]})
-    parts = split(asked, told(asked, town())[0])
+    parts = split(asked.stages, told(asked, town())[0].spark)
     assert [name for name, _ in parts.lower.outputs] == ["out"]
     assert parts.upper == {}
+
+
+def test_a_plan_is_parted_again_only_where_spark_begins_elsewhere() -> None:
+    asked = request("count", {"s": ["d1"]})
+    query = Query.of(QueryRecord.of(Submit(name="q", plan=encode(asked.stages), sink=Sink(kind="log"))))
+    here = strategy("bottom_up")(asked, town(), Load())
+    first = query.split(here)
+    assert query.split(dataclasses.replace(here, roads={})) is first
+    above = dataclasses.replace(here, spark=frozenset(range(1, len(asked.stages.operators))))
+    assert query.split(above) == split(asked.stages, above.spark) != first
+    assert query.split(here) == first
 
 
 @pytest.mark.parametrize("plan", [plan for plan in PLANS if plan != "two ways"])
@@ -98,7 +111,7 @@ def test_parts_are_named_as_cuts_name_them(plan: str) -> None:
     placement = strategy("bottom_up")(asked, town(slots=16), Load())
     cut = highest_cut(found.operators[found.outputs[0][1]])
     if placement.spark:
-        parts = split(asked, placement)
+        parts = split(found, placement.spark)
         assert parts.upper == {"out": cut.upper}
         assert {n: parts.lower.operators[s] for n, s in parts.lower.outputs} == dict(cut.lower)
     else:

@@ -7,12 +7,13 @@ import math
 import random
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rove.data.packing import CODECS, Packer, pack, unpack
+from rove.data.packing import CODECS, FORMAT, HEAD_BYTES, Head, Packer, pack, unpack
 from rove.model.errors import ProtocolError
 from rove.model.schema import TIMESTAMP
 
@@ -99,6 +100,30 @@ def test_damaged_rows_are_refused_or_rows(data: st.DataObject) -> None:
         packed[data.draw(st.integers(0, len(packed) - 1))] = data.draw(st.integers(0, 255))
     with contextlib.suppress(ProtocolError, pa.ArrowInvalid):
         unpack(bytes(packed), sensors(1).schema).validate(full=True)
+
+
+@pytest.mark.parametrize(
+    ("key", "steps"),
+    [
+        (None, (1,) * 500),  # each would be unpacked once more
+        (None, (2, 1)),
+        (None, (-1,)),
+        (None, (3,)),
+        (None, (2**40,)),
+        (1, (1, 2)),
+        (-1, (1, 2)),
+        (3, (1, 2)),
+        (2**63, (1, 2)),
+    ],
+)
+def test_a_head_that_names_columns_which_are_not_there_or_twice_is_refused(
+    key: int | None, steps: tuple[int, ...]
+) -> None:
+    packed = pack(sensors(50), None)
+    begin = HEAD_BYTES + int.from_bytes(packed[:HEAD_BYTES], "little")
+    head = msgspec.msgpack.encode(Head(FORMAT, key, steps))
+    with pytest.raises(ProtocolError):
+        unpack(len(head).to_bytes(HEAD_BYTES, "little") + head + packed[begin:], sensors(1).schema)
 
 
 def test_rows_of_other_columns_are_refused() -> None:

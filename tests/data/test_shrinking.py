@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 
+import rove
+from rove import functions as F
 from rove.data.entry import ENTRY_BYTES
 from rove.data.events import Command, Pack, Packed, Produced
 from rove.data.fragment import encode_rows
 from rove.data.packing import Packer, pack
 from rove.data.shrinking import PATIENCE_US
 from rove.data.worker import Worker
+from rove.model.batch import Header
 from rove.model.events import Arrived, Send, Tick
-from rove.model.ids import NodeId
-from rove.model.messages import PROTOCOL, Ack, Data, Hello, Refused, Welcome
-from tests.data.test_worker import ORIGIN, alone, data, edge, linked, rows, said
+from rove.model.ids import NodeId, Origin, QueryId, Stage, Version
+from rove.model.messages import PROTOCOL, Ack, Data, Fragment, Hello, Refused, Welcome
+from rove.model.schema import parse_schema
+from rove.plan import codec
+from rove.plan.stages import Stages
+from tests.data.test_worker import ORIGIN, alone, data, edge, linked, orders, rows, said
 
 WEST = NodeId("west")
 COUNT = 500  # rows a batch
@@ -69,7 +76,7 @@ def test_a_relay_passes_packed_rows_on_as_they_are() -> None:
     relay.handle(Tick(), 3)
     packed = pack(rows(COUNT), None)
     commands = relay.handle(Arrived(b"c", data(1, 0, rows=COUNT, born=COUNT, packed=PLAIN), packed), 4)
-    assert packs(commands) == []
+    assert packs(commands + relay.handle(Tick(), LATER + 4)) == []
     assert [c.payload for c in back(relay)] == [packed]
 
 
@@ -89,6 +96,33 @@ def test_a_relay_does_not_pack_what_those_below_keep_as_well() -> None:
     commands = relay.handle(Arrived(b"c", data(1, 0, rows=COUNT, born=COUNT), encode_rows(rows(COUNT))), 4)
     assert relay.store.bytes > PLAIN
     assert packs(commands + relay.handle(Tick(), LATER + 4)) == []
+
+
+def test_what_a_relays_own_operators_give_is_packed_though_a_batch_from_below_brought_it_about() -> None:
+    stream = rove.Session.local().stream("t", schema="ts timestamp, key int").withWatermark("ts", "0 seconds")
+    plan = Stages.of({"out": stream.groupBy(F.window("ts", "10 seconds"), "key").count().plan})
+    window = Stage(len(plan.operators) - 1)
+    part = Fragment(
+        query=QueryId("w"),
+        version=Version(1),
+        plan=codec.encode(plan),
+        runs=tuple(Stage(n) for n in range(1, len(plan.operators))),
+        makes={window: Origin("w/1")},
+        waits={Stage(0): (ORIGIN,)},
+        next=WEST,
+        sinks={},
+    )
+    relay = alone()
+    relay.handle(orders(part), 1)
+    relay.handle(Arrived(b"c", Hello(PROTOCOL, NodeId("below"), 1)), 2)
+    relay.handle(Tick(), 3)
+    for number, second in enumerate((1, 60), start=1):
+        moments = pa.array([second * 1_000_000] * COUNT, parse_schema("ts timestamp").field(0).type)
+        batch = pa.RecordBatch.from_arrays([moments, pa.array(range(COUNT), pa.int32())], names=["ts", "key"])
+        header = Header(origin=ORIGIN, seq=number - 1, through=number - 1, rows=COUNT, born=COUNT, query="w")
+        relay.handle(Arrived(b"c", Data(number, header), encode_rows(batch)), 4)
+    assert [e.header.origin for e in relay.store if e.receipt is not None and e.payload is not None] == ["w/1"]
+    assert [order.kind for order in packs(relay.handle(Tick(), LATER + 4))] == [f"w {window}"]
 
 
 def test_a_batch_that_leaves_before_it_is_small_leaves_as_it_is() -> None:

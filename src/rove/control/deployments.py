@@ -137,7 +137,7 @@ class Deployments:
         request = self.request(query)
         if request is None or query.placement is None:
             raise PlanError(f"query `{query.id}` has no place yet: {query.trouble}")
-        halves = query.split(request, query.placement)
+        halves = query.split(query.placement)
         return halves.lower, next(iter(halves.upper.values()), None)
 
     def explained(self, query: Query) -> str:

@@ -102,7 +102,7 @@ class Query:
     trouble: str = ""
     placement: Placement | None = None
     streams: dict[str, Stage] = field(default_factory=dict)
-    _parts: tuple[frozenset[Stage], Split] | None = None  # what Spark runs, and how that parts the plan
+    _parts: tuple[frozenset[Stage], Split] | None = field(default=None, init=False, repr=False, compare=False)
 
     @classmethod
     def of(cls, record: QueryRecord) -> Query:
@@ -185,7 +185,7 @@ class Query:
             copies=asked.copies,
             thins=asked.thins,
             folds=asked.folds,
-            parts=self.split(request, placement),
+            parts=self.split(placement),
         )
         kept = {
             node: old if old is not None and replace(new, version=old.version) == old else new
@@ -215,10 +215,10 @@ class Query:
             leaving=leaving,
         )
 
-    def split(self, request: Request, placement: Placement) -> Split:
+    def split(self, placement: Placement) -> Split:
         """Its two parts. A device that moves does not change them: they are worked out when Spark begins elsewhere."""
         if self._parts is None or self._parts[0] != placement.spark:
-            self._parts = (placement.spark, split(request, placement))
+            self._parts = (placement.spark, split(self.stages, placement.spark))
         return self._parts[1]
 
     def _senders(self) -> dict[NodeId, dict[NodeId, None]]:

@@ -87,7 +87,11 @@ def pack(rows: pa.RecordBatch, key: int | None, codec: str = "zstd") -> bytes:
     if key is not None:
         order = pc.sort_indices(columns[key])
         columns = [column if number == key else column.take(order) for number, column in enumerate(columns)]
-    steps = tuple(n for n, c in enumerate(columns) if n != key and not c.null_count and _bits(c.type) in WHOLE)
+    steps = tuple(
+        number
+        for number, column in enumerate(columns)
+        if number != key and not column.null_count and _bits(column.type) in WHOLE
+    )
     for bits, chained in _chains(rows.schema, steps).items():
         chain = _differences(pa.concat_arrays([columns[number].view(WHOLE[bits]) for number in chained]))
         for place, number in enumerate(chained):
@@ -122,11 +126,21 @@ def head_of(payload: Payload) -> Head:
     return msgspec.msgpack.decode(payload[HEAD_BYTES:begin], type=Head)
 
 
+def _check(head: Head, columns: int) -> None:
+    """Refuse a head that names columns which are not there, or one of them twice: each costs memory."""
+    named = set(head.steps)
+    if head.steps != tuple(number for number in range(columns) if number in named and number != head.key):
+        raise ValueError("its head names other columns than there are")
+    if head.key is not None and not 0 <= head.key < columns:
+        raise ValueError(f"its rows are ordered by column {head.key} of {columns}")
+
+
 def _unpack(payload: memoryview, schema: pa.Schema) -> pa.RecordBatch:
     begin = HEAD_BYTES + int.from_bytes(payload[:HEAD_BYTES], "little")
     head = head_of(payload)
     if head.format != FORMAT:
         raise ValueError(f"format {head.format}; this version of rove reads {FORMAT}")
+    _check(head, len(schema))
     file = pq.ParquetFile(pa.py_buffer(payload[begin:]))
     size = sum(file.metadata.row_group(n).total_byte_size for n in range(file.num_row_groups))
     if size > UNPACKED_BYTES_MAX:

@@ -51,8 +51,9 @@ class Ring:
         self._refused = False  # whether the policy was asked in vain, the last time
 
     def waits(self, entry: Entry, running: Running, now: int) -> list[Pack]:
-        """A batch could not be sent at once. If another query has just kept the same rows, they are kept once.
-        O(queries that kept rows of the same batch)."""
+        """A batch could not be sent at once. If another query has just kept the same rows, they are kept once. What
+        only passes by is not packed: whoever sent it keeps it too, and would only send more. O(queries that kept rows
+        of the same batch)."""
         query, schema = running.fragment.query, running.schema_of(entry.header)
         if entry.may_go and (running.fragment.thins or running.fragment.folds):
             if query not in self._degrading:
@@ -61,7 +62,8 @@ class Ring:
             self._degrading[query].waits(entry)
         elif entry.may_go and self._shared(entry):
             return []
-        return [] if self._shrinking is None else self._shrinking.waits(entry, schema, now)
+        made_here = entry.receipt is None or source_of(entry.header.origin) in running.fragment.makes.values()
+        return self._shrinking.waits(entry, schema, now) if self._shrinking is not None and made_here else []
 
     def _shared(self, entry: Entry) -> bool:
         batch = (source_of(entry.header.origin), entry.header.seq)

@@ -2,8 +2,7 @@
 
 Law: packing is an aid, and never waited for: a batch may be sent, evicted or forgotten meanwhile, and goes as it is.
 The oldest is packed first; a few at a time are out of hand. What will leave in a moment is not worth the work, here and
-where it is unpacked: while there is much room, only what has waited for a while is packed. What somebody below keeps as
-well never is, since they would only send more, and keep it too.
+where it is unpacked: while there is much room, only what has waited for a while is packed.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class Shrinking:
 
     def waits(self, entry: Entry, schema: pa.Schema, now: int) -> list[Pack]:
         """A batch that could not be sent at once. O(1), spread out."""
-        if entry.payload is None or entry.receipt is not None or entry.header.packed or len(entry.payload) < BYTES_MIN:
+        if entry.payload is None or len(entry.payload) < BYTES_MIN:
             return []
         self._next.append((entry, schema))
         return self.due(now)
@@ -53,11 +52,10 @@ class Shrinking:
         pressed = self._store.room < MUCH_ROOM * self._store.limit_bytes
         while self._next and len(self._out) < OUT_MAX:
             entry, schema = self._next[0]
-            waits = self._waits(entry)
-            if waits and not pressed and now - entry.since < PATIENCE_US:
+            if not pressed and now - entry.since < PATIENCE_US:
                 break
             self._next.popleft()
-            if waits and (rows := entry.in_memory) is not None:
+            if self._waits(entry) and (rows := entry.in_memory) is not None:
                 self._out[entry.order] = (entry, rows)
                 kind = f"{entry.header.query} {entry.header.stage}"
                 orders.append(Pack(entry.order, kind, schema, rows))

@@ -44,7 +44,7 @@ def fragments(
     gateway's log. With `copies`, what was kept goes over all roads; `thins` and `folds` are for devices without room.
     `parts` are those of `split`, where they are known.
     O(nodes × stages + origins × stages × height)."""
-    parts = parts or split(request, placement)
+    parts = parts or split(request.stages, placement.spark)
     plan = parts.plan
     ends = _ends(request, parts, sinks or {})
     runs = runs_of(request, placement)

@@ -6,12 +6,10 @@ receives them: edge0, edge1 … in the order in which the upper part reads them,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from rove.control.placement.placement import Placement
-from rove.control.placement.request import Request
 from rove.model.ids import Stage
 from rove.plan.codec import encode
 from rove.plan.operators import Operator, Received
@@ -36,9 +34,8 @@ class Split:
         return encode(self.lower)
 
 
-def split(request: Request, placement: Placement) -> Split:
+def split(stages: Stages, spark: Collection[Stage]) -> Split:
     """Cut a plan where Spark begins. O(stages)."""
-    stages = request.stages
     names: dict[Stage, str] = {}
     settled: dict[Stage, Operator] = {}
 
@@ -46,14 +43,14 @@ def split(request: Request, placement: Placement) -> Split:
         op = stages.operators[stage]
         if stage in settled:
             return settled[stage]
-        if stage in placement.spark:
+        if stage in spark:
             above = with_inputs(op, tuple(settle(i) for i in stages.inputs[stage]))
         else:
             above = Received(names.setdefault(stage, f"edge{len(names)}"), op.schema, op.traits)
         settled[stage] = above
         return above
 
-    if placement.spark:
+    if spark:
         upper = {name: settle(stage) for name, stage in stages.outputs}
         plans = {name: stages.operators[stage] for stage, name in names.items()}
     else:
