@@ -109,7 +109,7 @@ class Neighbours:
 
     def flush(self, room: int, now: int) -> list[Send]:
         """Promise the room there is, ack what is in safe hands. O(links with news)."""
-        self._dirty = self._credit.share(self._dirty, room)
+        self._dirty = self._credit.share(self._dirty, room, len(self._conns))
         said = [send for link in self._dirty.values() for send in link.flush(now)]
         self._dirty = {name: link for name, link in self._dirty.items() if link.open_frames()}
         return said
