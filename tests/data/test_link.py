@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass
 from itertools import pairwise
+from zlib import crc32
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from rove.data.entry import ENTRY_BYTES, Entry
+from rove.data.entry import ENTRY_BYTES, Entry, size_of
 from rove.data.link import BEATS, SILENT_US, Link
+from rove.data.log.stored import Stored
 from rove.data.settings import Backlog
 from rove.data.store import Store
 from rove.model.batch import Header
@@ -197,6 +200,57 @@ def test_credit_holds_the_sender_back_and_a_large_frame_still_gets_through() -> 
         sent += device.link.offer(device.store.put(header, bytes(100_000)), 0)
     assert [s.message.number for s in sent if isinstance(s.message, Data)] == [1]
     assert len(list(device.link.entries())) == 5
+
+
+@dataclass
+class Fading:
+    """A disk that is read until it cannot be any more."""
+
+    rows: bytes
+    breaks: bool = False
+
+    def read(self, file: str, offset: int, length: int) -> bytes:
+        if self.breaks:
+            raise OSError("the disk is broken")
+        return self.rows
+
+
+@pytest.mark.parametrize("sent_before", [False, True])
+def test_rows_that_cannot_be_read_any_more_take_no_credit(sent_before: bool) -> None:
+    """Far more of them than there is credit for, before some that can be read; sent for the first time, or again."""
+    device, edge, disk = End(DEVICE, EDGE, "edge"), End(EDGE, DEVICE, b"device"), Fading(bytes(1_000))
+    stored = Stored(disk, "rows", 0, 1_000, crc32(disk.rows))  # type: ignore[arg-type]
+    for seq in range(100):
+        header = Header(origin="o", seq=seq, through=seq, rows=1, born=1, query="q")
+        device.link.offer(device.store.put(header, stored if seq < 95 else bytes(1_000)), 0)
+    if sent_before:
+        assert met(device, edge)  # nobody takes these
+        device.link.refused()
+    disk.breaks = True
+    frames = met(device, edge)
+    while frames:
+        for frame in frames:
+            if isinstance(frame.message, Data):
+                size = size_of(frame.message.header, frame.payload)
+                assert edge.link.receive(frame.message.number, size, 0) == (True, [])
+                edge.link.took(frame.message.number, edge.link.sessions)
+                edge.taken.append(frame.message.header.seq)
+        frames = granted(device, edge)
+    assert edge.taken == list(range(100))
+    assert not len(device.store)
+
+
+def met(device: End, edge: End) -> list[Send]:
+    """They shake hands; what the device sends then."""
+    (hello,) = device.link.tick(0)
+    welcome = edge.link.heard(hello.message, b"device", 0)
+    return [frame for said in welcome for frame in device.link.heard(said.message, "edge", 0)] + granted(device, edge)
+
+
+def granted(device: End, edge: End) -> list[Send]:
+    """The edge has room for five frames more; what the device sends then."""
+    edge.link.grant(5_000)
+    return [frame for ack in edge.link.flush(0) for frame in device.link.heard(ack.message, "edge", 0)]
 
 
 def reached(backlog: Backlog) -> End:

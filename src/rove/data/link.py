@@ -304,7 +304,11 @@ class Link:
         return self._pump(now)
 
     def _frame(self, entry: Entry, now: int) -> Send:
+        """An entry as it goes out. Rows that turn out to be unreadable do not, and take no credit: the peer counts what
+        comes."""
+        counted = size_of(entry.header, entry.payload)
         rows = self._store.rows_of(entry)
+        self._sent_bytes += size_of(entry.header, rows) - counted
         return self._say(Data(entry.number, entry.header), now, rows)
 
     def _ask_again(self, now: int) -> list[Send]:
