@@ -12,7 +12,7 @@ from rove.control.requests import AccountLine
 from rove.runtime.sources import generated, read_spec
 from tests.e2e.cellular import CellularProxy, traces
 from tests.e2e.cluster import Cluster, eventually, free_port
-from tests.e2e.test_moves import compare, submit
+from tests.e2e.test_moves import compare, counted, submit
 from tests.runtime.queries import COLUMNS
 
 CELLS, DEVICES = ("west", "east"), tuple(f"dev{n}" for n in range(10))
@@ -44,6 +44,8 @@ def test_nothing_is_lost_whatever_the_mobile_network_does(cluster: Cluster, tmp_
         return len(whole) == 2 * len(DEVICES) and all(whole)
 
     assert eventually(settled, 2 * SECONDS, every_s=2), accounts()
+    whole = len(DEVICES) * RATE * SECONDS * ROWS
+    assert eventually(lambda: counted(tmp_path) == whole, SECONDS, every_s=2), "the last windows arrive"
     assert not any(line.lost or line.evicted or line.late for line in accounts())
     assert set(cluster.stop().values()) == {0}
     for proxy in proxies:
