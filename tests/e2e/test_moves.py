@@ -12,7 +12,7 @@ from rove.cloud.compile import compile_plan
 from rove.control.requests import AccountLine, QueryLine
 from rove.runtime.sources import generated, read_spec
 from tests.e2e.cluster import Cluster, eventually
-from tests.e2e.test_processes import BUSY, BUSY_SQL, WINDOWS_PY, above_the_cut, once
+from tests.e2e.test_processes import BUSY, BUSY_SQL, WINDOWS_PY, above_the_cut, counted_in, once
 from tests.portable.rows import assert_same_rows
 from tests.runtime.queries import COLUMNS, busy, in_log, windows
 
@@ -86,8 +86,8 @@ def compare(folder: Path, rows: list[pa.RecordBatch], spark: Any) -> None:
 
 
 def counted(folder: Path) -> int:
-    """Rows in the windows that have arrived; the last ones are closed when a source ends, after its rows have gone."""
-    return sum(sum(batch["__rows__n"].to_pylist()) for batch in in_log(folder / COUNTED)[0])
+    """Rows in the windows that have arrived."""
+    return counted_in(folder / COUNTED, "__rows__n")
 
 
 def lines(cluster: Cluster) -> list[QueryLine]:
