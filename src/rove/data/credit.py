@@ -2,7 +2,8 @@
 
 Law: a promise is never taken back, so the same room is not promised twice, but for a little that every peer gets, so
 that none starves behind others that are silent. A quarter of the room is kept for that little, and for the one frame
-with which each peer may go over its promise: peers × (`PROMISE_BYTES_MIN` + a frame) have to fit into it.
+with which each peer may go over its promise: peers × (`PROMISE_BYTES_MIN` + a frame) have to fit into it. (Where the
+room is all promised and peers go on sending, they get that little in every round trip: see decision 3.)
 """
 
 from __future__ import annotations
