@@ -34,8 +34,8 @@ from bench import cabs
 from bench.report import check
 from rove import functions as F
 from rove.cloud.compile import compile_plan
-from rove.data.local import run as run_edge
-from rove.data.log.settings import LogSettings
+from rove.data.fragment.local import run as run_edge
+from rove.data.log.segments.settings import LogSettings
 from rove.model.batch import Header
 from rove.model.schema import TIMESTAMP
 from rove.plan.cuts import Cut, legal_cuts

@@ -24,7 +24,7 @@ import rove
 from bench import bare
 from bench.nexmark import NexmarkConfig, batches, generate
 from bench.report import check
-from rove.data.local import LocalPipeline
+from rove.data.fragment.local import LocalPipeline
 from rove.model.batch import named
 from rove.plan.optimizer import optimize
 

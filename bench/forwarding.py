@@ -18,9 +18,9 @@ import rove
 from bench import football
 from bench.ways import DEVICE, GATEWAY, HUB, ORIGIN, QUERY, SECOND, Ways
 from rove.control.coordinator import Command, Coordinator
+from rove.control.deployment.query import Query, QueryRecord
 from rove.control.placement import Placement, SourceAt
-from rove.control.queries import Query, QueryRecord
-from rove.data.store import Entry
+from rove.data.store.store import Entry
 from rove.model.events import COORDINATOR
 from rove.model.ids import NodeId, QueryId, Stage
 from rove.model.messages import Sink

@@ -24,10 +24,10 @@ from rove.plan import codec
 from rove.plan.operators import Source
 from rove.plan.stages import Stages
 from rove.runtime.clock import now_us, wall_us
-from rove.runtime.keys import Keys, new_keys
+from rove.runtime.network.keys import Keys, new_keys
+from rove.runtime.network.sockets import keep_freed_memory
+from rove.runtime.network.zeromq import Wires
 from rove.runtime.shell import WorkerShell
-from rove.runtime.sockets import keep_freed_memory
-from rove.runtime.zeromq import Wires
 
 COLUMNS = "a bigint, b bigint"
 SCHEMA = parse_schema(COLUMNS)

@@ -24,9 +24,9 @@ import rove
 from bench import football
 from bench.report import check
 from rove.data.events import Event, OnDisk, Pack, Produced
-from rove.data.log.commands import Write
-from rove.data.packing import Packer, pack
+from rove.data.log.segments.commands import Write
 from rove.data.settings import WorkerSettings
+from rove.data.store.packing import Packer, pack
 from rove.data.worker import Worker
 from rove.model.events import COORDINATOR, Arrived, Tick
 from rove.model.ids import NodeId, Origin, QueryId, Stage, Version
@@ -34,7 +34,7 @@ from rove.model.messages import PROTOCOL, Fragment, Orders, Peer
 from rove.plan import codec
 from rove.plan.operators import Operator
 from rove.plan.stages import Stages
-from rove.runtime.bell import Bell
+from rove.runtime.network.bell import Bell
 from rove.runtime.shelf import DiskShelf
 
 Codec = Literal["zstd", "lz4", "off"]

@@ -27,7 +27,7 @@ from rich.progress import Progress
 from bench import football, forwarding
 from bench.report import check
 from bench.ways import DEVICE, QUERY, SILENT_US, Ways, built
-from rove.control.requests import Named
+from rove.control.asks.requests import Named
 from rove.model.ids import QueryId
 from rove.runtime.clock import now_us
 

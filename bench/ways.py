@@ -21,8 +21,8 @@ import pyarrow as pa
 
 import rove
 from bench import football
+from rove.control.asks.requests import Submit, Submitted
 from rove.control.coordinator import Coordinator
-from rove.control.requests import Submit, Submitted
 from rove.data.events import Produced
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
+from rove.control.asks.requests import Named, from_body, to_body
 from rove.control.coordinator import Coordinator
-from rove.control.requests import Named, from_body, to_body
 from rove.model.errors import RoveError
 from rove.model.events import Arrived, Send
 from rove.model.ids import NodeId, Origin, QueryId, Version

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rove.api.accounts import excess, total, verdict
-from rove.control.requests import AccountLine
+from rove.control.asks.requests import AccountLine
 
 
 def line(origin: str, **counts: int | None) -> AccountLine:

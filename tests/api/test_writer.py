@@ -8,7 +8,7 @@ import pytest
 
 import rove
 from rove import functions as F
-from rove.control.requests import CloudAsk, CloudQuery, CloudSink, Named, Progress
+from rove.control.asks.requests import CloudAsk, CloudQuery, CloudSink, Named, Progress
 from rove.model.errors import PlanError, RoveError, SetupError
 from rove.model.ids import Origin, QueryId
 from rove.model.messages import Tally

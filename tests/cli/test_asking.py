@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rove.api import session
-from rove.control.requests import CloudSink
+from rove.control.asks.requests import CloudSink
 from rove.model.ids import NodeId, Origin, QueryId
 from rove.model.messages import Held, Tally
 from rove.plan.user_functions import encode_name

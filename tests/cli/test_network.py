@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import rove as api
-from rove.control.requests import NodeLine
+from rove.control.asks.requests import NodeLine
 from rove.runtime import process
 from rove.runtime.settings import WorkerSection
 from tests.cli.conftest import Rove

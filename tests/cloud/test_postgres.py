@@ -18,7 +18,7 @@ import psycopg
 import pytest
 
 from rove.cloud.postgres import upsert
-from rove.control.requests import CloudSink
+from rove.control.asks.requests import CloudSink
 from rove.model.errors import DataError, PlanError, RoveError, SetupError
 from tests.cloud.postgres_server import PASSWORD, Server
 

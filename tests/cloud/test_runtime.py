@@ -10,7 +10,7 @@ import pytest
 
 import rove
 from rove.cloud.runtime import CloudRuntime
-from rove.control.requests import CloudQuery, CloudSink
+from rove.control.asks.requests import CloudQuery, CloudSink
 from rove.plan.codec import encode
 from rove.plan.operators import InSpark, Received
 from rove.plan.stages import Stages

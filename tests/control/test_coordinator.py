@@ -7,8 +7,8 @@ from itertools import count
 import pytest
 
 import rove
+from rove.control.asks.requests import Named, NodeLine, QueryLine, Submit, from_body, to_body
 from rove.control.coordinator import Command, Coordinator, Keep
-from rove.control.requests import Named, NodeLine, QueryLine, Submit, from_body, to_body
 from rove.model.events import Allow, Arrived, Send, Tick
 from rove.model.ids import NodeId, Origin, QueryId, Stage, Version
 from rove.model.messages import (

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import rove
 from rove import functions as F
-from rove.data.local import Arrival, LocalPipeline
+from rove.data.fragment.local import Arrival, LocalPipeline
 from rove.model.batch import Batch, merge_empties, named
 from rove.model.schema import parse_schema
 from rove.plan.operators import Operator, Received, Source

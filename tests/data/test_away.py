@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 import rove
-from rove.control.accounts import account_lines
+from rove.control.members.accounts import account_lines
 from rove.data.events import Command, Cut, Evicted, Go, Met, Produced, Wait
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker

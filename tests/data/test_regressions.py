@@ -13,7 +13,7 @@ import pytest
 
 import rove
 from rove import functions as F
-from rove.data.local import Arrival, LocalPipeline
+from rove.data.fragment.local import Arrival, LocalPipeline
 from rove.model.batch import named
 from rove.model.errors import ArithmeticFault, PlanError, StateError, UnknownOrigin
 from rove.model.schema import parse_schema

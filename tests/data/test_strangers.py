@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 import rove
 from rove import functions as F
-from rove.control.accounts import account_lines
-from rove.control.past import Past
+from rove.control.members.accounts import account_lines
+from rove.control.members.ended import Past
 from rove.data.events import Command, OnDisk
-from rove.data.fragment import Running, encode_rows
+from rove.data.fragment.running_fragment import Running, encode_rows
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
 from rove.model.batch import Header

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from rove.data.entry import ENTRY_BYTES
-from rove.data.link import BEATS, SILENT_US, Link
-from rove.data.store import Store
+from rove.data.link.link import BEATS, SILENT_US, Link
+from rove.data.store.kept_batch import ENTRY_BYTES
+from rove.data.store.store import Store
 from rove.model.batch import Header
 from rove.model.events import Send
 from rove.model.ids import NodeId

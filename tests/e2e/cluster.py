@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from rove.control.requests import Named
+from rove.control.asks.requests import Named
 from rove.model.messages import Kind
-from rove.runtime.client import Client
-from rove.runtime.keys import KEY_FILE, coordinator_keys, join, new_token, token_text
+from rove.runtime.network.client import Client
+from rove.runtime.network.keys import KEY_FILE, coordinator_keys, join, new_token, token_text
 
 
 class Cluster:

@@ -19,9 +19,9 @@ import pytest
 import rove
 from rove import functions as F
 from rove.api.query import Query
-from rove.control.requests import Named
+from rove.control.asks.requests import Named
 from rove.model.ids import NodeId
-from rove.runtime.sources import SourceSpec, generated
+from rove.runtime.adapters.sources import SourceSpec, generated
 
 COLUMNS = "key string, ts timestamp, value bigint"
 FAR = NodeId("far")

@@ -8,8 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from rove.control.requests import AccountLine
-from rove.runtime.sources import generated, read_spec
+from rove.control.asks.requests import AccountLine
+from rove.runtime.adapters.sources import generated, read_spec
 from tests.e2e.cellular import CellularProxy, traces
 from tests.e2e.cluster import Cluster, eventually, free_port
 from tests.e2e.test_moves import compare, counted, submit

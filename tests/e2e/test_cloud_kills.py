@@ -23,8 +23,8 @@ import pyarrow as pa
 import pytest
 
 from rove.cloud.compile import compile_plan
-from rove.control.requests import AccountLine, QueryLine
-from rove.runtime.sources import generated, read_spec
+from rove.control.asks.requests import AccountLine, QueryLine
+from rove.runtime.adapters.sources import generated, read_spec
 from tests.cloud.postgres_server import Server
 from tests.e2e import by_hand
 from tests.e2e.cluster import Cluster, eventually

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rove.control.requests import AccountLine, QueryLine
-from rove.runtime.sources import generated, read_spec
+from rove.control.asks.requests import AccountLine, QueryLine
+from rove.runtime.adapters.sources import generated, read_spec
 from tests.e2e.cluster import Cluster, eventually
 from tests.e2e.test_processes import BUSY, BUSY_SQL
 from tests.runtime.queries import COLUMNS, as_rows, busy, computed, in_log

@@ -9,10 +9,10 @@ from random import Random
 
 import zmq
 
-from rove.control.requests import NodeLine
+from rove.control.asks.requests import NodeLine
 from rove.model.errors import ProtocolError
 from rove.model.messages import Answer, Refused, decode, encode
-from rove.runtime.client import Client
+from rove.runtime.network.client import Client
 from tests.data.test_worker import encode_rows, mutated, rows, some_message
 from tests.e2e.cluster import eventually, free_port
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rove.runtime.sources import generated, read_spec
+from rove.runtime.adapters.sources import generated, read_spec
 from tests.e2e.cluster import Cluster, eventually
 from tests.e2e.test_cloud_kills import Cloud, lines, settled
 from tests.runtime.queries import COLUMNS

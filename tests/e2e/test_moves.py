@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from rove.cloud.compile import compile_plan
-from rove.control.requests import AccountLine, QueryLine
-from rove.runtime.sources import generated, read_spec
+from rove.control.asks.requests import AccountLine, QueryLine
+from rove.runtime.adapters.sources import generated, read_spec
 from tests.e2e.cluster import Cluster, eventually
 from tests.e2e.test_processes import BUSY, BUSY_SQL, WINDOWS_PY, above_the_cut, counted_in, once
 from tests.portable.rows import assert_same_rows

@@ -22,7 +22,7 @@ from rove.cloud.compile import compile_plan
 from rove.cloud.runtime import RETRY_S_MAX, RETRY_S_MIN
 from rove.cloud.source import register
 from rove.cloud.stream import LogAt, streams_of
-from rove.control.requests import AccountLine, CloudQuery, CloudSink, Named, Submit, Submitted
+from rove.control.asks.requests import AccountLine, CloudQuery, CloudSink, Named, Submit, Submitted
 from rove.data.settings import WorkerSettings
 from rove.model.errors import RoveError
 from rove.model.ids import NodeId, Stage
@@ -32,8 +32,8 @@ from rove.plan import codec
 from rove.plan.operators import Source, Table
 from rove.plan.optimizer import optimize
 from rove.plan.stages import Stages
+from rove.runtime.adapters.sources import SourceSpec
 from rove.runtime.local import LocalNet
-from rove.runtime.sources import SourceSpec
 from tests.portable.queries import QUERIES, STATIC, frames_of, inputs, plan_of, tables
 from tests.portable.rows import assert_same_rows
 from tests.portable.test_portable import origins

@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 
 from rove.cloud.compile import compile_plan
-from rove.control.requests import AccountLine, QueryLine
+from rove.control.asks.requests import AccountLine, QueryLine
 from rove.plan.operators import Operator, Received
 from rove.plan.rules.rewrite import with_inputs
-from rove.runtime.sources import generated, read_spec
+from rove.runtime.adapters.sources import generated, read_spec
 from tests.e2e.cluster import Cluster, eventually, free_port
 from tests.e2e.proxy import CuttingProxy
 from tests.portable.rows import assert_same_rows

@@ -14,7 +14,7 @@ import pytest
 
 import rove
 from rove import functions as F
-from rove.data.local import run
+from rove.data.fragment.local import run
 from rove.model.schema import TIMESTAMP, UNKNOWN, spark_only
 from rove.plan.codec import decode, encode
 from rove.plan.cuts import highest_cut, legal_cuts

@@ -11,7 +11,7 @@ import pytest
 
 from rove.cloud.compile import compile_plan
 from rove.cloud.session import frame_of
-from rove.data.local import run
+from rove.data.fragment.local import run
 from rove.plan.cuts import Cut, legal_cuts
 from rove.plan.operators import walk
 from rove.plan.optimizer import optimize

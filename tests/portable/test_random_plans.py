@@ -13,7 +13,7 @@ import pytest
 
 import rove
 from rove.cloud.compile import compile_plan
-from rove.data.local import run
+from rove.data.fragment.local import run
 from rove.plan.cuts import Cut, highest_cut, legal_cuts
 from rove.plan.operators import Operator
 from rove.plan.operators import walk as operators

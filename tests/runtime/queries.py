@@ -9,7 +9,7 @@ import pyarrow as pa
 import rove
 from rove import functions as F
 from rove.api.stream import Stream
-from rove.data.local import run
+from rove.data.fragment.local import run
 from rove.plan.operators import Operator
 from rove.plan.optimizer import optimize
 from rove.plan.stages import Stages

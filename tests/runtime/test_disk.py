@@ -14,9 +14,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from rove.data.log.commands import Position, Replace
-from rove.data.log.damage import AlreadyOpen
-from rove.data.log.settings import LogSettings
+from rove.data.log.segments.commands import Position, Replace
+from rove.data.log.segments.damage import AlreadyOpen
+from rove.data.log.segments.settings import LogSettings
 from rove.model.errors import DiskError
 from rove.runtime.disk import LogFolder, open_partition, open_reader
 from tests.data.log.entries import SCHEMA, header, read_all, rows
@@ -24,7 +24,7 @@ from tests.data.log.entries import SCHEMA, header, read_all, rows
 ROOT = Path(__file__).resolve().parents[2]
 WRITER = """
 import sys
-from rove.data.log.settings import LogSettings
+from rove.data.log.segments.settings import LogSettings
 from rove.runtime.disk import open_partition
 from tests.data.log.entries import SCHEMA, header, rows
 writer = open_partition(sys.argv[1], SCHEMA, LogSettings(segment_bytes=20_000))

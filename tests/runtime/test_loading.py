@@ -84,7 +84,9 @@ def test_a_file_alone_is_no_policy() -> None:
         policy_at("mine.py")
 
 
-@pytest.mark.parametrize("text", ["no_such_module:Name", "rove.data.eviction:Nothing", "rove.data.eviction:log"])
+@pytest.mark.parametrize(
+    "text", ["no_such_module:Name", "rove.data.store.eviction:Nothing", "rove.data.store.eviction:log"]
+)
 def test_one_that_is_not_there_says_so(text: str) -> None:
     with pytest.raises(SetupError, match=r"cannot be read|has no policy"):
         policy_at(text)

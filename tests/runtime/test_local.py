@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from rove.api.accounts import excess
-from rove.control.requests import AccountLine, Named, NodeLine, QueryLine
+from rove.control.asks.requests import AccountLine, Named, NodeLine, QueryLine
 from rove.data.settings import WorkerSettings
 from rove.model.errors import RoveError, SetupError
 from rove.model.events import COORDINATOR
 from rove.model.ids import NodeId
 from rove.model.messages import Sink
+from rove.runtime.adapters.sources import SourceSpec, generated, read_spec
 from rove.runtime.local import LocalNet
-from rove.runtime.sources import SourceSpec, generated, read_spec
 from tests.runtime.queries import COLUMNS, as_rows, busy, computed, in_log, staged, windows
 
 GATEWAY, EDGE = NodeId("gateway"), NodeId("edge1")

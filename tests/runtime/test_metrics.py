@@ -9,7 +9,7 @@ from prometheus_client.registry import Collector
 
 import rove
 from rove.api import session
-from rove.control.requests import Named, Progress
+from rove.control.asks.requests import Named, Progress
 from rove.model.ids import Origin, QueryId
 from rove.model.messages import Held, Tally
 from rove.runtime.metrics import families

@@ -7,7 +7,7 @@ import time
 import pyarrow as pa
 
 from rove.data.events import Pack, Packed
-from rove.data.packing import unpack
+from rove.data.store.packing import unpack
 from rove.runtime.packing import PackThread
 
 ROWS = pa.RecordBatch.from_pydict({"n": list(range(1_000))})

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from rove.control.requests import NodeLine
+from rove.control.asks.requests import NodeLine
 from rove.model.errors import SetupError
-from rove.runtime.client import Client
+from rove.runtime.network.client import Client
 from rove.runtime.process import Stopped, main, run_coordinator, run_worker
 from rove.runtime.settings import CoordinatorSection, WorkerSection
 from tests.e2e.cluster import eventually, free_port

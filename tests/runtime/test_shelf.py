@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 
 from rove.data.events import DiskDone, OnDisk, Produced, Remember
-from rove.data.fragment import encode_rows
-from rove.data.log.commands import Group, Write
-from rove.data.log.damage import AlreadyOpen
-from rove.data.log.partition import Partition
+from rove.data.fragment.running_fragment import encode_rows
+from rove.data.log.segments.commands import Group, Write
+from rove.data.log.segments.damage import AlreadyOpen
+from rove.data.log.segments.partition import Partition
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
 from rove.model.batch import Header
@@ -25,8 +25,8 @@ from rove.model.events import Tick
 from rove.model.ids import NodeId, QueryId, Version
 from rove.model.messages import Fragment, Peer
 from rove.runtime import disk
-from rove.runtime.bell import Bell
 from rove.runtime.clock import now_us
+from rove.runtime.network.bell import Bell
 from rove.runtime.shelf import DiskShelf
 from tests.data.test_worker import COLUMNS, ORIGIN, fragment, orders, rows
 

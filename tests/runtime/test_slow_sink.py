@@ -14,9 +14,9 @@ from rove.model.schema import parse_schema
 from rove.plan.operators import Source
 from rove.plan.stages import Stages
 from rove.runtime import shelf
+from rove.runtime.adapters.sources import read_spec
 from rove.runtime.disk import open_reader
 from rove.runtime.local import LocalNet
-from rove.runtime.sources import read_spec
 
 COLUMNS = "key string, value bigint"
 BATCHES, ROWS, RATE = 120, 400, 5_000  # batches a second from each device

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from rove.data.frontier import Frontier
-from rove.data.tickets import Ticket
-from rove.data.watermarks import Watermarks
+from rove.data.fragment.frontier import Frontier
+from rove.data.fragment.watermarks import Watermarks
+from rove.data.link.receipts import Ticket
 from rove.sim.scenario import run_seed
 
 SEEDS = 200

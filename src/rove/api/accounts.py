@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rove.control.requests import AccountLine
+from rove.control.asks.requests import AccountLine
 
 COUNTS = ("produced", "delivered", "in_flight", "buffered", "resent", "duplicates", "evicted", "late", "lost")
 ENDS = ("delivered", "evicted", "late", "lost", "in_flight")  # where a row that was produced can be

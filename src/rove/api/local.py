@@ -6,7 +6,7 @@ import warnings
 
 import pyarrow as pa
 
-from rove.data.local import Rows, run
+from rove.data.fragment.local import Rows, run
 from rove.plan.cuts import Cut, highest_cut
 from rove.plan.operators import Operator
 from rove.plan.optimizer import optimize

@@ -22,13 +22,13 @@ import pyarrow as pa
 from rove.cloud.process import follow
 from rove.cloud.runtime import CloudRuntime
 from rove.cloud.session import spark_session, streaming_settings
-from rove.control.requests import AccountLine, Named, NodeLine, QueryLine, Submit
+from rove.control.asks.requests import AccountLine, Named, NodeLine, QueryLine, Submit
 from rove.data.settings import WorkerSettings
 from rove.model.errors import RoveError, SetupError
 from rove.model.ids import NodeId, QueryId
 from rove.model.schema import schema_text
+from rove.runtime.adapters.sources import SourceSpec
 from rove.runtime.local import LocalNet
-from rove.runtime.sources import SourceSpec
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rove.api.accounts import excess, total
-from rove.control.requests import AccountLine, Named, Progress, QueryLine
+from rove.control.asks.requests import AccountLine, Named, Progress, QueryLine
 from rove.model.errors import PlanError, nearest
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rove.api.local_world import LocalWorld
     from rove.api.query import Query
     from rove.api.reader import TableReader
-    from rove.runtime.client import Client
+    from rove.runtime.network.client import Client
 
 T = TypeVar("T")
 LOCAL = "local"
@@ -112,7 +112,7 @@ class Session:
         return found
 
     def ask(self, verb: str, body: msgspec.Struct | None, kind: type[T]) -> T:
-        """Ask the coordinator; the words are those of `rove.control.requests`."""
+        """Ask the coordinator; the words are those of `rove.control.asks.requests`."""
         if self._url == LOCAL:
             return self.world.ask(verb, body, kind)
         if self._client is None:
@@ -189,8 +189,8 @@ class Session:
 
 
 def _dialled(url: str, keys: Path | None) -> Client:
-    from rove.runtime.client import Client
-    from rove.runtime.keys import load_keys
+    from rove.runtime.network.client import Client
+    from rove.runtime.network.keys import load_keys
 
     if keys is not None and keys.is_dir():
         keys = keys / OPERATOR_FILE

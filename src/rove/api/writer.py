@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rove.api.by_value import pickled
 from rove.api.query import Query
-from rove.control.requests import PATIENCE_US, CloudKind, CloudSink, Submit, Submitted
+from rove.control.asks.requests import PATIENCE_US, CloudKind, CloudSink, Submit, Submitted
 from rove.model.clock import parse_duration
 from rove.model.errors import PlanError, nearest
 from rove.model.ids import NodeId

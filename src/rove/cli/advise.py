@@ -10,7 +10,7 @@ from rove.cli.asking import AsJson, Coordinator, Keys, ask
 from rove.cli.listing import print_json, print_table
 
 if TYPE_CHECKING:
-    from rove.control.requests import NodeLine
+    from rove.control.asks.requests import NodeLine
 
 SPARE = 1.2  # rates go up and down
 
@@ -37,7 +37,7 @@ def buffer(
     Batches that wait are packed. How much that saves is known of a node once it has been away; until then it counts as
     nothing. A fifth is added, since rates go up and down.
     """
-    from rove.control.requests import NodeLine
+    from rove.control.asks.requests import NodeLine
     from rove.model.clock import duration_text, parse_duration
     from rove.model.errors import SetupError, nearest
 

@@ -29,7 +29,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a ta
 def session(coordinator: str = "", keys: Path | None = None) -> Session:
     """A session with the coordinator that a flag names, or else the keys, or else the one on this machine."""
     from rove.api.session import OPERATOR_FILE, Session
-    from rove.runtime.keys import load_keys
+    from rove.runtime.network.keys import load_keys
 
     if not coordinator and keys is not None:
         coordinator = load_keys(keys / OPERATOR_FILE if keys.is_dir() else keys).url

@@ -13,8 +13,8 @@ def join(
     keys: Annotated[Path, typer.Option("--keys", metavar="DIR", help="Where to keep the new key.")] = Path("keys"),
 ) -> None:
     """Make this machine the node that a token is for. The secret half of its key never leaves the folder."""
-    from rove.runtime.keys import join as use
-    from rove.runtime.keys import read_token
+    from rove.runtime.network.keys import join as use
+    from rove.runtime.network.keys import read_token
 
     kind = {"edge": "worker"}.get(found := read_token(token).kind, found)
     joined = use(token, keys)

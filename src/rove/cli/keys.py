@@ -27,7 +27,7 @@ def new(
 ) -> None:
     """Make two key pairs: the coordinator's, and that of whoever gives it commands."""
     from rove.model.errors import SetupError
-    from rove.runtime.keys import coordinator_keys
+    from rove.runtime.network.keys import coordinator_keys
 
     _, operator = coordinator_keys(keys, coordinator)
     if operator.url != coordinator:
@@ -49,8 +49,8 @@ def invite(
     from msgspec.structs import replace
 
     from rove.api.session import OPERATOR_FILE
-    from rove.control.requests import Named
-    from rove.runtime.keys import load_keys, new_token, token_text
+    from rove.control.asks.requests import Named
+    from rove.runtime.network.keys import load_keys, new_token, token_text
 
     operator = load_keys(keys / OPERATOR_FILE)
     if coordinator:
@@ -66,7 +66,7 @@ def invite(
 @app.command("revoke")
 def revoke(node: Node, keys: Folder = Path("keys"), coordinator: Coordinator = "") -> None:
     """Shut a node out, until it is invited again."""
-    from rove.control.requests import Named
+    from rove.control.asks.requests import Named
 
     ask(coordinator, keys, "revoke", Named(name=node), Named)
     print(f"`{node}` is shut out; to have it back: rove keys invite {node}")

@@ -8,12 +8,12 @@ from rove.cli.asking import AsJson, Coordinator, Keys, ask
 from rove.cli.listing import print_json, print_table
 
 if TYPE_CHECKING:
-    from rove.control.requests import Progress
+    from rove.control.asks.requests import Progress
 
 
 def queries(coordinator: Coordinator = "", keys: Keys = None, as_json: AsJson = False) -> None:
     """List the queries: running, deploying, waiting for sources, or stopped."""
-    from rove.control.requests import QueryLine
+    from rove.control.asks.requests import QueryLine
 
     lines = ask(coordinator, keys, "queries", None, list[QueryLine])
     if as_json:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rove.api.session import Session
     from rove.api.stream import Stream
     from rove.api.writer import StreamWriter
-    from rove.control.requests import CloudSink
+    from rove.control.asks.requests import CloudSink
 
 FUNCTION = re.compile(r"[\w.]+:[\w.]+")  # a module and what it holds
 

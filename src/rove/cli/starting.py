@@ -147,14 +147,14 @@ def stream_columns(text: str) -> tuple[str, str]:
 
 
 def _key_file(keys: Path) -> Path:
-    from rove.runtime.keys import KEY_FILE
+    from rove.runtime.network.keys import KEY_FILE
 
     return keys / KEY_FILE if keys.is_dir() else keys
 
 
 def _named(keys: Path | None, settings: Path | None, kind: Kind) -> str | None:
     """The name in the keys. None leaves it to the settings, if there are any."""
-    from rove.runtime.keys import load_keys
+    from rove.runtime.network.keys import load_keys
 
     if keys is not None:
         return load_keys(_key_file(keys)).node or None

@@ -10,7 +10,7 @@ from rove.cli.asking import AsJson, Coordinator, Keys, ask
 from rove.cli.listing import print_json, print_table
 
 if TYPE_CHECKING:
-    from rove.control.requests import NodeLine
+    from rove.control.asks.requests import NodeLine
 
 
 def status(
@@ -26,7 +26,7 @@ def status(
     watermark is behind the clock. A node lasts as long as its store takes what comes in without giving anything away.
     """
     from rove.api.accounts import COUNTS, excess, total, verdict
-    from rove.control.requests import AccountLine, Named, NodeLine
+    from rove.control.asks.requests import AccountLine, Named, NodeLine
 
     lines = ask(coordinator, keys, "status", Named(name=query), list[AccountLine])
     nodes = ask(coordinator, keys, "topology", None, list[NodeLine])

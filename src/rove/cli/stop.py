@@ -16,7 +16,7 @@ def stop(
 ) -> None:
     """Stop a query. What has arrived stays where it is; what has not is given up, and counted as lost."""
     from rove.api.accounts import total
-    from rove.control.requests import AccountLine, Named
+    from rove.control.asks.requests import AccountLine, Named
 
     before = total(ask(coordinator, keys, "status", Named(name=name), list[AccountLine]), name)
     stopped = ask(coordinator, keys, "stop", Named(name=name), Named)

@@ -19,7 +19,7 @@ def topology(context: typer.Context, coordinator: Coordinator = "", keys: Keys =
 
     With `import FILE`, take a topology from a file instead; with `remove NODE`, forget a node.
     """
-    from rove.control.requests import NodeLine
+    from rove.control.asks.requests import NodeLine
 
     if context.invoked_subcommand is not None:
         context.obj = (coordinator, keys)
@@ -54,7 +54,7 @@ def import_topology(
 
     Our own form has `nodes` (id, kind, slots, memory_bytes) and `links` (a, b, latency_us, bytes_per_s).
     """
-    from rove.control.requests import Import, Named
+    from rove.control.asks.requests import Import, Named
 
     above: tuple[str, Path | None] = context.obj
     asked = Import(text=_text(file), updates="" if updates is None else _text(updates), through_ms=through_ms)
@@ -73,7 +73,7 @@ def remove(
 
     What it counted stays in `rove status`.
     """
-    from rove.control.requests import Named
+    from rove.control.asks.requests import Named
 
     above: tuple[str, Path | None] = context.obj
     removed = ask(coordinator or above[0], keys or above[1], "remove", Named(name=node), Named)

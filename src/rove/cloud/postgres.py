@@ -21,7 +21,7 @@ from psycopg.conninfo import conninfo_to_dict
 from pyarrow import csv
 from pyspark.sql import functions as F
 
-from rove.control.requests import CloudSink
+from rove.control.asks.requests import CloudSink
 from rove.model.errors import DataError, PlanError, RoveError, SetupError, nearest
 from rove.model.names import quoted
 

@@ -12,10 +12,10 @@ from typing import Any
 
 from rove.cloud.runtime import CloudRuntime
 from rove.cloud.session import spark_session, streaming_settings
-from rove.control.requests import CloudAsk, CloudQuery, Named
+from rove.control.asks.requests import CloudAsk, CloudQuery, Named
 from rove.model.errors import RoveError, SetupError
-from rove.runtime.client import Client
-from rove.runtime.keys import load_keys
+from rove.runtime.network.client import Client
+from rove.runtime.network.keys import load_keys
 from rove.runtime.settings import CloudSection
 
 log = logging.getLogger(__name__)

@@ -19,8 +19,8 @@ from rove.cloud.compile import compile_plan
 from rove.cloud.sinks import writer_of
 from rove.cloud.source import register
 from rove.cloud.stream import LogAt, streams_of
-from rove.control.requests import CloudQuery, CloudSink, Progress
-from rove.data.log.reader import Reader
+from rove.control.asks.requests import CloudQuery, CloudSink, Progress
+from rove.data.log.segments.reader import Reader
 from rove.model.errors import RoveError
 from rove.plan.codec import decode
 from rove.plan.operators import Received, walk

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from rove.control.requests import CloudSink
+from rove.control.asks.requests import CloudSink
 from rove.model.errors import PlanError
 
 FunctionOf: TypeAlias = Callable[[CloudSink], Callable[[Any, int], None]]

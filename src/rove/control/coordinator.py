@@ -17,15 +17,8 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from rove.control.absence import Absence
-from rove.control.deployments import Deployments
-from rove.control.invitations import Invitations, InviteRecord
-from rove.control.listings import node_lines, query_lines
-from rove.control.membership import Member, Membership, NodeRecord, records_of
-from rove.control.past import PastRecord
-from rove.control.placement import STRATEGIES
-from rove.control.queries import Query, QueryRecord
-from rove.control.requests import (
+from rove.control.asks.listings import node_lines, query_lines
+from rove.control.asks.requests import (
     AccountLine,
     CloudAsk,
     CloudQuery,
@@ -41,11 +34,18 @@ from rove.control.requests import (
     from_body,
     to_body,
 )
-from rove.control.rollout import may_leave, runs_above, waiting_for
-from rove.control.snapshot import Snapshot, accounts, snapshot
-from rove.control.spark_side import SparkSide
+from rove.control.asks.snapshot import Snapshot, accounts, snapshot
+from rove.control.deployment.deployments import Deployments
+from rove.control.deployment.query import Query, QueryRecord
+from rove.control.deployment.rollout import may_leave, runs_above, waiting_for
+from rove.control.members.absence import Absence
+from rove.control.members.ended import PastRecord
+from rove.control.members.invitations import Invitations, InviteRecord
+from rove.control.members.membership import Member, Membership, NodeRecord, records_of
+from rove.control.members.spark_side import SparkSide
+from rove.control.members.trust import check_trust
+from rove.control.placement import STRATEGIES
 from rove.control.topology.files import Imported, read
-from rove.control.trust import check_trust
 from rove.model.errors import PlanError, RoveError, TopologyError, nearest
 from rove.model.events import COORDINATOR, Allow, Arrived, Conn, Drop, Garbled, Send, Tick
 from rove.model.ids import NodeId, QueryId

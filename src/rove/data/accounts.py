@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from rove.data.fragment import Running
-from rove.data.link import Link
-from rove.data.pipeline import Count
-from rove.data.sinks import Sinks
-from rove.data.store import Store
+from rove.data.ends.output import Sinks
+from rove.data.fragment.pipeline import Count
+from rove.data.fragment.running_fragment import Running
+from rove.data.link.link import Link
+from rove.data.store.store import Store
 from rove.model.ids import Origin, QueryId
 from rove.model.messages import Tally
 

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from rove.data.log.commands import Group
+from rove.data.log.segments.commands import Group
 from rove.model.clock import MICROS_MIN
 from rove.model.events import Allow, Arrived, Drop, Garbled, Payload, Send, Tick
 from rove.model.ids import NodeId, Origin, QueryId

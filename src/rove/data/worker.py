@@ -16,25 +16,25 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from rove.data.accounts import Accounts
-from rove.data.entry import ENTRY_BYTES, size_of
+from rove.data.ends.exits import Outlet
+from rove.data.ends.output import Sinks
+from rove.data.ends.pending_input import Replay, Replays
+from rove.data.ends.shelf import Shelf
+from rove.data.ends.wait_changes import heeded, is_word
 from rove.data.events import Command, DiskDone, Event, Packed, Produced, Remember, Stop
-from rove.data.eviction import Policy
-from rove.data.fragment import Running, encode_rows
-from rove.data.link import Link
-from rove.data.neighbours import Neighbours
-from rove.data.outlet import Outlet
-from rove.data.parking import Parked, Parking
-from rove.data.replays import Replay, Replays
-from rove.data.ring import Ring
-from rove.data.roads import Roads
+from rove.data.fragment.running_fragment import Running, encode_rows
+from rove.data.link.link import Link
+from rove.data.link.neighbours import Neighbours
+from rove.data.link.parking import Parked, Parking
+from rove.data.link.queue import Waiting
+from rove.data.link.receipts import Ticket
+from rove.data.link.routes import Roads
 from rove.data.settings import WorkerSettings
-from rove.data.shelf import Shelf
-from rove.data.sinks import Sinks
-from rove.data.sources import Sources
-from rove.data.store import Store
-from rove.data.tickets import Ticket
-from rove.data.waiting import Waiting
-from rove.data.words import heeded, is_word
+from rove.data.sources.sources import Sources
+from rove.data.store.eviction import Policy
+from rove.data.store.kept_batch import ENTRY_BYTES, size_of
+from rove.data.store.retention import Ring
+from rove.data.store.store import Store
 from rove.model.batch import Batch, Header
 from rove.model.errors import DataError, ProtocolError, RoveError
 from rove.model.events import COORDINATOR, Arrived, Conn, Garbled, Payload, Send, Tick

@@ -32,7 +32,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     evicted: int = 0  # rows of its seqs that a full store threw away
     lost: int = 0  # rows of its seqs that nobody has any more
     late: bool = False  # these rows came too late and go to the late table; most seqs have none
-    packed: int = 0  # bytes of its rows before they were made small (data/packing); 0 if they were not
+    packed: int = 0  # bytes of its rows before they were made small (data/store/packing); 0 if they were not
     folded: bool = False  # its rows are states of the window that takes them (data/operators/folded)
 
 

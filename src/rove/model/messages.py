@@ -29,7 +29,7 @@ class _Message(msgspec.Struct, frozen=True, array_like=True, tag_field="t"):
     pass
 
 
-# A link's own words (data/link.py)
+# A link's own words (data/link/link.py)
 
 
 class Hello(_Message, frozen=True, tag=1):

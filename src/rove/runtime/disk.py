@@ -17,7 +17,7 @@ from types import TracebackType
 
 import pyarrow as pa
 
-from rove.data.log.commands import (
+from rove.data.log.segments.commands import (
     Bytes,
     Clear,
     Command,
@@ -30,11 +30,11 @@ from rove.data.log.commands import (
     Truncate,
     Write,
 )
-from rove.data.log.commit import commit, retire
-from rove.data.log.damage import AlreadyOpen
-from rove.data.log.partition import Partition
-from rove.data.log.reader import Reader
-from rove.data.log.settings import LogSettings
+from rove.data.log.segments.commit import commit, retire
+from rove.data.log.segments.damage import AlreadyOpen
+from rove.data.log.segments.partition import Partition
+from rove.data.log.segments.reader import Reader
+from rove.data.log.segments.settings import LogSettings
 from rove.model.batch import Header
 from rove.model.clock import MICROS_MIN
 from rove.model.errors import DiskError

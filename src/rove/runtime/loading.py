@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from rove.data.eviction import Policy
+from rove.data.store.eviction import Policy
 from rove.model.errors import SetupError
 
 

@@ -16,8 +16,8 @@ from typing import TypeVar
 
 import msgspec
 
+from rove.control.asks.requests import Named, Submit, Submitted, from_body, to_body
 from rove.control.coordinator import Coordinator
-from rove.control.requests import Named, Submit, Submitted, from_body, to_body
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
 from rove.model.errors import RoveError, SetupError, nearest
@@ -26,12 +26,12 @@ from rove.model.ids import NodeId
 from rove.model.messages import Answer, Ask, Message, Peer, Sink
 from rove.plan import codec
 from rove.plan.stages import Stages
-from rove.runtime.bell import Bell
+from rove.runtime.adapters.sources import Producer, SourceSpec
 from rove.runtime.catalog import Catalog
 from rove.runtime.clock import now_us
+from rove.runtime.network.bell import Bell
 from rove.runtime.shelf import DiskShelf
 from rove.runtime.shell import CoordinatorShell, WorkerShell
-from rove.runtime.sources import Producer, SourceSpec
 
 T = TypeVar("T")
 

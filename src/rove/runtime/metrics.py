@@ -19,12 +19,12 @@ from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from rove.control.requests import AccountLine, Progress
-from rove.control.snapshot import Snapshot
+from rove.control.asks.requests import AccountLine, Progress
+from rove.control.asks.snapshot import Snapshot
 from rove.model.errors import RoveError, SetupError
 from rove.model.ids import name_of
-from rove.runtime.bell import Bell
-from rove.runtime.sockets import on_this_computer
+from rove.runtime.network.bell import Bell
+from rove.runtime.network.sockets import on_this_computer
 
 WAIT_S = 5.0  # for the coordinator to have a moment
 ASKED_MAX = 16  # scrapes that wait at once

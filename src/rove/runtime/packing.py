@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from queue import SimpleQueue
 
 from rove.data.events import Pack, Packed
-from rove.data.packing import Packer
+from rove.data.store.packing import Packer
 
 log = logging.getLogger(__name__)
 

@@ -14,22 +14,22 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from rove.data.log.settings import LogSettings
+from rove.data.log.segments.settings import LogSettings
 from rove.data.settings import WorkerSettings
 from rove.model.errors import NotWritable, RoveError, SetupError
 from rove.model.events import COORDINATOR
 from rove.model.ids import NodeId
 from rove.model.messages import Goodbye
-from rove.runtime.bell import Bell
+from rove.runtime.adapters.sources import SourceSpec, read_spec
 from rove.runtime.clock import now_us
 from rove.runtime.hooks import Hooks
-from rove.runtime.keys import Keys, coordinator_keys, load_keys
+from rove.runtime.network.bell import Bell
+from rove.runtime.network.keys import Keys, coordinator_keys, load_keys
+from rove.runtime.network.sockets import keep_freed_memory
+from rove.runtime.network.zeromq import Wires
 from rove.runtime.settings import CoordinatorSection, WorkerSection, load
 from rove.runtime.shelf import DiskShelf
 from rove.runtime.shell import CoordinatorShell, Shell, WorkerShell
-from rove.runtime.sockets import keep_freed_memory
-from rove.runtime.sources import SourceSpec, read_spec
-from rove.runtime.zeromq import Wires
 
 if TYPE_CHECKING:
     from rove.runtime.metrics import MetricsServer

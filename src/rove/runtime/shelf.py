@@ -23,21 +23,21 @@ import msgspec
 import pyarrow as pa
 
 from rove.data.events import DiskDone, OnDisk, Remember
-from rove.data.log.commands import Group, Position, Publish
-from rove.data.log.commit import commit
-from rove.data.log.damage import Damaged
-from rove.data.log.format import Mark
-from rove.data.log.partition import Partition
-from rove.data.log.reader import Reader
-from rove.data.log.settings import LogSettings
-from rove.data.log.stored import Stored, entries, lying
+from rove.data.log.segments.commands import Group, Position, Publish
+from rove.data.log.segments.commit import commit
+from rove.data.log.segments.damage import Damaged
+from rove.data.log.segments.format import Mark
+from rove.data.log.segments.partition import Partition
+from rove.data.log.segments.reader import Reader
+from rove.data.log.segments.settings import LogSettings
+from rove.data.log.segments.stored import Stored, entries, lying
 from rove.model.batch import Header
 from rove.model.errors import DiskError, NotWritable
 from rove.model.events import Payload
 from rove.model.messages import Fragment, Peer
-from rove.runtime.bell import Bell
 from rove.runtime.clock import now_us
 from rove.runtime.disk import LogFolder
+from rove.runtime.network.bell import Bell
 
 REMEMBERED_FILE = "remembered"
 STARTS_FILE = "starts"

@@ -18,12 +18,12 @@ from rove.data.worker import Worker
 from rove.model.errors import DiskError, RoveError
 from rove.model.events import COORDINATOR, Allow, Arrived, Conn, Drop, Garbled, Payload, Send, Tick
 from rove.model.messages import Message, Peer
+from rove.runtime.adapters.sources import Producers, SourceSpec
 from rove.runtime.clock import now_us, wall_us
 from rove.runtime.hooks import Hooks
 from rove.runtime.loading import policy_at
 from rove.runtime.packing import PackThread
 from rove.runtime.shelf import DiskShelf
-from rove.runtime.sources import Producers, SourceSpec
 from rove.runtime.watch import Watch
 
 if TYPE_CHECKING:

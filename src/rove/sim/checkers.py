@@ -15,10 +15,10 @@ from collections.abc import Iterator
 import pyarrow as pa
 from msgspec.structs import replace
 
-from rove.data.local import Arrival, LocalPipeline
-from rove.data.log.reader import Reader
-from rove.data.pipeline import ends
-from rove.data.sinks import FOLDED, NOBODY
+from rove.data.ends.output import FOLDED, NOBODY
+from rove.data.fragment.local import Arrival, LocalPipeline
+from rove.data.fragment.pipeline import ends
+from rove.data.log.segments.reader import Reader
 from rove.data.worker import Worker
 from rove.model.batch import Batch, Header, named
 from rove.model.clock import MICROS_MIN

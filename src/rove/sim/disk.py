@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 from typing import Protocol
 
-from rove.data.log.commands import (
+from rove.data.log.segments.commands import (
     Bytes,
     Clear,
     Command,

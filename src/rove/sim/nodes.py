@@ -14,13 +14,13 @@ from msgspec.structs import replace
 
 from rove.control.coordinator import Coordinator
 from rove.data.events import DiskDone, OnDisk, Remember
-from rove.data.log.commands import Position, Publish
-from rove.data.log.commit import commit
-from rove.data.log.format import Mark
-from rove.data.log.partition import Partition
-from rove.data.log.reader import Reader
-from rove.data.log.settings import LogSettings
-from rove.data.log.stored import Stored, entries, lying
+from rove.data.log.segments.commands import Position, Publish
+from rove.data.log.segments.commit import commit
+from rove.data.log.segments.format import Mark
+from rove.data.log.segments.partition import Partition
+from rove.data.log.segments.reader import Reader
+from rove.data.log.segments.settings import LogSettings
+from rove.data.log.segments.stored import Stored, entries, lying
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
 from rove.model.batch import Header

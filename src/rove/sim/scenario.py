@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from random import Random
 
-from rove.control import requests
+from rove.control.asks import requests
 from rove.data.settings import Backlog, WorkerSettings
 from rove.model.ids import NodeId, Origin, QueryId
 from rove.model.messages import Sink

@@ -13,11 +13,11 @@ from heapq import heappop, heappush
 from random import Random
 from typing import Protocol
 
+from rove.control.asks.requests import PATIENCE_US, Named, Submit, to_body
 from rove.control.coordinator import Keep
-from rove.control.requests import PATIENCE_US, Named, Submit, to_body
 from rove.data.events import Command, Dial, DiskDone, Event, Evicted, Go, OnDisk, Pack, Produced, Remember, Wait
-from rove.data.packing import Packer
 from rove.data.settings import WorkerSettings
+from rove.data.store.packing import Packer
 from rove.data.worker import Worker
 from rove.model.events import COORDINATOR, Arrived, Send, Tick
 from rove.model.ids import NodeId, Origin, QueryId, source_of

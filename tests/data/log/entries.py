@@ -6,12 +6,12 @@ import random
 
 import pyarrow as pa
 
-from rove.data.log.commands import Disk
-from rove.data.log.commit import commit
-from rove.data.log.format import Entry
-from rove.data.log.partition import Partition
-from rove.data.log.reader import Reader
-from rove.data.log.settings import LogSettings
+from rove.data.log.segments.commands import Disk
+from rove.data.log.segments.commit import commit
+from rove.data.log.segments.format import Entry
+from rove.data.log.segments.partition import Partition
+from rove.data.log.segments.reader import Reader
+from rove.data.log.segments.settings import LogSettings
 from rove.model.batch import Header
 from rove.sim.disk import SimDisk
 

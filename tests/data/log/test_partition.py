@@ -5,12 +5,12 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from rove.data.log.commands import Delete, Position, Publish, Replace, Sync, SyncFolder, Write
-from rove.data.log.commit import commit, retire
-from rove.data.log.damage import Backlog, Damaged, EntriesGone
-from rove.data.log.partition import HEADER_BYTES, Partition
-from rove.data.log.reader import Reader
-from rove.data.log.settings import LogSettings
+from rove.data.log.segments.commands import Delete, Position, Publish, Replace, Sync, SyncFolder, Write
+from rove.data.log.segments.commit import commit, retire
+from rove.data.log.segments.damage import Backlog, Damaged, EntriesGone
+from rove.data.log.segments.partition import HEADER_BYTES, Partition
+from rove.data.log.segments.reader import Reader
+from rove.data.log.segments.settings import LogSettings
 from rove.model.batch import Header
 from rove.model.errors import DataError, DiskError, SchemaMismatch
 from rove.sim.disk import SimDisk

@@ -8,12 +8,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from rove.data.log.commands import Position
-from rove.data.log.commit import carry_out, retire
-from rove.data.log.format import Entry
-from rove.data.log.partition import Partition
-from rove.data.log.reader import Reader
-from rove.data.log.settings import LogSettings
+from rove.data.log.segments.commands import Position
+from rove.data.log.segments.commit import carry_out, retire
+from rove.data.log.segments.format import Entry
+from rove.data.log.segments.partition import Partition
+from rove.data.log.segments.reader import Reader
+from rove.data.log.segments.settings import LogSettings
 from rove.sim.disk import SimDisk
 from tests.data.log.entries import SCHEMA, header, rows
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 
-from rove.data.log.commit import commit
-from rove.data.log.partition import Partition
-from rove.data.log.settings import LogSettings
+from rove.data.log.segments.commit import commit
+from rove.data.log.segments.partition import Partition
+from rove.data.log.segments.settings import LogSettings
 from rove.sim.disk import SimDisk
 from tests.data.log.entries import filled, header, read_all, reopened, rows
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from rove.data.log.format import Entry
+from rove.data.log.segments.format import Entry
 from rove.model.clock import MICROS_MIN
 
 Entries: TypeAlias = np.ndarray[Any, Any]  # of `ENTRY`

@@ -14,10 +14,10 @@ from rove.cloud.source.entries import UNKNOWN, Entries, Names, Place, columns_of
 from rove.cloud.source.quarantine import Quarantine, gone
 from rove.cloud.source.rows import FolderRows
 from rove.cloud.source.shape import Shape
-from rove.data.log.commands import Position
-from rove.data.log.damage import EntriesGone
-from rove.data.log.format import MARK_BYTES, MARK_FILE, Mark, read_mark
-from rove.data.log.reader import MARK_READS_MAX, Reader
+from rove.data.log.segments.commands import Position
+from rove.data.log.segments.damage import EntriesGone
+from rove.data.log.segments.format import MARK_BYTES, MARK_FILE, Mark, read_mark
+from rove.data.log.segments.reader import MARK_READS_MAX, Reader
 from rove.model.clock import MICROS_MIN
 from rove.runtime.disk import LogFolder
 

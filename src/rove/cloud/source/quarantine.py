@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from rove.data.log.damage import Damaged, EntriesGone
+from rove.data.log.segments.damage import Damaged, EntriesGone
 from rove.model.errors import DiskError
 
 FOLDER = "quarantine"

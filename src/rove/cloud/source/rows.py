@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from rove.cloud.source.entries import Place
 from rove.cloud.source.quarantine import Quarantine, gone
 from rove.cloud.source.shape import Label, Shape, event_times
-from rove.data.log.commands import Bytes
-from rove.data.log.damage import Damaged, EntriesGone
-from rove.data.log.format import data_file
+from rove.data.log.segments.commands import Bytes
+from rove.data.log.segments.damage import Damaged, EntriesGone
+from rove.data.log.segments.format import data_file
 from rove.model.schema import BIGINT
 from rove.runtime.disk import LogFolder
 

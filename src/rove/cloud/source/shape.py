@@ -16,7 +16,7 @@ from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from rove.cloud.source.options import Options
-from rove.data.log.format import data_file, segment_of
+from rove.data.log.segments.format import data_file, segment_of
 from rove.model.clock import MICROS_MAX, MICROS_MIN
 from rove.model.errors import DiskError, PlanError, SchemaMismatch, nearest
 from rove.model.schema import BIGINT, BOOLEAN, STRING, TIMESTAMP, TIMESTAMP_NTZ, WINDOW

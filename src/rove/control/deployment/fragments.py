@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
-from rove.control.deployment.roads import OtherRoads
+from rove.control.deployment.alternatives import OtherRoads
 from rove.control.deployment.split import Split, split
 from rove.control.placement.placement import Placement
 from rove.control.placement.request import Request

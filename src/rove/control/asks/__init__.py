@@ -1,0 +1,1 @@
+"""What users and their commands ask of the coordinator, and the answers."""

@@ -1,0 +1,84 @@
+"""All that the coordinator has been told, at one moment, for whoever watches it from outside.
+
+Law: a snapshot is a value. Whoever holds one may read it in another thread while the coordinator goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rove.control.asks.listings import node_lines, query_lines
+from rove.control.asks.requests import AccountLine, NodeLine, QueryLine
+from rove.control.deployment.query import Query
+from rove.control.members.accounts import account_lines
+from rove.control.members.membership import Member, Membership
+from rove.control.members.spark_side import SparkSide
+from rove.control.placement import Load
+from rove.model.messages import Tally
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holding:
+    """One node's part in one query: what it keeps until the next node has it, what it sent again, and the batches it
+    dropped because it knew them."""
+
+    node: str
+    query: str
+    rows: int = 0
+    bytes: int = 0
+    age_us: int = 0
+    resent: int = 0
+    duplicates: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    accounts: tuple[AccountLine, ...]
+    queries: tuple[QueryLine, ...]
+    nodes: tuple[NodeLine, ...]
+    holdings: tuple[Holding, ...]
+
+
+def snapshot(
+    queries: Iterable[Query], membership: Membership, load: Load, spark: SparkSide, now: int, wall: int
+) -> Snapshot:
+    """Everything as it was last told. O(tallies + queries + nodes)."""
+    queries, members = list(queries), membership.members.values()
+    return Snapshot(
+        accounts=tuple(accounts(membership.tallies(), queries, membership, now, wall)),
+        queries=tuple(query_lines(queries, membership, spark)),
+        nodes=tuple(node_lines(membership, load, now)),
+        holdings=tuple(holding for member in members for holding in _holdings(member, now)),
+    )
+
+
+def accounts(
+    tallies: Iterable[Tally], queries: Iterable[Query], membership: Membership, now: int, wall: int
+) -> list[AccountLine]:
+    """What became of every row that these tallies speak of."""
+    stopped = {query.id for query in queries if query.record.stopped}
+    return account_lines(tallies, wall, alive(queries, membership), membership.unheard(now), stopped)
+
+
+def alive(queries: Iterable[Query], membership: Membership) -> set[str]:
+    """Origins that may make more rows: sources of nodes that belong here, and operators where they run now.
+    O(sources + fragments)."""
+    found: set[str] = {source.origin for member in membership.members.values() for source in member.record.sources}
+    for query in queries:
+        for fragment in query.record.fragments.values():
+            found.update(fragment.makes.values())
+    return found
+
+
+def _holdings(member: Member, now: int) -> list[Holding]:
+    sums: dict[str, dict[str, int]] = {}
+    for tally in member.tallies:
+        line = sums.setdefault(tally.query, {"rows": 0, "resent": 0, "duplicates": 0})
+        line["rows"] += tally.buffered
+        line["resent"] += tally.resent
+        line["duplicates"] += tally.duplicates
+    for held in member.held:
+        # What it held when it was last heard has waited since then as well.
+        sums.setdefault(held.query, {}).update(bytes=held.bytes, age_us=held.age_us + max(0, now - member.heard_us))
+    return [Holding(node=member.record.node, query=query, **line) for query, line in sorted(sums.items())]

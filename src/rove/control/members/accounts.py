@@ -1,0 +1,49 @@
+"""What nodes counted, put together: by query and origin, what became of every row.
+
+Law: produced = delivered + evicted + late + lost + in flight. What is in flight is what nobody has counted yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+
+from rove.control.asks.requests import AccountLine
+from rove.model.clock import MICROS_MAX, MICROS_MIN
+from rove.model.messages import Tally
+
+_SUMMED = ("produced", "delivered", "buffered", "resent", "duplicates", "evicted", "late", "lost")
+
+
+def account_lines(
+    tallies: Iterable[Tally],
+    wall: int,
+    alive: Container[str],
+    unheard: Container[str] = (),
+    stopped: Container[str] = (),
+) -> list[AccountLine]:
+    """One line for each query and origin. What is in flight of an origin that is not `alive` any more, or of a query
+    that was `stopped`, is lost. One that is `unheard` may have made more than it could say. O(tallies)."""
+    sums: dict[tuple[str, str], dict[str, int]] = {}
+    marks: dict[tuple[str, str], int] = {}
+    for tally in tallies:
+        key = (tally.query, tally.origin)
+        line = sums.setdefault(key, dict.fromkeys(_SUMMED, 0))
+        for what in _SUMMED:
+            line[what] += getattr(tally, what)
+        if tally.watermark is not None:
+            marks[key] = max(marks.get(key, tally.watermark), tally.watermark)
+    lines = []
+    for (query, origin), line in sorted(sums.items()):
+        done = line["delivered"] + line["evicted"] + line["late"] + line["lost"]
+        mark = marks.get((query, origin))
+        # Before its first row an origin promises nothing, and after its last one everything.
+        lag = max(0, wall - mark) // 1000 if mark is not None and MICROS_MIN < mark <= MICROS_MAX else None
+        left = max(0, line["produced"] - done)
+        over = origin not in alive or query in stopped
+        if over:
+            line["lost"] += left
+            left = 0
+        if over or origin in unheard:
+            line["produced"] = max(line["produced"], done)  # what has an end was made
+        lines.append(AccountLine(query=query, origin=origin, in_flight=left, watermark_lag_ms=lag, **line))
+    return lines

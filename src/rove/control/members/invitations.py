@@ -1,0 +1,55 @@
+"""Tokens that let one node join once.
+
+Law: a token is a key pair that the coordinator lets in for one word only, with which a node tells the key it will use
+from then on. Unknown keys never get in at all.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from rove.control.asks.requests import Enlist, Invite
+from rove.model.errors import TopologyError
+from rove.model.ids import NodeId
+from rove.model.messages import Kind, Peer
+
+
+class InviteRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """An open invitation: the public half of its token, for whom, and until when."""
+
+    key: str
+    node: NodeId
+    kind: Kind
+    expires_us: int
+
+
+class Invitations:
+    """Open invitations by key."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, InviteRecord] = {}
+
+    def invite(self, asked: Invite) -> InviteRecord:
+        record = InviteRecord(key=asked.key, node=NodeId(asked.node), kind=asked.kind, expires_us=asked.expires_us)
+        self.keep(record)
+        return record
+
+    def keep(self, record: InviteRecord) -> None:
+        self._open[record.key] = record
+
+    def accept(self, asked: Enlist, key: str, wall: int) -> InviteRecord:
+        """Use an invitation up. `key` is what the connection has proven."""
+        record = self._open.get(key)
+        if record is None:
+            raise TopologyError("this token is not known here, or was used already; ask for another: rove keys invite")
+        if wall > record.expires_us:
+            raise TopologyError("this token has expired; ask for another: rove keys invite")
+        if asked.node != record.node:
+            raise TopologyError(f"this token is for `{record.node}`, not for `{asked.node}`")
+        if len(asked.key) != 40:
+            raise TopologyError("a public key has 40 characters; make one with: rove keys new")
+        del self._open[key]
+        return record
+
+    def peers(self) -> list[Peer]:
+        return [Peer(node=NodeId(f"invited {r.node}"), key=r.key) for r in self._open.values()]

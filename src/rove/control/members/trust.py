@@ -1,0 +1,69 @@
+"""Who takes users' functions that travel by value.
+
+Law: reading such a function runs its sender's code. The coordinator passes it on unread, and refuses a query at once
+if somebody who would have to read it has said that it does not. Who has not been heard of yet says so itself, later.
+"""
+
+from __future__ import annotations
+
+from rove.control.deployment.query import Query
+from rove.control.members.membership import Membership
+from rove.control.members.spark_side import SparkSide
+from rove.model.errors import PlanError
+from rove.model.ids import NodeId, Stage
+from rove.plan.codec import decode
+from rove.plan.operators import InSpark, Map
+from rove.plan.stages import Stages
+from rove.plan.user_functions import Unread, is_by_value, unread
+
+INSTALL = "or define it in a module that is installed there"
+
+
+def check_trust(query: Query, membership: Membership, spark: SparkSide) -> None:
+    """Refuse a placed query that brings functions by value to those who do not read them. O(operators + nodes)."""
+    functions = _by_value(query.stages)
+    if spark.trusts is False and (name := _in_spark(query, functions)):
+        raise PlanError(
+            f"the function `{name}` would go to Spark by value, and Spark takes functions by name only: start it with "
+            f"rove cloud --trust-functions, {INSTALL}"
+        )
+    refusing = _on_nodes(query, membership) if functions else {}
+    if refusing:
+        nodes, name = ", ".join(f"`{node}`" for node in refusing), next(iter(refusing.values()))
+        raise PlanError(
+            f"the function `{name}` would go to {nodes} by value, where functions are taken by name only: set "
+            f"trust_functions there, run it elsewhere with .at(…), {INSTALL}"
+        )
+
+
+def _in_spark(query: Query, functions: dict[Stage, str]) -> str | None:
+    """A function by value that Spark has to read."""
+    sink, placement = query.record.cloud, query.placement
+    if sink is None or placement is None:
+        return None
+    if sink.function and is_by_value(sink.function):
+        return sink.name
+    return next((name for stage, name in functions.items() if stage in placement.spark), None)
+
+
+def _on_nodes(query: Query, membership: Membership) -> dict[NodeId, str]:
+    """Nodes that have to read a function by value and do not, with the function."""
+    found: dict[NodeId, str] = {}
+    functions: dict[Stage, str] | None = None
+    for node, fragment in query.record.fragments.items():
+        if functions is None:
+            functions = _by_value(decode(fragment.plan, unread))  # every fragment carries the same plan
+        member = membership.members.get(node)
+        name = next((functions[stage] for stage in fragment.runs if stage in functions), None)
+        if name and member is not None and member.conn is not None and not member.record.trusts:
+            found[node] = name
+    return found
+
+
+def _by_value(stages: Stages) -> dict[Stage, str]:
+    """The names of functions by value, by the stage that calls them."""
+    return {
+        Stage(n): op.function.__name__
+        for n, op in enumerate(stages.operators)
+        if isinstance(op, Map | InSpark) and isinstance(op.function, Unread) and op.function.by_value
+    }

@@ -1,0 +1,73 @@
+"""The low watermark of one output: what all who are waited for there have promised, the absent ones included.
+
+Law: it never falls, and it is never past every event time. When nobody is left who will send more, it goes just far
+enough to close whatever the newest row opened, so an origin that joins afterwards with newer rows is in time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec.structs import replace
+
+from rove.data.log.segments.ledger import Ledger
+from rove.model.batch import Batch, Header
+from rove.model.clock import END, MICROS_MAX, MICROS_MIN
+from rove.model.messages import Sink
+from rove.model.schema import BIGINT
+
+PAST_IT_US = 2_000  # Spark counts event time in milliseconds, and stays one behind us
+
+
+class LowWatermark:
+    """Kept beside a partition, whose ledger knows what every origin has promised. A promise costs O(1) unless it comes
+    from the slowest origin, then O(origins)."""
+
+    def __init__(self, sink: Sink, ledger: Ledger) -> None:
+        self._sink, self._ledger = sink, ledger
+        self._marks: dict[str, int] = {}
+        self._lowest = MICROS_MIN
+        self.low = ledger.low
+
+    def wait(self, origins: Iterable[str]) -> None:
+        """Wait for these from now on, and for nobody else."""
+        self._marks = {origin: self._ledger.marks.get(origin, MICROS_MIN) for origin in origins}
+        self._settle()
+
+    def heard(self, origin: str) -> None:
+        """An origin has promised something, or has not: its batches may come out of order."""
+        before, mark = self._marks.get(origin), self._ledger.marks.get(origin, MICROS_MIN)
+        if before is not None and mark > before:
+            self._marks[origin] = mark
+            if before <= self._lowest:
+                self._settle()
+
+    def late(self, rows: pa.RecordBatch) -> pa.Array | None:
+        """Which rows have come too late, None if none has."""
+        below = self.low - self._sink.grain_us
+        micros = rows.column(self._sink.time).cast(BIGINT)
+        late = pc.fill_null(pc.less(micros, pa.scalar(below, BIGINT)), False)
+        return late if late.true_count else None
+
+    def may_be_late(self, header: Header) -> bool:
+        """Whether a look at the rows is needed to tell."""
+        if not self._sink.time or not header.rows:
+            return False
+        return header.event_min is None or header.event_min < self.low - self._sink.grain_us
+
+    def _settle(self) -> None:
+        self._lowest = min(self._marks.values(), default=END)
+        low = self._lowest
+        if low > MICROS_MAX:
+            low = self._ledger.newest + self._sink.span_us + PAST_IT_US
+        self.low = max(self.low, low)
+
+
+def parted(header: Header, rows: pa.RecordBatch, late: pa.Array) -> tuple[Batch, Batch]:
+    """A batch as what is in time and what is late, both under its name."""
+    outside, kept = rows.filter(late), rows.filter(pc.invert(late))
+    in_time = replace(header, rows=kept.num_rows, born=max(0, header.born - outside.num_rows))
+    too_late = replace(header, rows=outside.num_rows, born=outside.num_rows, evicted=0, lost=0, late=True)
+    return Batch(in_time, kept if kept.num_rows else None), Batch(too_late, outside)

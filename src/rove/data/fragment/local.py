@@ -1,0 +1,176 @@
+"""Plans run in this process, over rows that are already there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+
+import pyarrow as pa
+
+from rove.data.fragment.pipeline import Emitted, Pipeline, Saved
+from rove.model.batch import Batch, named
+from rove.model.errors import DataError, PlanError, UnknownOrigin
+from rove.model.ids import Origin, Stage
+from rove.model.schema import conformed, schema_text
+from rove.plan.explain import describe
+from rove.plan.operators import Operator, Received, Source, walk
+from rove.plan.rules.split_aggregates import merge_aggregates
+from rove.plan.stages import Stages, stateful
+
+Rows = Mapping[str, Mapping[str, list[pa.RecordBatch]]]  # stream → origin → batches in order
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What came out at one sink."""
+
+    rows: pa.Table
+    late: int
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A batch at a sink; `late` if by the side door, with a `fault` if its rows could not be computed."""
+
+    sink: str
+    batch: Batch
+    late: bool = False
+    fault: DataError | None = None
+
+
+class LocalPipeline:
+    """Whole plans by sink, in one place. `origins` are those each stream will have; `name` tells places apart."""
+
+    def __init__(
+        self, plans: Mapping[str, Operator], origins: Mapping[str, Iterable[str]], name: str = "local"
+    ) -> None:
+        self._origins = {stream: tuple(found) for stream, found in origins.items()}
+        _refuse_shared(self._origins)
+        stages = Stages.of({sink: merge_aggregates(plan) for sink, plan in plans.items()})
+        self._sources = _sources(stages)
+        # A stateful operator is named by what it computes: the same whatever else runs here.
+        makes = {
+            Stage(n): Origin(f"{name}/{_fingerprint(op)}") for n, op in enumerate(stages.operators) if stateful(op)
+        }
+        waits = {stage: self._origins.get(stream, ()) for stream, (stage, _) in self._sources.items()}
+        self._pipeline = Pipeline(stages, waits, makes)
+        self._sinks = _sinks_above(stages)
+        self._outputs: dict[Stage, list[str]] = {}
+        for sink, stage in stages.outputs:
+            self._outputs.setdefault(stage, []).append(sink)
+        self.rejected = 0  # batches that did not fit their stream
+
+    @property
+    def faults(self) -> int:
+        return self._pipeline.faults
+
+    def process(self, stream: str, batch: Batch) -> list[Arrival]:
+        """Take a batch of a source. A batch that does not fit its stream raises, is counted, and changes nothing."""
+        if stream not in self._sources:
+            raise PlanError(f"no query here reads the stream `{stream}`; streams: {', '.join(sorted(self._sources))}")
+        stage, schema = self._sources[stream]
+        try:
+            if batch.header.origin not in self._origins.get(stream, ()):
+                raise UnknownOrigin(
+                    f"nobody waits for origin `{batch.header.origin}` of stream `{stream}`; declare it first"
+                )
+            if batch.data is not None:
+                fitting = conformed(batch.data, schema, f"stream `{stream}`")
+                batch = batch if fitting is batch.data else Batch(batch.header, fitting)
+        except DataError:
+            self.rejected += 1
+            raise
+        return self._at_sinks(self._pipeline.process(stage, batch))
+
+    def finish(self) -> list[Arrival]:
+        """No rows follow from anyone: close every window."""
+        return self._at_sinks(self._pipeline.finish())
+
+    def snapshot(self) -> list[Saved]:
+        return self._pipeline.snapshot()
+
+    def restore(self, saved: list[Saved]) -> None:
+        self._pipeline.restore(saved)
+
+    def _at_sinks(self, emitted: list[Emitted]) -> list[Arrival]:
+        for each in emitted:
+            if each.passes:
+                raise UnknownOrigin(f"nobody waits for origin `{each.batch.header.origin}` here")
+        return [
+            Arrival(sink, each.batch, each.late, each.fault)
+            for each in emitted
+            for sink in (self._sinks if each.late or each.fault else self._outputs).get(each.stage, ())
+        ]
+
+
+def run(plans: Mapping[str, Operator], data: Rows, name: str = "local") -> dict[str, Collected]:
+    """Every plan over all rows, to the end; origins take turns. The first batch that cannot be computed raises."""
+    pipeline = LocalPipeline(plans, {stream: list(origins) for stream, origins in data.items()}, name)
+    out: dict[str, list[pa.RecordBatch]] = {sink: [] for sink in plans}
+    late = dict.fromkeys(plans, 0)
+
+    def take(arrivals: list[Arrival]) -> None:
+        for each in arrivals:
+            if each.fault is not None:
+                raise each.fault
+            if each.late:
+                late[each.sink] += each.batch.rows
+            elif each.batch.data is not None:
+                out[each.sink].append(each.batch.data)
+
+    for stream, batch in in_turns(data):
+        take(pipeline.process(stream, batch))
+    take(pipeline.finish())
+    return {sink: Collected(pa.Table.from_batches(out[sink], plans[sink].schema), late[sink]) for sink in plans}
+
+
+def in_turns(data: Rows) -> Iterator[tuple[str, Batch]]:
+    """One batch of each origin after the other, numbered from 0 by its origin."""
+    queues = [(stream, origin, list(batches)) for stream, found in data.items() for origin, batches in found.items()]
+    for seq in range(max((len(b) for _, _, b in queues), default=0)):
+        for stream, origin, batches in queues:
+            if seq < len(batches):
+                yield stream, named(origin, seq, batches[seq])
+
+
+def _sources(stages: Stages) -> dict[str, tuple[Stage, pa.Schema]]:
+    found: dict[str, tuple[Stage, pa.Schema]] = {}
+    for stage in stages.sources():
+        operator = stages.operators[stage]
+        if isinstance(operator, Source | Received):
+            if operator.stream in found:
+                raise PlanError(f"stream `{operator.stream}` is read with two schemas")
+            found[operator.stream] = (stage, operator.schema)
+    return found
+
+
+def _sinks_above(stages: Stages) -> dict[Stage, list[str]]:
+    """The outputs that each stage's rows have a part in."""
+    found: dict[Stage, list[str]] = {Stage(n): [] for n in range(len(stages.operators))}
+    for sink, last in stages.outputs:
+        below = [last]
+        while below:
+            stage = below.pop()
+            if sink not in found[stage]:
+                found[stage].append(sink)
+                below += stages.inputs[stage]
+    return found
+
+
+def _fingerprint(operator: Operator) -> str:
+    """A short name for what a plan computes, from its whole text."""
+    text = "\n".join(f"{describe(o)} -> {schema_text(o.schema)}" for o in walk(operator))
+    return blake2b(text.encode(), digest_size=6).hexdigest()
+
+
+def _refuse_shared(origins: Mapping[str, Iterable[str]]) -> None:
+    """An origin belongs to one stream, or its numbers would not name its batches."""
+    owners: dict[str, str] = {}
+    for stream, found in origins.items():
+        for origin in found:
+            if owners.setdefault(origin, stream) != stream:
+                raise PlanError(
+                    f"origin `{origin}` is declared for `{owners[origin]}` and `{stream}`; name it after its stream "
+                    f"too, as in `{stream}/{origin}`"
+                )

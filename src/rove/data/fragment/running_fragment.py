@@ -1,0 +1,186 @@
+"""A fragment that runs: the part of one query on one node.
+
+Law: it carries the whole query's definition and applies to a batch what is missing of what should be done here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import pyarrow as pa
+from msgspec.structs import replace
+
+from rove.data.fragment.pipeline import Count, Emitted, Pipeline, ends
+from rove.data.link.queue import Waiting
+from rove.data.operators.folded import folded_schema, folds_into, window_at
+from rove.data.store.packing import unpack
+from rove.model.batch import Batch, Header
+from rove.model.errors import PlanError, ProtocolError
+from rove.model.events import Payload
+from rove.model.ids import NodeId, Stage, source_of
+from rove.model.messages import Fragment
+from rove.model.schema import schema_text
+from rove.plan.codec import decode
+from rove.plan.operators import Source
+from rove.plan.stages import Stages, ordered
+from rove.plan.user_functions import Reader, by_name
+
+PACKED_SLACK_BYTES = 64 * 1024  # Arrow may lay out the same rows a little differently
+
+
+class Running:
+    """One query here. Rows are decoded only where something is done to them, and users' functions are read only where
+    they run. It `remembers` if an operator runs here that knows what it has taken before."""
+
+    remembers: bool
+    _touched: list[bool]
+    _left: list[bool]
+
+    def __init__(self, fragment: Fragment, forgets: bool = False, read: Reader = by_name) -> None:
+        self.fragment, self._forgets, self._read = fragment, forgets, read
+        self.stages: Stages = decode(fragment.plan, read, fragment.runs)
+        self._check()
+        # Whom to wait for is told apart (`expect`): where it is kept on a disk, it has its place among the batches.
+        goes_on = fragment.next is not None
+        self.pipeline = Pipeline(self.stages, {}, fragment.makes, fragment.runs, forgets, goes_on)
+        self.road = fragment.next  # the one that is taken now
+        self.kept: Waiting | None = None  # what waits until those above know its origins; None if they do
+        self.again = False  # whether what it gives now may have been given by an earlier start
+        self.ends = ends(self.stages)
+        self.sources = _sources(self.stages)
+        self._settle()
+
+    def update(self, fragment: Fragment) -> Running:
+        """A newer version of it: what runs on goes on with all it remembers."""
+        old = self.fragment
+        if (fragment.runs, fragment.plan, fragment.next is None) == (old.runs, old.plan, old.next is None):
+            self.fragment, self.road, self.kept = fragment, fragment.next, None
+            self._settle()
+            return self
+        new = Running(fragment, self._forgets, self._read)
+        new.pipeline.adopt(self.pipeline)
+        new.pipeline.know(fragment.knows)
+        return new
+
+    @property
+    def roads(self) -> tuple[NodeId, ...]:
+        """Where rows may go from here, the best first."""
+        return () if self.fragment.next is None else (self.fragment.next, *self.fragment.others)
+
+    def expect(self, waits: Mapping[Stage, Iterable[str]]) -> list[Emitted]:
+        """Wait for these origins from now on, and for no others; what comes out because of it."""
+        before = self.pipeline.waited()
+        emitted = self.pipeline.expect(waits)
+        for stage, origins in before.items():
+            emitted += self.pipeline.leave(stage, [origin for origin in origins if origin not in waits.get(stage, ())])
+        return emitted
+
+    def columns(self) -> dict[str, str]:
+        """Of the streams it reads."""
+        return {stream: schema_text(self.stages.operators[stage].schema) for stream, stage in self.sources.items()}
+
+    def unheard(self, names: Iterable[str]) -> set[str]:
+        """Of these origins, those that are neither waited for nor known here any more."""
+        fragment = self.fragment
+        heard = {o for book in (fragment.waits, fragment.knows) for origins in book.values() for o in origins}
+        return {source_of(name) for name in names} - heard - set(fragment.makes.values()) - set(fragment.feeds)
+
+    def touches(self, stage: int) -> bool:
+        """Whether anything is done here to a batch that has come so far."""
+        return self._touched[stage]
+
+    def leaves(self, stage: Stage) -> bool:
+        """Whether what comes out at this stage goes on to another node."""
+        return self._left[stage]
+
+    def check(self, header: Header) -> None:
+        """Refuse a batch at a stage that the query has not, or folded where no window takes it."""
+        if not 0 <= header.stage < len(self.stages.operators):
+            raise ProtocolError("malformed", f"query `{header.query}` has no stage {header.stage}")
+        if header.folded:
+            self._folded_schema(header)
+
+    def schema_of(self, header: Header) -> pa.Schema:
+        """The columns of a batch: those that come out of the stage it has reached. Rows that came too late for an
+        operator are as they were before it, and folded ones as it takes them."""
+        if header.folded:
+            return self._folded_schema(header)
+        inputs = self.stages.inputs[header.stage]
+        if not header.late or not inputs:
+            return self.stages.operators[header.stage].schema
+        side = header.origin.partition("|")[2]
+        return self.stages.operators[inputs[int(side) if side and len(inputs) > 1 else 0]].schema
+
+    def _folded_schema(self, header: Header) -> pa.Schema:
+        stage = Stage(header.stage)
+        window = window_at(self.stages, stage) if header.late else folds_into(self.stages, stage)
+        if window is None:
+            raise ProtocolError("malformed", f"rows of `{header.origin}` are folded, and no window takes them so")
+        return folded_schema(window)
+
+    def read(self, header: Header, payload: Payload | None) -> Batch:
+        """A batch as it came over a link. Rows that do not fit the stage's columns are refused."""
+        if payload is None:
+            return Batch(header)
+        schema = self.schema_of(header)
+        try:
+            data = pa.ipc.read_record_batch(pa.py_buffer(payload), schema)
+            data.validate(full=True)
+        except (pa.ArrowException, ValueError, OSError) as error:
+            raise ProtocolError("malformed", f"rows of `{header.origin}` {header.seq} do not fit: {error}") from error
+        if data.num_rows != header.rows:
+            raise ProtocolError("malformed", f"`{header.origin}` {header.seq} says {header.rows} rows, has others")
+        return Batch(header, data)
+
+    def opened(self, header: Header, payload: Payload | None) -> tuple[Header, Payload | None]:
+        """A batch as it was before it was packed, where its rows are looked at; one that passes by stays packed."""
+        looks = self.touches(header.stage) or (header.late and bool(self.fragment.sinks))
+        if not header.packed or not looks:
+            return header, payload
+        if payload is None:
+            return replace(header, packed=0), None
+        rows = encode_rows(unpack(payload, self.schema_of(header)))
+        if rows is not None and len(rows) > header.packed + PACKED_SLACK_BYTES:
+            raise ProtocolError("malformed", f"packed rows of {len(rows)} bytes came on credit for {header.packed}")
+        return replace(header, packed=0), rows
+
+    def process(self, stage: Stage, batch: Batch) -> list[Emitted]:
+        return self.pipeline.process(stage, batch)
+
+    def counts(self) -> dict[str, Count]:
+        return self.pipeline.counts
+
+    def _settle(self) -> None:
+        """What is done here at each stage, worked out once."""
+        runs, sinks = set(self.fragment.runs), self.fragment.sinks
+        self.pipeline.know(self.fragment.knows)
+        self.remembers = any(ordered(self.stages.operators[n]) for n in runs)
+        outputs = {stage for _, stage in self.stages.outputs}
+        self._touched, self._left = [], []
+        for n, readers in enumerate(self.stages.readers):
+            stage = Stage(n)
+            self._touched.append(stage in sinks or any(r in runs for r in readers))
+            ends_elsewhere = stage in outputs and stage not in sinks
+            on = self.fragment.next is not None and (ends_elsewhere or any(r not in runs for r in readers))
+            self._left.append(on)
+
+    def _check(self) -> None:
+        numbers = range(len(self.stages.operators))
+        named = (*self.fragment.runs, *self.fragment.makes, *self.fragment.waits, *self.fragment.sinks)
+        if any(n not in numbers for n in named):
+            raise PlanError(f"fragment {self.fragment.query} v{self.fragment.version} names stages its plan has not")
+
+
+def _sources(stages: Stages) -> dict[str, Stage]:
+    """The stages of the streams a query reads."""
+    found = {}
+    for stage in stages.sources():
+        operator = stages.operators[stage]
+        if isinstance(operator, Source):
+            found[operator.stream] = stage
+    return found
+
+
+def encode_rows(data: pa.RecordBatch | None) -> Payload | None:
+    """Rows as they travel: one Arrow IPC message, without its schema, which the plan knows."""
+    return None if data is None else memoryview(data.serialize())

@@ -1,0 +1,343 @@
+"""A link is a session between two nodes: numbered frames, cumulative acks, byte credits, a heartbeat, resume.
+
+Law: what was offered is kept until the peer has it in safe hands. Frames arrive once and in order, or are asked for
+again. A cut changes nothing but the time; when the peer has forgotten the session, everything not acked goes out again
+under new numbers, and who takes batches drops those it has.
+
+    dialer                     listener
+      Hello(heard, received) ─────►        both tell which incarnation of the other they know and how many
+      ◄──────── Welcome(received, allowance)        of its frames they have; equal: go on, else: start anew
+      Data 1 … n ─────────────────►
+      ◄──────── Ack(through, allowance)
+      Beat(sent, acked) ──────────►        more sent than received: ◄──── Resend(after)
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+
+from rove.data.link.queue import Waiting
+from rove.data.settings import Backlog
+from rove.data.store.kept_batch import Entry, size_of
+from rove.data.store.store import Store
+from rove.model.batch import Header
+from rove.model.events import Conn, Payload, Send
+from rove.model.ids import NodeId
+from rove.model.messages import PROTOCOL, Ack, Beat, Data, Hello, Message, Refused, Resend, Welcome
+
+SILENT_US = 3_000_000  # a peer not heard for this long is away, if nobody says otherwise
+BEATS = 6  # signs of life, or attempts to reach a peer again, in that time
+SILENT_US_MIN = 60_000  # whoever wants to know sooner is not obliged
+RESEND_US = 200_000  # between two requests for the same frames
+ANEW = 1 << 40  # from one incarnation of a link to its next; processes take theirs from a clock, or count from 1
+
+
+class Link:
+    """One side of a session. The side that dials speaks first; after that both are alike."""
+
+    def __init__(
+        self,
+        node: NodeId,
+        incarnation: int,
+        peer: NodeId,
+        store: Store,
+        backlog: Backlog = "beside",
+        silent_us: int = SILENT_US,
+    ) -> None:
+        self.node, self.peer, self._order = node, peer, backlog
+        self._silent_us, self.beat_us = silent_us, silent_us // BEATS
+        self._incarnation, self._store = incarnation, store
+        self._dial: Conn | None = None
+        self._conn: Conn | None = None
+        self.up = False
+        self._renews = False  # not up because we have asked to begin anew; the peer is there
+        self._peer_incarnation = 0
+        self._waiting = Waiting()  # not sent yet
+        self._live = Waiting()  # not sent yet, came since the road is there, may overtake those
+        self._live_next = False
+        self._unacked: deque[Entry] = deque()  # sent, in the order of their numbers
+        self._unsaid: deque[Entry] = deque()  # of those, to be sent again
+        self._numbered = 0
+        self._sent_bytes, self._allowance = 0, 0
+        self._received = 0
+        self._received_bytes = 0
+        self._open: deque[int] = deque()  # received, not in safe hands yet
+        self._safe: set[int] = set()  # of those, in safe hands behind one that is not
+        self._granted, self._acked, self._said = 0, 0, (-1, -1)
+        self._heard_us, self._spoke_us, self._asked_us = 0, -self.beat_us, -RESEND_US
+        self.resent: dict[tuple[str, str], int] = {}
+        self.sessions = 0
+
+    # What the node asks
+
+    def dial(self, conn: Conn) -> None:
+        """Be the one who speaks first, on this connection."""
+        self._dial = self._conn = conn
+        self.refused()
+
+    def offer(self, entry: Entry, now: int, overtakes: bool = False) -> list[Send]:
+        """Carry a batch to the peer, now or as soon as it can be. One that `overtakes` need not wait for what was kept
+        while the road was cut."""
+        if entry.gone:
+            return []
+        live = overtakes and self.up and bool(self._waiting or self._live) and self._order != "first"
+        (self._live if live else self._waiting).append(entry)
+        return self._pump(now) if self.up else []
+
+    def receive(self, number: int, size: int, now: int) -> tuple[bool, list[Send]]:
+        """Whether a frame is new and in order; it stays open until `took`."""
+        self._heard_us = now
+        if number == self._received + 1 and self.up:
+            if self._received_bytes >= self._granted:
+                return False, [self._say(Refused("credit", "wait until there is room for more"), now)]
+            self._received = number
+            self._received_bytes += size
+            self._open.append(number)
+            return True, []
+        return False, self._ask_again(now) if self.up and number > self._received else []
+
+    def took(self, number: int, session: int) -> None:
+        """A frame of a session is in safe hands. Those before it may still be open."""
+        if session != self.sessions:
+            return
+        if self._open and self._open[0] == number:
+            self._open.popleft()
+            while self._open and self._open[0] in self._safe:
+                self._safe.discard(self._open.popleft())
+        elif self._open and number > self._open[0]:
+            self._safe.add(number)
+
+    def grant(self, room: int) -> int:
+        """Let the peer send so many bytes more than we have received; what is granted is never taken back."""
+        self._granted = max(self._granted, self._received_bytes + max(0, room))
+        return self._granted - self._received_bytes
+
+    @property
+    def outstanding(self) -> int:
+        """Bytes the peer may still send us."""
+        return max(0, self._granted - self._received_bytes)
+
+    @property
+    def there(self) -> bool:
+        """Whether the peer can be reached: the link is up, or about to be again because we began it anew."""
+        return self.up or self._renews
+
+    def entries(self) -> Iterable[Entry]:
+        """Everything not acked, oldest first."""
+        yield from self._unacked
+        yield from (entry for entry in (*self._waiting, *self._live) if not entry.gone)
+
+    def kept(self, query: str) -> list[Entry]:
+        """What is not acked of a query, the oldest first; copies of what is elsewhere do not count."""
+        return [e for e in self.entries() if e.header.query == query and e.original is None]
+
+    def forget(self, query: str) -> list[Header]:
+        """Drop what is not sent yet of a query that was stopped; what of it nobody else can have."""
+        dropped = [e for e in (*self._waiting, *self._live) if e.header.query == query and not e.gone]
+        lost = [e.header for e in dropped if e.nowhere_else]
+        for entry in dropped:
+            if not entry.gone:  # as a copy is whose original was dropped before it
+                self._store.drop(entry)
+        self._leave_out(query)
+        return lost
+
+    def take_back(self, query: str) -> list[Entry]:
+        """What is not acked of a query, oldest first, to go another way; copies of what is elsewhere are forgotten. If
+        some of it was sent, its numbers are gone, so both sides begin anew."""
+        taken = [e for e in self.entries() if e.header.query == query]
+        self._leave_out(query)
+        if any(e.header.query == query for e in self._unacked):
+            self._unacked = deque(e for e in self._unacked if e.header.query != query)
+            self._incarnation += ANEW
+            self._start_anew(0)
+            was_there = self.there
+            self.refused()
+            self._renews = was_there
+        for entry in taken:
+            if entry.number:
+                self._count_resent(entry.header)
+            if entry.original is not None:
+                self._store.drop(entry)
+        return [entry for entry in taken if entry.original is None]
+
+    def sweep(self) -> None:
+        """An entry that waits here may be gone. O(1), spread out."""
+        self._waiting.sweep()
+        self._live.sweep()
+
+    def _leave_out(self, query: str) -> None:
+        """Of what is not sent yet, nothing of this query."""
+        for queue in (self._waiting, self._live):
+            queue.keep(lambda entry: entry.header.query != query)
+
+    def open_frames(self) -> int:
+        return len(self._open)
+
+    # What the peer says
+
+    def heard(self, message: Message, conn: Conn, now: int) -> list[Send]:
+        """A word of the peer that is not Data."""
+        if isinstance(message, Hello):
+            return self._on_hello(message, conn, now)
+        if isinstance(message, Welcome):
+            return self._on_welcome(message, conn, now)
+        if not self.up or conn != self._conn:
+            return []
+        self._heard_us = now
+        match message:
+            case Ack(through=through, allowance=allowance):
+                while self._unacked and self._unacked[0].number <= through:
+                    self._store.drop(self._unacked.popleft())
+                self._allowance = max(self._allowance, allowance)
+                return self._pump(now)
+            case Beat(sent=sent, acked=acked, allowance=allowance):
+                if (acked, allowance) != self._said:
+                    self._said = (-1, -1)  # the next flush says it again
+                return self._ask_again(now) if sent > self._received else []
+            case Resend(after=after):
+                return self._again(after, now)
+        return []
+
+    def _on_hello(self, hello: Hello, conn: Conn, now: int) -> list[Send]:
+        self._conn, self._heard_us = conn, now
+        if hello.silent_us:  # who dials says how soon both want to know
+            self._silent_us = max(hello.silent_us, SILENT_US_MIN)
+            self.beat_us = self._silent_us // BEATS
+        known = hello.incarnation == self._peer_incarnation and hello.heard == self._incarnation
+        if not known:
+            self._start_anew(hello.incarnation)
+        self.up, self._renews = True, False
+        welcome = Welcome(
+            PROTOCOL, self.node, self._incarnation, hello.incarnation, self._received, max(self._granted, 1)
+        )
+        self._granted = max(self._granted, 1)
+        return [self._say(welcome, now), *self._again(hello.received if known else 0, now)]
+
+    def _on_welcome(self, welcome: Welcome, conn: Conn, now: int) -> list[Send]:
+        if welcome.heard != self._incarnation or conn != self._conn:
+            return []
+        self._heard_us = now
+        if welcome.incarnation != self._peer_incarnation:
+            self._start_anew(welcome.incarnation)
+        elif welcome.received < (self._unacked[0].number - 1 if self._unacked else self._numbered):
+            self._start_anew(welcome.incarnation)  # the peer began anew; we go with it
+        self.up, self._renews = True, False
+        self._allowance = max(self._allowance, welcome.allowance)
+        self._said = (-1, -1)
+        return [*self._again(welcome.received, now), *self.flush(now)]
+
+    def refused(self) -> None:
+        """The peer does not know this session: shake hands again before anything else."""
+        self._cut()
+        self._spoke_us = -self.beat_us
+
+    # Time
+
+    def tick(self, now: int) -> list[Send]:
+        """Beat, notice silence, dial again."""
+        if self.there and now - self._heard_us > self._silent_us:
+            self._cut()
+        if not self.up:
+            if self._dial is not None and now - self._spoke_us >= self.beat_us:
+                known = (self._peer_incarnation, self._received, self._silent_us)
+                hello = Hello(PROTOCOL, self.node, self._incarnation, *known)
+                return [self._say(hello, now)]
+            return []
+        if now - self._spoke_us < self.beat_us:
+            return []
+        acked = self._unacked[0].number - 1 if self._unacked else self._numbered
+        return [self._say(Beat(self._numbered, acked, self._allowance), now)]
+
+    def flush(self, now: int) -> list[Send]:
+        """Ack what is in safe hands and tell of new credit, if there is news."""
+        if not self.up:
+            return []
+        self._acked = self._open[0] - 1 if self._open else self._received
+        news = (self._acked, self._granted)
+        if news == self._said:
+            return []
+        self._said = news
+        spoke = self._spoke_us  # an ack does not replace a beat, which says more
+        said = [self._say(Ack(*news), now)]
+        self._spoke_us = spoke
+        return said
+
+    # Sending
+
+    def _pump(self, now: int) -> list[Send]:
+        """Send while there is credit. A frame may go over it once, so that one larger than any credit gets through."""
+        sends: list[Send] = []
+        while self._unsaid:
+            entry = self._unsaid.popleft()
+            self._count_resent(entry.header)
+            sends.append(self._frame(entry, now))
+        while (self._waiting or self._live) and self._sent_bytes < self._allowance:
+            entry = self._next()
+            if entry.gone:
+                continue
+            self._store.sent(entry)
+            self._numbered += 1
+            entry.number = self._numbered
+            self._sent_bytes += size_of(entry.header, entry.payload)
+            self._unacked.append(entry)
+            sends.append(self._frame(entry, now))
+        return sends
+
+    def _next(self) -> Entry:
+        """What was kept and what is new take turns, unless the new always goes first."""
+        if self._live and (not self._waiting or self._live_next or self._order == "last"):
+            self._live_next = False
+            return self._live.popleft()
+        self._live_next = True
+        return self._waiting.popleft()
+
+    def _cut(self) -> None:
+        """The road is not there: all that waits is kept, and nothing of it is new."""
+        self.up = self._renews = False
+        self._waiting += self._live
+        self._live.clear()
+
+    def _again(self, after: int, now: int) -> list[Send]:
+        """Send what follows frame `after` once more; nothing is counted against credit twice."""
+        self._unsaid = deque(e for e in self._unacked if e.number > after)
+        return self._pump(now)
+
+    def _frame(self, entry: Entry, now: int) -> Send:
+        """An entry as it goes out. Rows that turn out to be unreadable do not, and take no credit: the peer counts what
+        comes."""
+        counted = size_of(entry.header, entry.payload)
+        rows = self._store.rows_of(entry)
+        self._sent_bytes += size_of(entry.header, rows) - counted
+        return self._say(Data(entry.number, entry.header), now, rows)
+
+    def _ask_again(self, now: int) -> list[Send]:
+        if now - self._asked_us < RESEND_US:
+            return []
+        self._asked_us = now
+        return [self._say(Resend(self._received), now)]
+
+    def _say(self, message: Message, now: int, payload: Payload | None = None) -> Send:
+        self._spoke_us = now
+        if self._conn is None:
+            raise RuntimeError(f"{self.node} has no connection to {self.peer} to speak on")
+        return Send(self._conn, message, payload)
+
+    def _start_anew(self, incarnation: int) -> None:
+        """A new session: nothing of the old numbers means anything; what was not acked goes out again."""
+        self.sessions += 1
+        self._peer_incarnation = incarnation
+        for entry in self._unacked:
+            self._count_resent(entry.header)
+        self._waiting.extendleft(reversed(self._unacked))
+        self._unacked.clear()
+        self._unsaid.clear()
+        self._numbered = self._sent_bytes = self._allowance = 0
+        self._received = self._received_bytes = self._granted = 0
+        self._open.clear()
+        self._safe.clear()
+        self._said = (-1, -1)
+
+    def _count_resent(self, header: Header) -> None:
+        key = (header.query, header.origin)
+        self.resent[key] = self.resent.get(key, 0) + header.born

@@ -1,0 +1,132 @@
+"""Whom a node talks with: its peers as the coordinator named them, a link with each, and who is at which connection.
+
+Law: nobody is heard before a hello, and with keys nobody whom the coordinator has not named by that key. Parents are
+dialled; others dial.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rove.data.events import Command, Cut, Dial, Met
+from rove.data.link.credit import Credit
+from rove.data.link.link import BEATS, Link
+from rove.data.settings import WorkerSettings
+from rove.data.store.store import Store
+from rove.model.batch import Header
+from rove.model.errors import ProtocolError
+from rove.model.events import Allow, Arrived, Conn, Drop, Send
+from rove.model.ids import NodeId
+from rove.model.messages import PROTOCOL, Hello, Message, Peer, digest_of
+
+
+class Neighbours:
+    """The links of one node. `reached` are the parents it has one with now."""
+
+    def __init__(self, settings: WorkerSettings, incarnation: int, store: Store) -> None:
+        self._settings, self._incarnation, self._store = settings, incarnation, store
+        self.links: dict[NodeId, Link] = {}
+        self._conns: dict[Conn, NodeId] = {}
+        self._dirty: dict[NodeId, Link] = {}  # links that may have news for their peers
+        self._credit = Credit(settings.memory_bytes)
+        self._peers: dict[NodeId, Peer] = {}
+        self.digest = ""  # of the peers
+        self.reached: tuple[NodeId, ...] = ()
+        self._cut_us: dict[NodeId, int] = {}  # parents that were there and are not, and since when
+
+    @property
+    def peers(self) -> tuple[Peer, ...]:
+        return tuple(self._peers.values())
+
+    def link(self, peer: NodeId) -> Link:
+        """The link with a peer; a new one if there was none."""
+        found = self.links.get(peer)
+        if found is None:
+            found = self.links[peer] = Link(
+                self._settings.node,
+                self._incarnation,
+                peer,
+                self._store,
+                self._settings.backlog,
+                self._settings.silent_us,
+            )
+        return found
+
+    def at(self, conn: Conn) -> Link | None:
+        """The link with whoever said hello on a connection."""
+        peer = self._conns.get(conn)
+        return None if peer is None else self.links[peer]
+
+    # What they say
+
+    def hello(self, hello: Hello, event: Arrived, now: int) -> list[Send]:
+        """Somebody says who they are."""
+        node = self._settings.node
+        if hello.protocol != PROTOCOL:
+            text = f"{node} speaks protocol {PROTOCOL}, not {hello.protocol}; bring both to one version of rove"
+            raise ProtocolError("protocol", text)
+        known = self._peers.get(hello.node)
+        if self._settings.keys and (known is None or known.key != event.key):
+            raise ProtocolError("identity", f"`{hello.node}` is not known here by this key")
+        if not hello.node or hello.node == node:
+            raise ProtocolError("identity", f"`{hello.node}` cannot be the name of a peer")
+        for old in [c for c, n in self._conns.items() if n == hello.node and c != event.conn]:
+            del self._conns[old]
+        self._conns[event.conn] = hello.node
+        return self.heard(self.link(hello.node), hello, event.conn, now)
+
+    def heard(self, link: Link, message: Message, conn: Conn, now: int) -> list[Send]:
+        """A word of a peer that is not Data."""
+        self._dirty[link.peer] = link
+        return link.heard(message, conn, now)
+
+    def receive(self, link: Link, number: int, size: int, now: int) -> tuple[bool, list[Send]]:
+        """Whether a frame is new and in order."""
+        self._dirty[link.peer] = link
+        return link.receive(number, size, now)
+
+    # What the node does
+
+    def meet(self, peers: Iterable[Peer]) -> list[Command]:
+        """Learn who may talk to this node, dial the parents among them, and hang up on those who may not any more."""
+        before, named = self._peers, tuple(peers)
+        self._peers, self.digest = {p.node: p for p in named}, digest_of(named)
+        commands: list[Command] = [Allow(named)]
+        for name, peer in self._peers.items():
+            if name in self._settings.parents and peer.address and before.get(name) != peer:
+                commands.append(Dial(peer))
+                self.link(name).dial(name)
+                self._conns[name] = name
+        for gone in [n for n in before if n not in self._peers and n in self.links]:
+            commands += [Drop(conn) for conn, name in self._conns.items() if name == gone]
+            self._conns = {conn: name for conn, name in self._conns.items() if name != gone}
+            self.links[gone].refused()
+        return commands
+
+    def forget(self, query: str) -> list[Header]:
+        """A query is over: what was not sent yet of it."""
+        return [header for link in self.links.values() for header in link.forget(query)]
+
+    def flush(self, room: int, now: int) -> list[Send]:
+        """Promise the room there is, ack what is in safe hands. O(links with news)."""
+        self._dirty = self._credit.share(self._dirty, room, len(self._conns))
+        said = [send for link in self._dirty.values() for send in link.flush(now)]
+        self._dirty = {name: link for name, link in self._dirty.items() if link.open_frames()}
+        return said
+
+    @property
+    def beat_us(self) -> int:
+        """How often somebody wants a sign of life. O(links)."""
+        return min((link.beat_us for link in self.links.values()), default=self._settings.silent_us // BEATS)
+
+    def beat(self, now: int) -> list[Command]:
+        """A sign of life to everyone, and a look at who is silent and who is back. O(links)."""
+        said: list[Command] = [send for link in self.links.values() for send in link.tick(now)]
+        before = self.reached
+        self.reached = tuple(p for p in self._settings.parents if p in self.links and self.links[p].there)
+        for peer in before:
+            if peer not in self.reached:
+                self._cut_us[peer] = now
+                said.append(Cut(peer))
+        said += [Met(p, now - self._cut_us.pop(p)) for p in self.reached if p in self._cut_us]
+        return said

@@ -1,0 +1,195 @@
+"""The bytes of the index and of the commit mark.
+
+Law: every record stands by itself: a length, a CRC, a body, padded to eight bytes. A reader that meets bad bytes finds
+the next good record behind them.
+
+    preamble   magic, segment, position of the first entry, crc
+    record     length of the body, crc of the body, body in MessagePack: first the Head, then an Entry a batch
+    mark       magic, segment, its index bytes, its data bytes, entries of the partition, crc
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from struct import Struct
+from zlib import crc32
+
+import msgspec
+
+from rove.data.log.segments.commands import Bytes, Position
+from rove.data.log.segments.ledger import LedgerTable
+from rove.model.batch import Header
+from rove.model.clock import MICROS_MIN
+
+END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"  # Arrow IPC's own
+MARK_FILE, CONSUMERS_FILE = "commit", "consumers"
+BODY_BYTES_MAX = 256 * 1024 * 1024  # a length beyond this is garbage
+
+_PREAMBLE, _PREAMBLE_MAGIC = Struct("<8sQQI4x"), b"ROVEIDX1"
+_MARK, _MARK_MAGIC = Struct("<8sQQQQI4x"), b"ROVECMT1"
+_FRAME = Struct("<II")
+_PADS = tuple(bytes(n) for n in range(8))
+PREAMBLE_BYTES, MARK_BYTES = _PREAMBLE.size, _MARK.size
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """One batch in a log: its header, and where its rows are. An entry without rows has length 0."""
+
+    position: Position
+    group: Position  # the first entry that was made safe together with this one
+    segment: int
+    offset: int
+    length: int
+    crc: int  # of the rows as stored
+    at_us: int  # when it was written
+    header: Header
+    low: int = MICROS_MIN  # the lowest promise among all origins that are waited for, this entry's own counted
+
+
+class Head(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """The first record of an index: all that came before, so that earlier segments can be deleted."""
+
+    segment: int
+    position: Position
+    data_start: int  # bytes of the schema message that opens the segment
+    schema_crc: int
+    at_us: int
+    ledger: LedgerTable
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How far readers may read: a segment, the bytes of its two files, and the entries of the whole partition."""
+
+    segment: int
+    index_end: int
+    data_end: int
+    position: Position
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A part of an index: one record's body, or bytes that are no record."""
+
+    start: int
+    end: int
+    body: bytes | None
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_entry = msgspec.msgpack.Decoder(Entry).decode
+_head = msgspec.msgpack.Decoder(Head).decode
+_consumers = msgspec.msgpack.Decoder(dict[str, int]).decode
+
+
+def data_file(segment: int) -> str:
+    return f"{segment:010d}.arrows"
+
+
+def index_file(segment: int) -> str:
+    return f"{segment:010d}.index"
+
+
+def segment_of(file: str, suffix: str) -> int | None:
+    """The segment a file belongs to, if it has that suffix."""
+    number, dot, end = file.partition(".")
+    return int(number) if dot + end == suffix and number.isdecimal() else None
+
+
+def frame(value: Entry | Head | dict[str, int]) -> bytes:
+    """A value as a record."""
+    body = _encode(value)
+    return _FRAME.pack(len(body), crc32(body)) + body + _PADS[-len(body) % 8]
+
+
+def preamble(segment: int, position: int) -> bytes:
+    """The start of an index file."""
+    data = _PREAMBLE.pack(_PREAMBLE_MAGIC, segment, position, 0)
+    return _PREAMBLE.pack(_PREAMBLE_MAGIC, segment, position, crc32(data[:24]))
+
+
+def read_preamble(data: bytes) -> tuple[int, Position] | None:
+    """A segment and the position of its first entry."""
+    if len(data) < PREAMBLE_BYTES:
+        return None
+    magic, segment, position, crc = _PREAMBLE.unpack_from(data)
+    return (segment, Position(position)) if magic == _PREAMBLE_MAGIC and crc == crc32(data[:24]) else None
+
+
+def mark_bytes(mark: Mark) -> bytes:
+    """A mark as it is stored."""
+    data = _MARK.pack(_MARK_MAGIC, mark.segment, mark.index_end, mark.data_end, mark.position, 0)
+    return data[:40] + crc32(data[:40]).to_bytes(4, "little") + bytes(4)
+
+
+def read_mark(data: bytes) -> Mark | None:
+    """A mark, unless it is torn."""
+    if len(data) < MARK_BYTES:
+        return None
+    magic, segment, index_end, data_end, position, crc = _MARK.unpack_from(data)
+    if magic != _MARK_MAGIC or crc != crc32(data[:40]):
+        return None
+    return Mark(segment, index_end, data_end, Position(position))
+
+
+def body_at(data: Bytes, at: int, end: int) -> bytes | None:
+    """The body of the record at `at`, if a whole one is there."""
+    if at + 8 > end:
+        return None
+    length, crc = _FRAME.unpack_from(data, at)
+    start = at + 8
+    # A body of no bytes has the CRC of zeroes, and zeroes are what a file's lost tail is made of.
+    if not 0 < length <= BODY_BYTES_MAX or start + length + -length % 8 > end:
+        return None
+    body = bytes(data[start : start + length])
+    return body if crc32(body) == crc else None
+
+
+def scan(data: Bytes, start: int, end: int) -> Iterator[Stretch]:
+    """The records of a part of an index, and the bad bytes between them."""
+    at = start
+    while at < end:
+        body = body_at(data, at, end)
+        if body is not None:
+            after = at + 8 + len(body) + -len(body) % 8
+            yield Stretch(at, after, body)
+            at = after
+            continue
+        bad = at
+        while at < end and body_at(data, at, end) is None:
+            at += 8
+        yield Stretch(bad, min(at, end), None)
+
+
+def entry_of(body: bytes, segment: int) -> Entry | None:
+    """The entry in a body, if it is one of that segment."""
+    try:
+        entry = _entry(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return entry if entry.segment == segment else None
+
+
+def head_of(data: Bytes, segment: int) -> tuple[Head, int] | None:
+    """The head of an index and where its entries begin."""
+    named = read_preamble(bytes(data[:PREAMBLE_BYTES]))
+    body = body_at(data, PREAMBLE_BYTES, len(data))
+    if named is None or body is None:
+        return None
+    try:
+        head = _head(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    if (head.segment, head.position) != named or head.segment != segment:
+        return None
+    return head, PREAMBLE_BYTES + 8 + len(body) + -len(body) % 8
+
+
+def consumers_of(data: bytes) -> dict[str, int] | None:
+    """The table of consumers, unless it is damaged."""
+    body = body_at(data, 0, len(data))
+    try:
+        return None if body is None else _consumers(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None

@@ -1,0 +1,190 @@
+"""Reading a partition, from this process or another, while its writer goes on.
+
+Law: a reader sees what was committed, in order, each entry once, and touches no byte beyond the commit mark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from zlib import crc32
+
+import pyarrow as pa
+
+from rove.data.log.segments.commands import Bytes, Disk, Position
+from rove.data.log.segments.damage import Damaged, EntriesGone
+from rove.data.log.segments.format import (
+    MARK_BYTES,
+    MARK_FILE,
+    PREAMBLE_BYTES,
+    Entry,
+    Mark,
+    data_file,
+    entry_of,
+    head_of,
+    index_file,
+    read_mark,
+    read_preamble,
+    scan,
+    segment_of,
+)
+
+MARK_READS_MAX = 3  # a mark read while it is written may be torn; the last whole one holds until the next time
+ENTRIES_MAX = 4_096
+SCHEMAS_MAX = 64
+CHUNK_BYTES = 1024 * 1024  # of an index, read at a time
+
+
+def rows_of(entry: Entry, segment: Bytes, schema: pa.Schema, *, check: bool = True) -> pa.RecordBatch | None:
+    """The rows of an entry, not copied out of the segment's bytes; None if it has none."""
+    if not entry.length:
+        return None
+    header = entry.header
+    rows = pa.py_buffer(segment).slice(entry.offset, entry.length)
+    what = "the rows are not what was written"
+    if rows.size == entry.length and not (check and crc32(memoryview(rows)) != entry.crc):
+        try:
+            return pa.ipc.read_record_batch(rows, schema)
+        except (pa.ArrowInvalid, OSError) as error:
+            what = f"the rows cannot be read: {error}"
+    raise Damaged(
+        what,
+        file=data_file(entry.segment),
+        offset=entry.offset,
+        origin=header.origin,
+        seq=header.seq,
+        through=header.through,
+    )
+
+
+class Reader:
+    """A place in a partition, moved on by `entries`. Damaged index records are listed in `damage` and passed over."""
+
+    def __init__(self, disk: Disk, position: int = 0, upto: Mark | None = None) -> None:
+        self.position = Position(position)
+        self.damage: list[Damaged] = []
+        self._disk = disk
+        self._mark = upto
+        self._marked = upto is not None  # whoever wrote the partition knows better than the mark how far it goes
+        self._segment: int | None = None
+        self._left = -1  # the last segment that was read to its end
+        self._chunk_bytes = CHUNK_BYTES
+        self._offset = 0  # in the index of that segment
+        self._schemas: dict[int, pa.Schema] = {}
+
+    def committed(self) -> Position:
+        """How many entries there are to read, those already read included."""
+        for _ in range(0 if self._marked else MARK_READS_MAX):
+            try:
+                mark = read_mark(self._disk.read(MARK_FILE, 0, MARK_BYTES))
+            except FileNotFoundError:
+                break
+            if mark is not None:
+                self._mark = mark
+                break
+        return self._mark.position if self._mark is not None else Position(0)
+
+    def entries(self, most: int = ENTRIES_MAX) -> list[Entry]:
+        """The next committed entries, at most so many. EntriesGone if they were deleted."""
+        found: list[Entry] = []
+        end = self.committed()
+        while self.position < end and len(found) < most:
+            try:
+                if self._segment is None and not self._seek():
+                    break
+            except EntriesGone:
+                if found:
+                    break
+                raise
+            more = self._read(most - len(found))
+            if not more and self._segment is not None:
+                break
+            found += more
+        return found
+
+    def rest(self) -> Iterator[Entry]:
+        """All that is committed from here on, wherever it begins: what was deleted before is passed over."""
+        while True:
+            try:
+                found = self.entries()
+            except EntriesGone as gone:
+                self.position = Position(gone.first)
+                continue
+            if not found:
+                return
+            yield from found
+
+    def read(self, entry: Entry, *, check: bool = True) -> pa.RecordBatch | None:
+        """The rows of an entry, straight from the mapped file; None if it has none."""
+        if not entry.length:
+            return None
+        try:
+            data = self._disk.mapped(data_file(entry.segment), entry.offset + entry.length)
+        except FileNotFoundError as error:
+            raise EntriesGone(entry.position, entry.position + 1) from error
+        schema = self._schemas.get(entry.segment)
+        if schema is None:
+            if len(self._schemas) >= SCHEMAS_MAX:
+                self._schemas.clear()
+            schema = self._schemas[entry.segment] = pa.ipc.read_schema(pa.py_buffer(data))
+        return rows_of(entry, data, schema, check=check)
+
+    def _read(self, most: int) -> list[Entry]:
+        """Entries of the segment we are in, which is left at its end."""
+        if self._segment is None or self._mark is None:
+            return []
+        segment, file = self._segment, index_file(self._segment)
+        sealed = segment < self._mark.segment
+        try:
+            end = self._disk.sizes()[file] if sealed else self._mark.index_end
+            index = self._disk.read(file, self._offset, min(end - self._offset, self._chunk_bytes))
+        except (FileNotFoundError, KeyError):
+            self._segment = None
+            return []
+        found: list[Entry] = []
+        start, whole = self._offset, self._offset + len(index) >= end
+        for stretch in scan(index, 0, len(index)):
+            if stretch.body is None and stretch.end == len(index) and not whole:
+                self._chunk_bytes *= 1 if stretch.start else 2  # a record that the chunk has cut
+                return found or self._read(most)
+            entry = entry_of(stretch.body, segment) if stretch.body else None
+            if entry is None:
+                self.damage.append(Damaged("a record is unreadable", file=file, offset=start + stretch.start))
+            elif entry.position >= self.position:
+                found.append(entry)
+                self.position = Position(entry.position + 1)
+            self._offset = start + stretch.end
+            if len(found) == most:
+                return found
+        if not whole:
+            return found or self._read(most)
+        if sealed:
+            self._segment, self._left = None, segment
+        return found
+
+    def _seek(self) -> bool:
+        """Find the segment that holds our position, in the files that are there now."""
+        files = self._disk.sizes()
+        numbers = sorted(n for file in files if (n := segment_of(file, ".index")) is not None and n > self._left)
+        chosen: tuple[Position, int] | None = None
+        for number in reversed(numbers):
+            try:
+                named = read_preamble(self._disk.read(index_file(number), 0, PREAMBLE_BYTES))
+            except FileNotFoundError:
+                break  # deleted meanwhile, and the older ones with it
+            if named is not None:
+                chosen = named[1], number
+                if named[1] <= self.position:
+                    break
+        if chosen is None:
+            return False
+        first, number = chosen
+        if first > self.position:
+            if number != self._left + 1 or self._left < 0:
+                raise EntriesGone(self.position, first)
+            self.position = first  # what the segment before it lacked is listed as damage
+        try:
+            head = head_of(self._disk.read(index_file(number), 0, files[index_file(number)]), number)
+        except FileNotFoundError:
+            return False
+        self._segment, self._offset = number, PREAMBLE_BYTES if head is None else head[1]
+        return True

@@ -1,0 +1,254 @@
+"""A partition from its files, after any kind of end.
+
+Law: what was acknowledged is kept or named as damaged; only what cannot have been acknowledged is cut. A group is
+written after the one before it is safe, so all entries below the last group found are safe, and so is everything
+below the commit mark, if there is one. Whatever is beyond may be torn, missing, zeroes or garbage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from zlib import crc32
+
+import pyarrow as pa
+
+from rove.data.log.segments import format as f
+from rove.data.log.segments.commands import Command, Delete, Position, Sync, SyncFolder, Truncate
+from rove.data.log.segments.damage import Damaged
+from rove.data.log.segments.ledger import Ledger, untaken
+from rove.data.log.segments.retention import Sealed
+from rove.data.log.segments.segment import Segment
+from rove.model.errors import SchemaMismatch
+
+START = Position(0)
+Read = Callable[[str, int, int], bytes]  # file, offset, length
+
+
+@dataclass(slots=True)
+class Recovered:
+    """What the files told, and what to do before anything is appended."""
+
+    ledger: Ledger = field(default_factory=Ledger)
+    sealed: list[Sealed] = field(default_factory=list)
+    open: Segment | None = None
+    number: int = 0  # of the segment to begin, if none is open
+    position: Position = START
+    committed: Position = START
+    consumers: dict[str, Position] = field(default_factory=dict)
+    damage: list[Damaged] = field(default_factory=list)
+    commands: list[Command] = field(default_factory=list)
+    grown: bool = False  # the open segment lacks columns that were added since
+
+
+def recover(schema: pa.Schema, files: Mapping[str, int], read: Read) -> Recovered:
+    """Read the index of every segment, and of the last one the rows that the commit mark does not vouch for."""
+    found = Recovered()
+    mark = f.read_mark(read(f.MARK_FILE, 0, f.MARK_BYTES)) if f.MARK_FILE in files else None
+    numbers = sorted(n for file in files if (n := f.segment_of(file, ".index")) is not None)
+    if numbers and _never_made(numbers[-1], mark, files, read):
+        found.commands += [Delete(f.index_file(numbers[-1])), Delete(f.data_file(numbers[-1]))]
+        numbers.pop()
+    _delete_orphans(found, numbers, mark, files)
+    _read_consumers(found, files, read)
+    for number, following in pairwise(numbers):
+        _check_sealed(found, number, following, files, read)
+    if numbers:
+        index = read(f.index_file(numbers[-1]), 0, files[f.index_file(numbers[-1])])
+        segment = _open_last(found, numbers[-1], schema, index, files, read)
+        _walk_last(found, segment, mark, index, files, read)
+        _mend_last(found, segment, files)
+    if mark is not None:
+        _expect_marked(found, mark)
+    found.committed = min(mark.position, found.position) if mark is not None else Position(0)
+    if found.commands:
+        found.commands.append(SyncFolder())
+    return found
+
+
+def _never_made(number: int, mark: f.Mark | None, files: Mapping[str, int], read: Read) -> bool:
+    """Whether a power cut came while the last segment was being made, before anything in it was acknowledged."""
+    if mark is not None and mark.segment >= number:
+        return False
+    index = read(f.index_file(number), 0, files[f.index_file(number)])
+    head = f.head_of(index, number)
+    if head is not None and _schema_of(head[0], files, read) is not None:
+        return False
+    bodies = (s.body for s in f.scan(index, f.PREAMBLE_BYTES, len(index)) if s.body is not None)
+    return len({e.group for b in bodies if (e := f.entry_of(b, number)) is not None}) < 2
+
+
+def _schema_of(head: f.Head, files: Mapping[str, int], read: Read) -> bytes | None:
+    file = f.data_file(head.segment)
+    data = read(file, 0, head.data_start) if file in files else b""
+    return data if len(data) == head.data_start and crc32(data) == head.schema_crc else None
+
+
+def _delete_orphans(found: Recovered, numbers: list[int], mark: f.Mark | None, files: Mapping[str, int]) -> None:
+    """Rows without an index before the first segment are half deleted, after the last half made."""
+    for file in sorted(files):
+        number = f.segment_of(file, ".arrows")
+        if number is None or Delete(file) in found.commands or (not numbers and mark is not None):
+            continue
+        published = mark is not None and numbers and numbers[-1] < number <= mark.segment
+        if not numbers or (not numbers[0] <= number <= numbers[-1] and not published):
+            found.commands.append(Delete(file))
+
+
+def _read_consumers(found: Recovered, files: Mapping[str, int], read: Read) -> None:
+    if f.CONSUMERS_FILE not in files:
+        return
+    table = f.consumers_of(read(f.CONSUMERS_FILE, 0, files[f.CONSUMERS_FILE]))
+    if table is None:
+        found.damage.append(Damaged("the table of consumers is unreadable; attach them again", file=f.CONSUMERS_FILE))
+    else:
+        found.consumers = {name: Position(position) for name, position in table.items()}
+
+
+def _check_sealed(found: Recovered, number: int, following: int, files: Mapping[str, int], read: Read) -> None:
+    """Name what is damaged in a segment that was whole once. The next one's head knows all that was in it."""
+    file, rows_bytes = f.index_file(number), files.get(f.data_file(number), 0)
+    index = read(file, 0, files[file])
+    head = f.head_of(index, number)
+    if head is not None:
+        found.ledger, found.position = Ledger(head[0].ledger), head[0].position
+    after = f.head_of(read(f.index_file(following), 0, files[f.index_file(following)]), following)
+    stretches = list(f.scan(index, f.PREAMBLE_BYTES if head is None else head[1], len(index)))
+    start, bad = found.position, [s for s in stretches if s.body is None]
+    newest = next((e for s in reversed(stretches) if s.body and (e := f.entry_of(s.body, number))), None)
+    if bad or head is None or after is None or following != number + 1 or _beyond(newest, rows_bytes):
+        for stretch in stretches:
+            entry = f.entry_of(stretch.body, number) if stretch.body else None
+            if entry is not None:
+                found.ledger.take(entry.header)
+                found.ledger.count(entry.header, entry.low)
+                if _beyond(entry, rows_bytes):
+                    found.damage.append(_damaged(entry, "the rows are not there"))
+        where = file if bad or head is None or following == number + 1 else f.index_file(number + 1)
+        at = bad[0].start if bad else 0
+        missing = [] if after is None else untaken(after[0].ledger, found.ledger)
+        found.damage += [
+            Damaged("records are unreadable or gone", file=where, offset=at, origin=origin, seq=first, through=last)
+            for origin, first, last in missing
+        ]
+        if head is None and not missing:
+            found.damage.append(Damaged("the head of the index is unreadable", file=file))
+        if after is None:
+            found.damage += [Damaged("a record is unreadable", file=file, offset=s.start) for s in bad]
+    end = after[0].position if after is not None else Position(start if newest is None else newest.position + 1)
+    newest_us = newest.at_us if newest is not None else 0
+    size = rows_bytes + len(index)
+    found.sealed.append(Sealed(number=number, first=start, end=end, bytes=size, newest_us=newest_us))
+    found.position = end
+    if after is not None:
+        found.ledger = Ledger(after[0].ledger)
+
+
+def _open_last(
+    found: Recovered, number: int, schema: pa.Schema, index: bytes, files: Mapping[str, int], read: Read
+) -> Segment:
+    """The last segment without its entries, and the ledger at its head."""
+    head = f.head_of(index, number)
+    stored = None if head is None else _schema_of(head[0], files, read)
+    if head is not None:
+        found.ledger, found.position = Ledger(head[0].ledger), head[0].position
+    segment = Segment(number, found.position)
+    segment.resume_at(found.position, *((0, f.PREAMBLE_BYTES) if head is None else (head[0].data_start, head[1])))
+    if stored is None:
+        segment.damaged = True
+        found.damage.append(Damaged("the head of the segment is unreadable", file=f.index_file(number)))
+    else:
+        found.grown = _grown(schema, pa.ipc.read_schema(pa.py_buffer(stored)), f.data_file(number))
+    return segment
+
+
+def _walk_last(
+    found: Recovered, segment: Segment, mark: f.Mark | None, index: bytes, files: Mapping[str, int], read: Read
+) -> None:
+    """Follow the last index to its end or to where it is torn."""
+    rows_file = f.data_file(segment.number)
+    stretches = list(f.scan(index, segment.index_end, len(index)))
+    entries = [f.entry_of(s.body, segment.number) if s.body else None for s in stretches]
+    safe = max((e.group for e in entries if e is not None), default=segment.position)
+    covered = 0  # the bytes of the index that the mark vouches for
+    if mark is not None and mark.segment == segment.number:
+        safe, covered = max(safe, mark.position), mark.index_end
+    before = len(found.damage)
+    for at, (stretch, entry) in enumerate(zip(stretches, entries, strict=True)):
+        if entry is None or entry.position < segment.position or entry.offset < segment.data_end:
+            if segment.position >= safe:
+                break
+            found.damage.append(_guess(index, stretch, segment.number))
+            following = next((e for e in entries[at + 1 :] if e is not None), None)
+            if following is None or following.position > safe:
+                segment.resume_at(Position(safe), segment.data_end, max(covered, stretch.start))
+                break
+            continue
+        intact = not _beyond(entry, files.get(rows_file, 0))
+        if intact and stretch.start >= covered and entry.length:
+            intact = crc32(read(rows_file, entry.offset, entry.length)) == entry.crc
+        if not intact:
+            if entry.position >= safe:
+                break
+            found.damage.append(_damaged(entry, "the rows are not what was written"))
+        found.ledger.take(entry.header)
+        found.ledger.count(entry.header, entry.low)
+        segment.resume(entry, stretch.end)
+    segment.damaged |= len(found.damage) > before
+
+
+def _mend_last(found: Recovered, segment: Segment, files: Mapping[str, int]) -> None:
+    """Cut what is torn, and make safe what was written and perhaps not synced. Damaged rows are left for the user."""
+    index, rows = f.index_file(segment.number), f.data_file(segment.number)
+    if files[index] > segment.index_end:
+        found.commands.append(Truncate(index, segment.index_end))
+    if files.get(rows, 0) > segment.data_end and not segment.damaged:
+        found.commands.append(Truncate(rows, segment.data_end))
+    found.commands += [Sync(file) for file in (rows, index) if file in files]
+    found.open, found.position, found.number = segment, segment.position, segment.number + 1
+
+
+def _expect_marked(found: Recovered, mark: f.Mark) -> None:
+    """Entries that were published and are in no file any more are gone; their positions are not used again."""
+    found.number = max(found.number, mark.segment + 1)
+    if mark.position > found.position:
+        what = f"entries {found.position} to {mark.position - 1} were published and are gone"
+        found.damage.append(Damaged(what, file=f.index_file(mark.segment)))
+        found.position = mark.position
+        if found.open is not None:
+            found.open.position, found.open.damaged = mark.position, True
+
+
+def _grown(schema: pa.Schema, stored: pa.Schema, file: str) -> bool:
+    """Whether columns were added since; anything else that changed is refused."""
+    if stored.equals(schema):
+        return False
+    if all(schema.get_field_index(f.name) >= 0 and schema.field(f.name).type == f.type for f in stored):
+        return True
+    raise SchemaMismatch(
+        f"{file} holds the columns {stored.to_string(show_field_metadata=False)!r}, not "
+        f"{schema.to_string(show_field_metadata=False)!r}; columns may be added, not changed or taken away: give the "
+        "new ones a partition of their own"
+    )
+
+
+def _beyond(entry: f.Entry | None, rows_bytes: int) -> bool:
+    return entry is not None and entry.length > 0 and entry.offset + entry.length > rows_bytes
+
+
+def _damaged(entry: f.Entry, what: str) -> Damaged:
+    header, file = entry.header, f.data_file(entry.segment)
+    return Damaged(what, file=file, offset=entry.offset, origin=header.origin, seq=header.seq, through=header.through)
+
+
+def _guess(index: bytes, stretch: f.Stretch, number: int) -> Damaged:
+    """A record that fails its CRC may still say whose it was."""
+    length = int.from_bytes(index[stretch.start : stretch.start + 4], "little")
+    body = index[stretch.start + 8 : min(stretch.start + 8 + length, stretch.end)]
+    entry = f.entry_of(body, number)
+    file, what = f.index_file(number), "a record is unreadable"
+    if entry is None:
+        return Damaged(what, file=file, offset=stretch.start)
+    header = entry.header
+    return Damaged(what, file=file, offset=stretch.start, origin=header.origin, seq=header.seq, through=header.through)

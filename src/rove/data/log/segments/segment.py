@@ -1,0 +1,136 @@
+"""The segment that takes entries, up to the moment its bytes are handed to the disk.
+
+Law: once bytes have been handed out they never change, so writing them again after a failure or over a torn first
+attempt is harmless.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from zlib import crc32
+
+from rove.data.log.segments.commands import Bytes, Command, Delete, Position, Sync, SyncFolder, Truncate, Write
+from rove.data.log.segments.format import END_OF_STREAM, Entry, Head, data_file, frame, index_file, preamble
+from rove.data.log.segments.retention import Sealed
+from rove.model.batch import Header
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handed:
+    """What one segment adds in a group: the bytes of its rows and of its index, and where they go."""
+
+    segment: int
+    created: bool
+    data_from: int
+    data: tuple[Bytes, ...]
+    index_from: int
+    index: tuple[bytes, ...]
+
+    def repair(self) -> list[Command]:
+        """Undo a failed attempt: back to the lengths that were good before it.
+
+        An index that was made vouches for the segment before it, so it goes for good before that one is cut.
+        """
+        data, index = data_file(self.segment), index_file(self.segment)
+        if self.created:
+            return [Delete(index), SyncFolder(), Delete(data)]
+        rows: list[Command] = [Truncate(data, self.data_from)] if self.data else []
+        return [*rows, Truncate(index, self.index_from)] if self.index else rows
+
+    def write_rows(self) -> list[Command]:
+        file = data_file(self.segment)
+        return [Write(file, self.data_from, self.data), Sync(file)] if self.data else []
+
+    def write_index(self) -> list[Command]:
+        """A new index is known by name before the next one is written: whoever finds the next finds this one."""
+        file = index_file(self.segment)
+        commands: list[Command] = [Write(file, self.index_from, self.index), Sync(file)] if self.index else []
+        return [*commands, SyncFolder()] if self.created else commands
+
+
+class Segment:
+    """An open segment: what it holds on the disk, and what waits to be handed out."""
+
+    __slots__ = (
+        "_head", "_waiting", "bytes", "count", "damaged", "data_end", "first", "index_end", "newest_us", "number",
+        "oldest_us", "position", "sealed",
+    )  # fmt: skip
+
+    def __init__(self, number: int, first: Position) -> None:
+        self.number, self.first = number, first
+        self.oldest_us = self.newest_us = 0  # when entries were handed out
+        self._head: tuple[bytes, bytes] | None = None  # the schema message and the index's start, if not handed out
+        self._waiting: list[tuple[Header, memoryview | None, int]] = []
+        self.bytes = 0  # of rows, those that wait included
+        self.count = 0  # of entries, those that wait included
+        self.position, self.data_end, self.index_end = first, 0, 0  # handed out
+        self.sealed = self.damaged = False
+
+    def create(self, schema: bytes, head: Head) -> None:
+        """Give a new segment its first bytes."""
+        self._head = schema, preamble(head.segment, head.position) + frame(head)
+        self.bytes = len(schema)
+
+    def add(self, header: Header, rows: memoryview | None, low: int) -> None:
+        self._waiting.append((header, rows, low))
+        self.count += 1
+        if rows is not None:
+            self.bytes += rows.nbytes
+
+    def resume(self, entry: Entry, index_end: int) -> None:
+        """Hold an entry that was found in the files."""
+        self.oldest_us, self.newest_us = self.oldest_us or entry.at_us, entry.at_us
+        self.resume_at(Position(entry.position + 1), entry.offset + entry.length, index_end)
+
+    def resume_at(self, position: Position, data_end: int, index_end: int) -> None:
+        """Go on from an entry and the lengths of the two files."""
+        self.position, self.count = position, position - self.first
+        self.bytes, self.data_end, self.index_end = data_end, data_end, index_end
+
+    def hand_out(self, group: Position, now_us: int) -> Handed | None:
+        """All that waits, with its CRCs, as the bytes of two files."""
+        if not (self._waiting or self._head or self.sealed):
+            return None
+        data_from, index_from, created = self.data_end, self.index_end, self._head is not None
+        data: list[Bytes] = []
+        index: list[bytes] = []
+        if self._head is not None:
+            data, index = [self._head[0]], [self._head[1]]
+            self.data_end, self._head = len(self._head[0]), None
+        for header, rows, low in self._waiting:
+            index.append(frame(self._entry(header, rows, low, group, now_us)))
+            self.position = Position(self.position + 1)
+            if rows is not None:
+                data.append(rows)
+                self.data_end += rows.nbytes
+        if self._waiting:
+            self.oldest_us, self.newest_us, self._waiting = self.oldest_us or now_us, now_us, []
+        if self.sealed and not self.damaged:
+            data.append(END_OF_STREAM)
+            self.data_end += len(END_OF_STREAM)
+        self.index_end += sum(map(len, index))
+        return Handed(
+            segment=self.number,
+            created=created,
+            data_from=data_from,
+            data=tuple(data),
+            index_from=index_from,
+            index=tuple(index),
+        )
+
+    def as_sealed(self) -> Sealed:
+        size = self.data_end + self.index_end
+        return Sealed(number=self.number, first=self.first, end=self.position, bytes=size, newest_us=self.newest_us)
+
+    def _entry(self, header: Header, rows: memoryview | None, low: int, group: Position, now_us: int) -> Entry:
+        return Entry(
+            position=self.position,
+            group=group,
+            segment=self.number,
+            offset=self.data_end,
+            length=0 if rows is None else rows.nbytes,
+            crc=0 if rows is None else crc32(rows),
+            at_us=now_us,
+            header=header,
+            low=low,
+        )

@@ -1,0 +1,1 @@
+"""Sources on this node: who produces rows, and when they must wait."""

@@ -1,0 +1,90 @@
+"""Batches that wait and would be thrown away become smaller first, for queries that asked for it.
+
+Law: only rows as sources made them are touched, in memory, not sent yet, and no other query's as well: whatever else
+has to go goes whole. A batch keeps its name, and its header says what became of its rows.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Protocol
+
+import pyarrow as pa
+
+from rove.data.fragment.running_fragment import Running
+from rove.data.store.kept_batch import Entry
+from rove.data.store.packing import pack, unpack
+from rove.data.store.store import Store
+from rove.model.errors import ProtocolError
+from rove.model.events import Payload
+from rove.model.ids import source_of
+
+LOOK_MIN = 64  # entries, before it is looked which of them have gone
+
+
+class Degrading(Protocol):
+    """One query's way to make its batches smaller."""
+
+    def waits(self, entry: Entry) -> None:
+        """A batch that could not be sent at once."""
+
+    def degrade(self, running: Running) -> tuple[Entry, int] | None:
+        """Make the batch that is next smaller; how many of its rows went. None if nothing can be done."""
+
+
+class Degradable:
+    """The batches of a query that may become smaller, the oldest first, by how often they were."""
+
+    def __init__(self, store: Store, times: int = 1) -> None:
+        self._store = store
+        self._levels: list[deque[Entry]] = [deque() for _ in range(times)]
+        self._look_at = LOOK_MIN
+
+    def add(self, entry: Entry) -> None:
+        """O(1), with a look at all of them spread out."""
+        self._levels[0].append(entry)
+        if len(self._levels[0]) > self._look_at:
+            self._levels = [deque(filter(self._store.holds, entries)) for entries in self._levels]
+            self._look_at = 2 * len(self._levels[0]) + LOOK_MIN
+
+    def next(self, running: Running) -> tuple[Entry, int] | None:
+        """The oldest of those that were made smaller least, and how often it was. O(those that went meanwhile)."""
+        for level, entries in enumerate(self._levels):
+            while entries:
+                entry = entries.popleft()
+                if self._may_change(entry, running):
+                    return entry, level
+        return None
+
+    def again(self, entry: Entry, level: int) -> None:
+        """It became smaller, and may once more, if it was not too often."""
+        if level + 1 < len(self._levels):
+            self._levels[level + 1].append(entry)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._levels))
+
+    def _may_change(self, entry: Entry, running: Running) -> bool:
+        header = entry.header
+        mine = source_of(header.origin) in running.fragment.feeds and entry.may_go and not header.late
+        return mine and entry.whole and entry.in_memory is not None and not entry.sharers and self._store.holds(entry)
+
+
+def decoded(entry: Entry, running: Running) -> pa.RecordBatch | None:
+    """The rows of a batch that is in memory; None if they cannot be read."""
+    payload, schema = entry.in_memory, running.schema_of(entry.header)
+    if payload is None:
+        return None
+    try:
+        if entry.header.packed:
+            return unpack(payload, schema)
+        return pa.ipc.read_record_batch(pa.py_buffer(payload), schema)
+    except (ProtocolError, pa.ArrowException):
+        return None
+
+
+def encoded(rows: pa.RecordBatch, packed: bool, key: int | None, codec: str) -> tuple[Payload, int]:
+    """Rows as they wait, packed if they were, and how large their header says that they are unpacked. O(rows)."""
+    if packed:
+        return pack(rows, key, codec), rows.nbytes
+    return memoryview(rows.serialize()), 0

@@ -1,0 +1,134 @@
+"""What a full store throws away.
+
+Law: a policy only points at a batch; the store counts what its going means. A batch that was sent and not acked is
+never among the candidates: it may have arrived. A policy is any object with `victim`, so users may write their own.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Protocol
+
+from rove.data.store.kept_batch import Entry
+from rove.model.errors import SetupError, nearest
+
+log = logging.getLogger(__name__)
+
+
+class Candidates:
+    """Batches that may go, by query, each query's oldest first. Every call is O(1)."""
+
+    def __init__(self, bytes_of: Callable[[str], int]) -> None:
+        self.bytes_of = bytes_of  # a query's, with what may not go
+        self._entries: dict[str, OrderedDict[int, Entry]] = {}
+
+    def queries(self) -> Iterable[str]:
+        return self._entries
+
+    def batches(self, query: str) -> int:
+        """How many batches of a query there are."""
+        return len(self._entries.get(query, ()))
+
+    def oldest(self, query: str) -> Entry | None:
+        return next(iter(self._entries.get(query, {}).values()), None)
+
+    def __contains__(self, entry: Entry) -> bool:
+        return entry.order in self._entries.get(entry.header.query, ())
+
+    def __iter__(self) -> Iterator[Entry]:
+        return (entry for entries in self._entries.values() for entry in entries.values())
+
+    def add(self, entry: Entry) -> None:
+        self._entries.setdefault(entry.header.query, OrderedDict())[entry.order] = entry
+
+    def remove(self, entry: Entry) -> None:
+        """It may not go any more, if it might have."""
+        mine = self._entries.get(entry.header.query)
+        if mine is not None and mine.pop(entry.order, None) is not None and not mine:
+            del self._entries[entry.header.query]
+
+
+class Policy(Protocol):
+    """Chooses what goes when a batch of `query` has come and there is no room; None if nothing may."""
+
+    def victim(self, candidates: Candidates, query: str) -> Entry | None: ...
+
+
+class Block:
+    """Nothing goes: sources wait until there is room."""
+
+    def victim(self, candidates: Candidates, query: str) -> Entry | None:
+        return None
+
+
+class Fifo:
+    """The oldest batch of all. O(queries)."""
+
+    def victim(self, candidates: Candidates, query: str) -> Entry | None:
+        oldest = [entry for name in candidates.queries() if (entry := candidates.oldest(name)) is not None]
+        return min(oldest, key=lambda entry: entry.order, default=None)
+
+
+class QueryAware:
+    """The oldest batch of the same query, else of the query with most batches: Algorithm 1 of NebulaStream-MSS.
+    O(1), or O(queries) where the query has none itself."""
+
+    def victim(self, candidates: Candidates, query: str) -> Entry | None:
+        if candidates.batches(query) > 1:  # beside the one that has just come
+            return candidates.oldest(query)
+        others = [name for name in candidates.queries() if name != query]
+        return candidates.oldest(max(others, key=lambda name: (candidates.batches(name), name), default=query))
+
+
+class Priority:
+    """The oldest batch of the query that has most bytes for its weight. Queries without a weight have 1. O(queries)."""
+
+    def __init__(self, weights: Mapping[str, float]) -> None:
+        for query, weight in weights.items():
+            if weight <= 0:
+                raise SetupError(f"query `{query}` has weight {weight:g}; a weight is above 0")
+        self._weights = dict(weights)
+
+    def victim(self, candidates: Candidates, query: str) -> Entry | None:
+        def heaviness(query: str) -> tuple[float, str]:
+            return candidates.bytes_of(query) / self._weights.get(query, 1.0), query
+
+        heaviest = max(candidates.queries(), key=heaviness, default=None)
+        return None if heaviest is None else candidates.oldest(heaviest)
+
+
+class Guarded:
+    """A user's policy. Where it fails, or points at what may not go, the oldest batch of all goes instead."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy, self._instead, self._failed = policy, Fifo(), False
+
+    def victim(self, candidates: Candidates, query: str) -> Entry | None:
+        try:
+            found = self._policy.victim(candidates, query)
+            if found is None or found in candidates:
+                return found
+        except Exception:
+            if not self._failed:  # it is asked for every batch
+                log.exception("the eviction policy %s failed; the oldest goes instead", type(self._policy).__name__)
+            self._failed = True
+        return self._instead.victim(candidates, query)
+
+
+POLICIES = ("block", "fifo", "query_aware", "priority")
+
+
+def policy(name: str, weights: Mapping[str, float] | None = None) -> Policy:
+    """A policy by its name."""
+    match name:
+        case "block":
+            return Block()
+        case "fifo":
+            return Fifo()
+        case "query_aware":
+            return QueryAware()
+        case "priority":
+            return Priority(weights or {})
+    raise SetupError(f"no eviction policy `{name}`; {nearest(name, list(POLICIES))}")

@@ -1,0 +1,64 @@
+"""Batches for which there is no room are folded into partial aggregates, for queries that asked for it.
+
+Law: no row goes. The oldest batch that was not folded is next, where the next that is done to it, on whichever node, is
+to go into a window; the window takes it as it would have taken its rows.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from rove.data.fragment.running_fragment import Running
+from rove.data.operators.folded import Fold, folds_into
+from rove.data.store.degrading import Degradable, decoded, encoded
+from rove.data.store.kept_batch import Entry
+from rove.data.store.pack_queue import BYTES_MIN
+from rove.data.store.store import Store
+from rove.model.errors import DataError
+
+TRIES = 16  # at a time: where keys are many no batch becomes smaller, and one that has come should not wait for all
+
+
+class Folding:
+    """The batches of one query that may be folded."""
+
+    def __init__(self, store: Store, codec: str) -> None:
+        self._store, self._codec = store, codec
+        self._entries = Degradable(store)
+        self._folds: dict[int, Fold | None] = {}  # by stage; None where nothing can be folded
+
+    def waits(self, entry: Entry) -> None:
+        self._entries.add(entry)
+
+    def degrade(self, running: Running) -> tuple[Entry, int] | None:
+        """O(rows of a batch), and of those that went meanwhile or become no smaller; each is tried once."""
+        for _ in range(TRIES):
+            found = self._entries.next(running)
+            if found is None:
+                return None
+            if self._folded(found[0], running):
+                return found[0], 0
+        return None
+
+    def _folded(self, entry: Entry, running: Running) -> bool:
+        header, payload = entry.header, entry.in_memory
+        fold = self._fold(header.stage, running)
+        rows = decoded(entry, running) if fold is not None and payload is not None else None
+        if fold is None or payload is None or rows is None or rows.num_rows != header.rows:
+            return False
+        try:
+            states = fold(rows)
+        except DataError:  # the window will say so, in its own place
+            return False
+        packs = header.packed > 0 and states.nbytes >= BYTES_MIN
+        smaller, packed = encoded(states, packs, None, self._codec)
+        if not states.num_rows or len(smaller) >= len(payload):
+            return False
+        self._store.replace(entry, replace(header, rows=states.num_rows, folded=True, packed=packed), smaller)
+        return True
+
+    def _fold(self, stage: int, running: Running) -> Fold | None:
+        if stage not in self._folds:
+            window = folds_into(running.stages, stage)
+            self._folds[stage] = None if window is None else Fold(window)
+        return self._folds[stage]

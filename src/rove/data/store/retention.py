@@ -1,0 +1,185 @@
+"""What becomes of batches that cannot be sent: kept once, packed, written, degraded, and thrown away in the end.
+
+Law: rows go only by the policy's word, never those that may have arrived, and whoever wants to know is told which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pyarrow as pa
+
+from rove.data.ends.shelf import Shelf
+from rove.data.events import DiskDone, Evicted, OnDisk, Pack, Packed
+from rove.data.fragment.running_fragment import Running
+from rove.data.settings import WorkerSettings
+from rove.data.store.degrading import Degrading
+from rove.data.store.eviction import Guarded, Policy, policy
+from rove.data.store.folding import Folding
+from rove.data.store.kept_batch import Entry
+from rove.data.store.pack_queue import Shrinking
+from rove.data.store.spill import Tier
+from rove.data.store.store import Store
+from rove.data.store.thinning import Thinning
+from rove.model.batch import Header
+from rove.model.ids import QueryId, source_of
+
+
+class Ring:
+    """The rules for a store of bounded size, with a disk behind it if there is one and some of it was given. `damaged`
+    counts batches on that disk that could not be read."""
+
+    def __init__(
+        self,
+        store: Store,
+        settings: WorkerSettings,
+        shelf: Shelf | None = None,
+        incarnation: int = 0,
+        own_policy: Policy | None = None,
+    ) -> None:
+        self._store, self._settings = store, settings
+        self._tier = None
+        if shelf is not None and settings.disk_bytes:
+            self._tier = Tier(store, shelf, settings.disk_bytes, incarnation)
+        self.damaged = 0 if self._tier is None else self._tier.damaged
+        self.disk_bytes = 0 if self._tier is None else settings.disk_bytes
+        self._degrading: dict[QueryId, Degrading] = {}
+        self._batch = ("", -1)  # the last batch of a source of which something was kept
+        self._recent: list[Entry] = []  # and what that was
+        self._policy = policy(settings.evict, settings.weights) if own_policy is None else Guarded(own_policy)
+        self._shrinking = Shrinking(store) if settings.compress != "off" else None
+        self._refused = False  # whether the policy was asked in vain, the last time
+
+    def waits(self, entry: Entry, running: Running, now: int) -> list[Pack]:
+        """A batch could not be sent at once. If another query has just kept the same rows, they are kept once. What
+        only passes by is not packed: whoever sent it keeps it too, and would only send more. O(queries that kept rows
+        of the same batch)."""
+        query, schema = running.fragment.query, running.schema_of(entry.header)
+        if entry.may_go and (running.fragment.thins or running.fragment.folds):
+            if query not in self._degrading:
+                kind = Thinning if running.fragment.thins else Folding
+                self._degrading[query] = kind(self._store, self._settings.compress)
+            self._degrading[query].waits(entry)
+        elif entry.may_go and self._shared(entry):
+            return []
+        made_here = entry.receipt is None or source_of(entry.header.origin) in running.fragment.makes.values()
+        return self._shrinking.waits(entry, schema, now) if self._shrinking is not None and made_here else []
+
+    def _shared(self, entry: Entry) -> bool:
+        batch = (source_of(entry.header.origin), entry.header.seq)
+        if batch != self._batch:
+            self._batch, self._recent = batch, []
+        for other in self._recent:
+            if other.whole and _same(other, entry):
+                self._store.share(other, entry)
+                return True
+        self._recent.append(entry)
+        return False
+
+    def packed(self, event: Packed, now: int) -> list[Pack]:
+        return [] if self._shrinking is None else self._shrinking.packed(event, now)
+
+    def tick(self, now: int) -> list[Pack | OnDisk]:
+        """What has waited for long is packed, then written; what is needed no more is deleted from the disk."""
+        packs: list[Pack | OnDisk] = [] if self._shrinking is None else [*self._shrinking.due(now)]
+        return packs if self._tier is None else [*packs, *self._tier.tick(now)]
+
+    def forget(self, query: QueryId) -> None:
+        """A query is over."""
+        self._degrading.pop(query, None)
+        if self._tier is not None:
+            self._tier.forget(query)
+
+    def make_room(self, query: QueryId, queries: Mapping[QueryId, Running]) -> Iterator[Evicted]:
+        """Throw away what the policy points at, after a batch of `query` has come, until what is left fits, on the disk
+        if that takes some."""
+        self._spill()
+        while self._store.room < 0:
+            victim = self._victim(query)
+            self._refused = victim is None and any((*self._store.in_memory.queries(), *self._store.on_disk.queries()))
+            if victim is None:
+                return
+            owner = QueryId(victim.header.query)
+            if owner in self._degrading and owner in queries:
+                less = self._degrading[owner].degrade(queries[owner])
+                if less is not None:
+                    smaller, rows = less[0].header, less[1]
+                    if rows:
+                        yield Evicted(owner, source_of(smaller.origin), smaller.seq, smaller.through, rows)
+                    continue
+            for each in list(victim.sharers or (victim,)):  # rows that several queries kept go for all of them
+                if each.may_go:
+                    gone, owner = each.header, QueryId(each.header.query)
+                    self._store.evict(each)
+                    if gone.late and owner in queries:
+                        queries[owner].pipeline.late_went(gone)
+                    yield Evicted(owner, source_of(gone.origin), gone.seq, gone.through, gone.born, gone.late)
+            self._spill()
+
+    @property
+    def blocks(self) -> bool:
+        """Whether sources have to wait where there is no room: the policy gives up nothing."""
+        return self._settings.evict == "block" or self._refused
+
+    # The disk
+
+    def write_all(self, now: int) -> list[OnDisk]:
+        """What waits is written, while there is time."""
+        return [] if self._tier is None else self._tier.write_all(now)
+
+    def done(self, event: DiskDone) -> bool:
+        """Disk work is over; whether it was the ring's."""
+        return self._tier is not None and self._tier.done(event)
+
+    def pick_up(self, running: Running, now: int) -> list[Entry]:
+        """What an earlier start had kept of its sources' rows is in the store again. What its operators had given they
+        give again."""
+        if self._tier is None or running.road is None:
+            return []
+        found = [
+            (each, self._store.put(each.header, each.rows, None, now, alone=True))  # it may have arrived
+            for each in self._tier.left_behind(running.fragment.query)
+            if source_of(each.header.origin) not in running.fragment.makes.values()
+        ]
+        self._tier.adopt(found)
+        return [entry for _, entry in found]
+
+    def left_behind(self) -> list[Header]:
+        """Batches on the disk of an earlier start whose queries nobody has asked for yet."""
+        return [] if self._tier is None else list(self._tier.headers())
+
+    def earlier(self) -> set[str]:
+        """Origins of earlier starts whose batches are still here."""
+        return set() if self._tier is None else self._tier.origins()
+
+    @property
+    def trouble(self) -> str:
+        """What is wrong with the disk, if anything is."""
+        return "" if self._tier is None else self._tier.trouble
+
+    def _victim(self, query: QueryId) -> Entry | None:
+        """What goes: on the disk if it is full, but where nothing there may go, in memory. Rows on a disk with room
+        whose name has to stay as it is would go in vain."""
+        found = None
+        if self._tier is not None and self._tier.evicts:
+            found = self._policy.victim(self._store.on_disk, query)
+            if found is not None and found.alone and not self._tier.has_no_room:
+                found = None
+        return self._policy.victim(self._store.in_memory, query) if found is None else found
+
+    def _spill(self) -> None:
+        if self._tier is not None:
+            self._tier.press()
+
+
+def _same(one: Entry, other: Entry) -> bool:
+    """Whether two queries' batches are the same rows, packed alike."""
+    if one.header.query == other.header.query or one.header.packed != other.header.packed:
+        return False
+    mine, theirs = one.in_memory, other.in_memory
+    return (
+        mine is not None
+        and theirs is not None
+        and len(mine) == len(theirs)
+        and bool(pa.py_buffer(mine).equals(pa.py_buffer(theirs)))
+    )

@@ -1,0 +1,316 @@
+"""Encoded batches that a node keeps, with exact accounts of their bytes and rows.
+
+Law: what is put in is there until it is dropped, and the accounts are those of what is there, by query and by origin.
+A batch that is evicted leaves its header, which says how many rows went; neighbouring headers become one, so they are
+never more than the batches between them. Numbers have no gaps, and who counts at the end counts these rows too. A
+store decides nothing about roads; links and policies do.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable, Iterator
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from rove.data.log.segments.stored import Stored
+from rove.data.store.eviction import Candidates
+from rove.data.store.kept_batch import ENTRY_BYTES, Entry, Receipt
+from rove.model.batch import Header
+from rove.model.events import Payload
+from rove.model.ids import QueryId
+from rove.model.messages import Held
+
+K = TypeVar("K", bound=Hashable)
+
+
+class Store:
+    """A bounded number of bytes. `put` never refuses: who fills it looks at `room` first, and stops in time."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self.limit_bytes = limit_bytes
+        self.bytes = 0
+        self.disk_bytes = 0
+        self.leaving_bytes = 0  # of those in memory, on their way to the disk
+        self.bytes_taken = 0
+        self.shrunk = (0, 0)  # bytes of all rows that were made small: before, and after
+        self._entries: dict[str, dict[int, Entry]] = {}  # by query, the oldest first
+        self._bytes: dict[str, int] = {}
+        self._rows: dict[tuple[str, str], int] = {}
+        self.in_memory = Candidates(self.bytes_of)  # what may go to make room in memory
+        self.on_disk = Candidates(self.bytes_of)  # and what on the disk
+        self._unwritten: OrderedDict[int, Entry] = OrderedDict()  # with rows, from here, not on their way to the disk
+        self._last: dict[tuple[str, str, int], Entry] = {}  # by query, origin and stage, the one that came last
+        self._count = 0
+
+    def put(
+        self,
+        header: Header,
+        payload: Payload | Stored | None,
+        receipt: Receipt | None = None,
+        now: int = 0,
+        alone: bool = False,
+    ) -> Entry:
+        """Keep a batch. A header may be `gone` at once, if the one before it could take it in, unless it is to stay
+        `alone`: it may have been sent before, by itself, and counts of which a part is known cannot be parted. O(1)."""
+        entry = Entry(header, payload, receipt)
+        entry.alone = alone
+        self._count += 1
+        entry.order, entry.since = self._count, now
+        if entry.may_go:
+            self.in_memory.add(entry)
+            if not header.late:
+                self._unwritten[entry.order] = entry
+        key = (header.query, header.origin, header.stage)
+        entry.before = self._last.get(key)
+        if entry.before is not None:
+            entry.before.after = entry
+        self._last[key] = entry
+        self._entries.setdefault(header.query, {})[id(entry)] = entry
+        self._account(entry, 1)
+        self.bytes_taken += entry.bytes
+        self._fold(entry)
+        return entry
+
+    def copy(self, entry: Entry) -> Entry:
+        """The same batch once more, for another road. It may arrive from now on, and is not evicted any more. O(1)."""
+        found = Entry(entry.header, entry.payload, None)
+        found.original, found.bytes, found.since = entry, ENTRY_BYTES, entry.since
+        entry.copies.append(found)
+        self.sent(entry)
+        self._entries[entry.header.query][id(found)] = found
+        self._account(found, 1)
+        return found
+
+    def share(self, entry: Entry, other: Entry) -> None:
+        """Two batches that wait have the same rows: keep them once. O(1)."""
+        self._account(other, -1)
+        if entry.sharers is None:
+            entry.sharers = [entry]
+        entry.sharers.append(other)
+        other.payload, other.bytes, other.sharers = entry.payload, ENTRY_BYTES, entry.sharers
+        self._account(other, 1)
+
+    def _unshare(self, entry: Entry) -> None:
+        """Its rows are others' alone from now on; one of these counts them. O(queries that share them)."""
+        sharers, entry.sharers = entry.sharers, None
+        if sharers is None:
+            return
+        first = sharers[0] is entry
+        sharers.remove(entry)
+        if first and sharers:
+            self._account(sharers[0], -1)
+            sharers[0].bytes = entry.bytes
+            self._account(sharers[0], 1)
+            self._account(entry, -1)
+            entry.bytes = ENTRY_BYTES
+            self._account(entry, 1)
+
+    def drop(self, entry: Entry) -> None:
+        """Forget a batch: it is in safe hands, or nobody wants it any more; copies that were not sent, too. O(copies
+        and sharers)."""
+        query = entry.header.query
+        self._unshare(entry)
+        mine = self._entries[query]
+        del mine[id(entry)]
+        self._stays(entry)
+        for copy in entry.copies:
+            if not copy.number and not copy.gone and self.holds(copy):
+                copy.gone = True
+                self.drop(copy)
+        entry.copies.clear()
+        self.sent(entry)
+        if entry.original is None:
+            self._unlink(entry)
+        self._account(entry, -1)
+        if not mine:
+            self._entries.pop(query, None)
+        entry.payload = None  # whoever still knows it holds no rows
+        if entry.receipt is not None:
+            entry.receipt.release()
+
+    def rows_of(self, entry: Entry) -> Payload | None:
+        """The rows of a batch, from the disk if they lie there. Those that cannot be read any more are lost, and its
+        header says so."""
+        if entry.payload is None or isinstance(entry.payload, bytes | memoryview):
+            return entry.payload
+        try:
+            return entry.payload.load()
+        except OSError:
+            header = entry.header
+            self._account(entry, -1)
+            entry.header = replace(header, rows=0, born=0, lost=header.lost + header.born, packed=0)
+            entry.payload, entry.disk_bytes = None, 0
+            self._account(entry, 1)
+            return None
+
+    def holds(self, entry: Entry) -> bool:
+        return id(entry) in self._entries.get(entry.header.query, ())
+
+    def shrink(self, entry: Entry, payload: Payload) -> None:
+        """Keep a batch's rows in fewer bytes, for all who share them. O(queries that share them)."""
+        before, after = self.shrunk
+        plain = 0 if entry.payload is None else len(entry.payload)
+        self.shrunk = (before + plain, after + len(payload))
+        for each in entry.sharers or (entry,):
+            self._account(each, -1)
+            each.header = replace(each.header, packed=plain)
+            each.payload = payload
+            if each.bytes > ENTRY_BYTES:
+                each.bytes = ENTRY_BYTES + len(payload)
+            self._account(each, 1)
+
+    def replace(self, entry: Entry, header: Header, payload: Payload) -> None:
+        """Keep other rows of a batch, of which nobody has any yet. O(1)."""
+        self._account(entry, -1)
+        entry.header, entry.payload, entry.bytes = header, payload, ENTRY_BYTES + len(payload)
+        self._account(entry, 1)
+
+    # The disk behind it
+
+    def first_unwritten(self) -> Entry | None:
+        """The oldest batch from here whose rows are in memory and not on their way to the disk."""
+        return next(iter(self._unwritten.values()), None)
+
+    def leaves(self, entry: Entry) -> None:
+        """A batch is on its way to the disk. To throw it away would bring no room: its bytes are counted as gone."""
+        del self._unwritten[entry.order]
+        self.in_memory.remove(entry)
+        entry.stored, entry.leaving_bytes = True, entry.bytes - ENTRY_BYTES
+        self.leaving_bytes += entry.leaving_bytes
+
+    def _stays(self, entry: Entry) -> None:
+        """A batch does not go to the disk, or is there."""
+        self._unwritten.pop(entry.order, None)
+        self.leaving_bytes -= entry.leaving_bytes
+        entry.leaving_bytes = 0
+
+    def spilled(self, entry: Entry, rows: Stored) -> None:
+        """The rows of a batch are on the disk, and are read there. O(copies and sharers)."""
+        self._unshare(entry)
+        self._account(entry, -1)
+        self._stays(entry)
+        entry.payload, entry.stored = rows, True
+        for copy in entry.copies:
+            copy.payload = rows
+        entry.bytes, entry.disk_bytes = ENTRY_BYTES, len(rows)
+        self._account(entry, 1)
+        self.in_memory.remove(entry)
+        if entry.may_go:
+            self.on_disk.add(entry)
+
+    # Eviction
+
+    def sent(self, entry: Entry) -> None:
+        """It may have arrived, from now on, whatever happens to the link: who takes it counts its rows, and what is
+        said of them later is not heard."""
+        self.in_memory.remove(entry)
+        self.on_disk.remove(entry)
+
+    def evict(self, entry: Entry) -> None:
+        """Throw a batch's rows away. Its header stays, alone or as part of the one before it; late rows have none that
+        anybody waits for, and go as if they had not been there. O(1)."""
+        header = entry.header
+        if header.late:
+            entry.gone = True
+            self.drop(entry)
+            return
+        self._unshare(entry)
+        self._account(entry, -1)
+        self._stays(entry)
+        self.sent(entry)
+        entry.header = replace(
+            header, rows=0, born=0, evicted=header.evicted + header.born, event_min=None, event_max=None, packed=0
+        )
+        entry.payload, entry.bytes, entry.disk_bytes = None, ENTRY_BYTES, 0
+        self._account(entry, 1)
+        self._fold(entry)
+
+    def _fold(self, entry: Entry) -> None:
+        """Make neighbouring headers one."""
+        if entry.before is not None and _neighbours(entry.before, entry):
+            entry = self._absorb(entry.before, entry)
+        if entry.after is not None and _neighbours(entry, entry.after):
+            self._absorb(entry, entry.after)
+
+    def _absorb(self, entry: Entry, after: Entry) -> Entry:
+        a, b = entry.header, after.header
+        self._account(entry, -1)
+        entry.header = replace(
+            a,
+            through=b.through,
+            watermark=max(a.watermark, b.watermark),
+            born=a.born + b.born,
+            evicted=a.evicted + b.evicted,
+            lost=a.lost + b.lost,
+            produced_at=b.produced_at,
+        )
+        self._account(entry, 1)
+        after.gone = True
+        self.drop(after)
+        return entry
+
+    def _unlink(self, entry: Entry) -> None:
+        key = (entry.header.query, entry.header.origin, entry.header.stage)
+        if entry.before is not None:
+            entry.before.after = entry.after
+        if entry.after is not None:
+            entry.after.before = entry.before
+        elif self._last.get(key) is entry:
+            if entry.before is None:
+                del self._last[key]
+            else:
+                self._last[key] = entry.before
+        entry.before = entry.after = None
+
+    @property
+    def room(self) -> int:
+        """Bytes left below the limit, what is on its way out not counted; negative if the last batch went over it."""
+        return self.limit_bytes - self.bytes + self.leaving_bytes
+
+    def bytes_of(self, query: str) -> int:
+        return self._bytes.get(query, 0)
+
+    def held(self, now: int) -> tuple[Held, ...]:
+        """Bytes kept, and for how long the oldest rows of them, by query. O(queries, and headers before those rows)."""
+
+        def waits(entries: dict[int, Entry]) -> int:
+            return now - next((e.since for e in entries.values() if e.payload is not None), now)
+
+        return tuple(
+            Held(QueryId(query), self._bytes[query], waits(entries)) for query, entries in sorted(self._entries.items())
+        )
+
+    def rows(self) -> dict[tuple[str, str], int]:
+        """Rows kept, as they were at their origins, by query and origin."""
+        return dict(self._rows)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._entries.values()))
+
+    def __iter__(self) -> Iterator[Entry]:
+        return (entry for entries in self._entries.values() for entry in entries.values())
+
+    def _account(self, entry: Entry, sign: int) -> None:
+        header = entry.header
+        self.bytes += sign * entry.bytes
+        self.disk_bytes += sign * entry.disk_bytes
+        _count(self._bytes, header.query, sign * (entry.bytes + entry.disk_bytes))
+        if entry.original is None:
+            _count(self._rows, (header.query, header.origin), sign * header.born)
+
+
+def _count(numbers: dict[K, int], key: K, more: int) -> None:
+    """Keep a number, unless it is 0: origins come and go."""
+    number = numbers.get(key, 0) + more
+    if number:
+        numbers[key] = number
+    else:
+        numbers.pop(key, None)
+
+
+def _neighbours(entry: Entry, after: Entry) -> bool:
+    """Whether two headers of an origin stand for numbers without a gap, at one stage."""
+    a, b = entry.header, after.header
+    return entry.folds and after.folds and a.through + 1 == b.seq and (a.stage, a.epoch) == (b.stage, b.epoch)

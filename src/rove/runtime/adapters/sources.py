@@ -1,0 +1,190 @@
+"""Producers of rows on a device: made up from a seed, or read from a file.
+
+Law: what a source will produce follows from its text alone, so anyone can say afterwards what should have arrived. A
+source that is told to wait makes no rows, and does not make up for the time it waited.
+
+    trains=generate:rows=50,rate=20,batches=200,seed=7
+    trains=file:/data/x.parquet,rows=500,rate=10
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from rove.data.events import Produced
+from rove.model.errors import RoveError, SetupError, nearest
+from rove.model.ids import Origin
+from rove.model.schema import parse_schema, schema_text
+from rove.runtime.adapters.files import replayed
+from rove.runtime.adapters.generated import columns_made_up, made_up
+from rove.runtime.clock import wall_us
+
+log = logging.getLogger("rove")
+
+BATCHES_A_ROUND = 16  # of one source, so that a fast one leaves time for messages
+SILENCE_US = 500_000  # between two words of a source that has nothing to say
+GATE_US = 50_000  # between two looks whether a source may begin
+
+
+class SourceSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A producer as its text says. `rate` is batches a second; 0 is as fast as they are taken."""
+
+    stream: str
+    columns: str
+    node: str
+    file: str = ""  # empty: generated
+    rows: int = 100
+    rate: float = 10.0
+    batches: int = 0  # 0: without end, or to the end of the file
+    seed: int = 0
+    start_us: int = 1_700_000_000_000_000  # the event time of the first row
+    step_us: int = 1_000  # from one row to the next
+    start_after: float = 0.0  # seconds after the process
+    when: str = ""  # begins when this file exists
+    stays: int = 0  # not 0: does not end behind its last batch, as a sensor that has nothing to say
+    idle: float = 0.0  # rows carry the time they are made: after so many seconds of silence, event time goes on
+
+    @property
+    def name(self) -> str:
+        """Who produces, whichever start of its process it is."""
+        return f"{self.stream}/{self.node}"
+
+
+_OPTIONS: dict[str, type[int] | type[float] | type[str]] = {
+    "rows": int,
+    "rate": float,
+    "batches": int,
+    "seed": int,
+    "start_us": int,
+    "step_us": int,
+    "start_after": float,
+    "when": str,
+    "stays": int,
+    "idle": float,
+}
+
+
+def read_spec(text: str, columns: str, node: str) -> SourceSpec:
+    """A producer from its text, such as `trains=generate:rows=50,rate=20`."""
+    stream, _, how = text.partition("=")
+    kind, _, rest = how.partition(":")
+    stream = stream.strip()
+    if not stream or kind not in ("generate", "file"):
+        raise SetupError(
+            f"`{text}` is not a source; write stream=generate:rows=50,rate=20 or stream=file:/data/x.parquet,rows=500"
+        )
+    parts = [p.strip() for p in rest.split(",") if p.strip()]
+    file = ""
+    if kind == "file":
+        if not parts or "=" in parts[0]:
+            raise SetupError(f"source `{text}` names no file; write {stream}=file:/data/x.parquet")
+        file = parts.pop(0)
+    options: dict[str, Any] = {}
+    for part in parts:
+        key, equals, value = part.partition("=")
+        if key not in _OPTIONS or not equals:
+            raise SetupError(f"source `{text}` has no option `{key}`; {nearest(key, list(_OPTIONS))}")
+        try:
+            options[key] = _OPTIONS[key](value)
+        except ValueError as error:
+            raise SetupError(f"source `{text}`: {key} is a number, not `{value}`") from error
+    if options.get("rows", 1) < 1 or options.get("rate", 0) < 0 or options.get("batches", 0) < 0:
+        raise SetupError(f"source `{text}`: rows is at least 1, rate and batches at least 0")
+    columns = schema_text(parse_schema(columns))
+    if not file:
+        columns_made_up(parse_schema(columns))
+    return SourceSpec(stream=stream, columns=columns, node=node, file=file, **options)
+
+
+def generated(spec: SourceSpec) -> Iterator[pa.RecordBatch]:
+    """All rows a source will make, in its batches."""
+    if spec.file:
+        yield from replayed(spec.file, parse_schema(spec.columns), spec.rows, spec.batches)
+        return
+    schema, number = parse_schema(spec.columns), 0
+    while number < spec.batches or not spec.batches:
+        yield made_up(schema, spec.rows, number, f"{spec.seed} {spec.name}", spec.start_us, spec.step_us)
+        number += 1
+
+
+@dataclass(slots=True)
+class Producer:
+    """A source at work: when its next batch is due, and whether it may make it."""
+
+    spec: SourceSpec
+    origin: Origin
+    due_us: int
+    batches: Iterator[pa.RecordBatch] = field(init=False)
+    begun: bool = False
+    waits: bool = False
+    ended: bool = False
+    quiet_us: int = 0  # when it last made rows, or said that it makes none
+
+    def __post_init__(self) -> None:
+        self.batches = generated(self.spec)
+        self.due_us += round(self.spec.start_after * 1_000_000)
+
+    def make(self, now: int) -> Iterator[Produced]:
+        """Batches that are due, a bounded number of them."""
+        for _ in range(BATCHES_A_ROUND):
+            if self.ended or self.waits or now < self.due_us or not self._may_begin(now):
+                return
+            data = self._next()
+            if data is None and self.spec.stays:
+                yield from self._silence(now)
+                return
+            self.ended = data is None
+            self.quiet_us = now
+            yield Produced(self.origin, data, wall_us(), ended=self.ended)
+            if self.spec.rate:
+                # Late by more than a second means that it waited, or the computer slept.
+                self.due_us = max(self.due_us + round(1_000_000 / self.spec.rate), now - 1_000_000)
+
+    def _silence(self, now: int) -> Iterator[Produced]:
+        """Nothing to say, and when that has gone on for long enough, that time goes on."""
+        self.due_us = now + SILENCE_US
+        idle_us = round(self.spec.idle * 1_000_000)
+        if idle_us and now - self.quiet_us >= idle_us:
+            yield Produced(self.origin, None, wall_us(), promise=wall_us() - idle_us)
+
+    def _next(self) -> pa.RecordBatch | None:
+        try:
+            return next(self.batches, None)
+        except RoveError as error:
+            log.error("source %s ends here: %s", self.origin, error)
+            return None
+
+    def _may_begin(self, now: int) -> bool:
+        if not self.begun and self.spec.when and not os.path.exists(self.spec.when):
+            self.due_us = now + GATE_US
+            return False
+        self.begun = True
+        return True
+
+
+class Producers:
+    """The sources of one node. An origin is named after its process's start as well: numbers begin at 0 with it."""
+
+    def __init__(self, specs: tuple[SourceSpec, ...], incarnation: int, now: int) -> None:
+        self.all = {o: Producer(s, o, now) for s in specs for o in (Origin(f"{s.name}~{incarnation}"),)}
+
+    def make(self, now: int) -> Iterator[Produced]:
+        for producer in self.all.values():
+            yield from producer.make(now)
+
+    def hold(self, origin: Origin, waits: bool, now: int) -> None:
+        """Wait, or go on from here."""
+        producer = self.all.get(origin)
+        if producer is not None:
+            producer.waits, producer.due_us = waits, max(producer.due_us, now)
+
+    def due(self) -> int | None:
+        """When the next batch is due; None if there is none."""
+        return min((p.due_us for p in self.all.values() if not p.ended and not p.waits), default=None)

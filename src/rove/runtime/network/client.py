@@ -1,0 +1,109 @@
+"""A user's line to the coordinator: one question, one answer.
+
+Law: an ask is repeated under its id until it is answered, so a lost message or a coordinator that restarts costs
+time and does nothing twice.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from types import TracebackType
+from typing import TypeVar
+from uuid import uuid4
+
+import msgspec
+import zmq
+
+from rove.control.asks.requests import Named, from_body, to_body
+from rove.model.errors import ProtocolError, RoveError, SetupError
+from rove.model.messages import Answer, Ask, Refused, decode, encode
+from rove.runtime.network.keys import Keys
+from rove.runtime.network.sockets import Socket, dealer
+
+T = TypeVar("T")
+
+REPEAT_S = 1.0
+
+
+class Client:
+    """Asks a coordinator. `keys` are those of whoever may give commands (None: the coordinator uses none)."""
+
+    def __init__(self, url: str, keys: Keys | None = None, timeout_s: float = 10) -> None:
+        self.url, self._timeout_s, self._keys = url, timeout_s, keys
+        self._context = zmq.Context()
+        with ExitStack() as undo:
+            undo.callback(self._context.destroy, linger=0)
+            self._socket = self._dial()
+            undo.pop_all()
+
+    def ask(self, verb: str, body: msgspec.Struct | None, kind: type[T]) -> T:
+        """The coordinator's answer to a verb. Trouble it tells of is a RoveError, silence a SetupError."""
+        ask = encode(Ask(uuid4().hex, verb, to_body(Named() if body is None else body)))
+        id = msgspec.msgpack.decode(ask)[1]
+        deadline = time.monotonic() + self._timeout_s
+        while (left := deadline - time.monotonic()) > 0:
+            until = time.monotonic() + min(REPEAT_S, left)
+            if self._say(ask, until):
+                while (answer := self._hear(until)) is not None:
+                    if isinstance(answer, Refused):
+                        raise RoveError(f"the coordinator at {self.url} refused `{verb}`: {answer.text}")
+                    if answer.id == id:
+                        return _read(answer, verb, kind)
+        key = ", or does not know the key in use," if self._keys is not None else ""
+        raise SetupError(
+            f"nobody answered `{verb}` at {self.url} in {self._timeout_s:g} s; the coordinator is not there{key} "
+            "or is cut off: start one with: rove coordinator"
+        )
+
+    def close(self) -> None:
+        self._context.destroy(linger=0)
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _dial(self) -> Socket:
+        return dealer(self._context, self.url, self._keys, self._keys.coordinator if self._keys is not None else "")
+
+    def _say(self, ask: bytes, until: float) -> bool:
+        """Whether there was somebody to say it to, in time."""
+        if not self._socket.poll(_ms(until), zmq.POLLOUT):
+            self._socket.close(linger=0)  # a socket that was turned away may never try again by itself
+            self._socket = self._dial()
+            return False
+        try:
+            self._socket.send(ask, zmq.NOBLOCK)
+        except zmq.Again:
+            return False
+        return True
+
+    def _hear(self, until: float) -> Answer | Refused | None:
+        while self._socket.poll(_ms(until), zmq.POLLIN):
+            parts = self._socket.recv_multipart()
+            try:
+                message = decode(parts[0])
+            except ProtocolError:
+                continue
+            if isinstance(message, Answer | Refused):
+                return message
+        return None
+
+
+def _ms(until: float) -> int:
+    return max(0, round((until - time.monotonic()) * 1_000))
+
+
+def _read(answer: Answer, verb: str, kind: type[T]) -> T:
+    if answer.trouble:
+        raise RoveError(answer.trouble)
+    try:
+        return from_body(answer.body, kind)
+    except msgspec.MsgspecError as error:
+        raise RoveError(
+            f"the answer to `{verb}` cannot be read: {error}; bring coordinator and client to one version of rove"
+        ) from error

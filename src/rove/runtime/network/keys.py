@@ -1,0 +1,164 @@
+"""Keys and tokens: how a process proves who it is.
+
+Law: a secret never leaves the file it is kept in, and a file that others could read is not used. A token is a key pair
+of its own that opens the door once; what a node uses afterwards it makes itself.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import stat
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import zmq
+
+from rove.model.errors import SetupError
+from rove.model.messages import Kind
+
+if TYPE_CHECKING:
+    from rove.control.asks.requests import Invite
+
+TOKEN_HOURS = 24
+KEY_CHARACTERS = 40  # of a CURVE key in Z85
+KEY_FILE = "node.keys"
+
+
+class Keys(msgspec.Struct, frozen=True, kw_only=True):
+    """A pair of one's own; for those who dial a coordinator also its public key, and where it is."""
+
+    public: str
+    secret: str
+    coordinator: str = ""
+    url: str = ""
+    node: str = ""
+
+    def __repr__(self) -> str:
+        return f"Keys({self.node or 'unnamed'}, public={self.public})"
+
+
+class Token(msgspec.Struct, frozen=True, kw_only=True):
+    """An invitation as it is handed over, out of band: it lets one node join once, until it expires."""
+
+    url: str
+    coordinator: str
+    public: str
+    secret: str
+    node: str
+    kind: Kind
+    expires_us: int
+
+    def __repr__(self) -> str:
+        return f"Token({self.node}, {self.kind}, {self.url})"
+
+
+def new_keys(*, coordinator: str = "", url: str = "", node: str = "") -> Keys:
+    """A fresh pair."""
+    public, secret = (half.decode() for half in zmq.curve_keypair())
+    return Keys(public=public, secret=secret, coordinator=coordinator, url=url, node=node)
+
+
+def save_keys(path: str | Path, keys: Keys) -> None:
+    """Write a key file that only its owner can read. A file that is there is not overwritten: who holds the old key
+    would be locked out."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError as error:
+        raise SetupError(f"{path} holds keys already; use them, or move the file away first") from error
+    with open(descriptor, "wb") as file:
+        file.write(msgspec.json.format(msgspec.json.encode(keys)) + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def load_keys(path: str | Path) -> Keys:
+    """The keys in a file, if only its owner can read it."""
+    path = Path(path)
+    try:
+        mode = path.stat().st_mode
+        data = path.read_bytes()
+    except OSError as error:
+        raise SetupError(f"keys {path} cannot be read: {error.strerror}; make some with: rove keys new") from error
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise SetupError(f"keys {path} can be read by others; make them yours alone with: chmod 600 {path}")
+    try:
+        keys = msgspec.json.decode(data, type=Keys)
+    except msgspec.MsgspecError as error:
+        raise SetupError(f"{path} is not a key file: {error}; make one with: rove keys new") from error
+    if len(keys.public) != KEY_CHARACTERS or zmq.curve_public(keys.secret.encode()).decode() != keys.public:
+        raise SetupError(f"the two halves of the key in {path} do not belong together; make new ones: rove keys new")
+    return keys
+
+
+def coordinator_keys(folder: str | Path, url: str) -> tuple[Keys, Keys]:
+    """A coordinator's own pair and that of whoever gives it commands, from a folder; made on the first call."""
+    ours, operator = Path(folder) / "coordinator.keys", Path(folder) / "operator.keys"
+    if not ours.exists():
+        save_keys(ours, new_keys(url=url, node="coordinator"))
+    keys = load_keys(ours)
+    if not operator.exists():
+        save_keys(operator, new_keys(coordinator=keys.public, url=url, node="operator"))
+    return keys, load_keys(operator)
+
+
+def new_token(operator: Keys, node: str, kind: Kind, hours: float = TOKEN_HOURS) -> tuple[Token, Invite]:
+    """A token for a node, and what the coordinator has to be asked (`invite`) so that it is good for something."""
+    from rove.control.asks.requests import Invite
+
+    pair = new_keys()
+    expires = time.time_ns() // 1_000 + int(hours * 3_600_000_000)
+    token = Token(
+        url=operator.url,
+        coordinator=operator.coordinator,
+        public=pair.public,
+        secret=pair.secret,
+        node=node,
+        kind=kind,
+        expires_us=expires,
+    )
+    return token, Invite(node=node, kind=kind, key=pair.public, expires_us=expires)
+
+
+def token_text(token: Token) -> str:
+    """A token as one word, to be copied."""
+    return base64.urlsafe_b64encode(msgspec.msgpack.encode(token)).decode().rstrip("=")
+
+
+def read_token(text: str) -> Token:
+    """The token in a word."""
+    text = "".join(text.split())
+    try:
+        data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        token = msgspec.msgpack.decode(data, type=Token)
+    except (ValueError, msgspec.MsgspecError) as error:
+        raise SetupError("this is not a token, or not all of it; ask for another: rove keys invite") from error
+    if time.time_ns() // 1_000 > token.expires_us:
+        raise SetupError(f"the token for `{token.node}` has expired; ask for another: rove keys invite {token.node}")
+    return token
+
+
+def join(text: str, folder: str | Path, timeout_s: float = 10) -> Keys:
+    """Use a token: make a pair of our own, tell the coordinator its public half, and keep it in a folder.
+
+    The file is written before the coordinator is told, so a crash between the two costs no more than another try.
+    """
+    from rove.control.asks.requests import Enlist, Named
+    from rove.runtime.network.client import Client
+
+    token, path = read_token(text), Path(folder) / KEY_FILE
+    if path.exists():
+        keys = load_keys(path)
+        if keys.node != token.node or keys.coordinator != token.coordinator:
+            raise SetupError(f"{path} holds the keys of `{keys.node}`; choose another folder for `{token.node}`")
+    else:
+        keys = new_keys(coordinator=token.coordinator, url=token.url, node=token.node)
+        save_keys(path, keys)
+    door = Keys(public=token.public, secret=token.secret, coordinator=token.coordinator, url=token.url)
+    with Client(token.url, door, timeout_s=timeout_s) as client:
+        client.ask("enlist", Enlist(node=token.node, key=keys.public), Named)
+    return keys

@@ -1,0 +1,89 @@
+"""How a socket of Rove is set up, whoever uses it.
+
+Law: every queue, part and wait is bounded. A socket that dials speaks to the holder of one key or to nobody; without
+keys it leads nowhere beyond this computer.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from ipaddress import ip_address
+
+import zmq
+
+from rove.model.errors import SetupError
+from rove.model.messages import ROWS_BYTES_MAX
+from rove.runtime.network.keys import Keys
+
+WAITING_MAX = 10_000  # messages on one connection; links bound their bytes with credits
+PART_BYTES_MAX = ROWS_BYTES_MAX + 64 * 1024
+RECONNECT_MS, RECONNECT_MS_MAX = 100, 2_000
+BEAT_MS, SILENT_MS = 2_000, 6_000  # a connection that died without a word is given up and dialed again
+KEPT_BYTES = 32 * 1024 * 1024  # of freed memory
+
+Socket = zmq.Socket[bytes]
+
+
+def dealer(context: zmq.Context[Socket], address: str, keys: Keys | None, key: str) -> Socket:
+    """A socket that dials an address, where only the holder of a key can answer."""
+    if keys is None and not on_this_computer(address):
+        raise SetupError(
+            f"without keys only addresses of this computer can be dialed, and {address} is not one; join with a token: "
+            "rove join --token"
+        )
+    if keys is not None and not key:
+        raise SetupError(f"no public key is known for {address}; join with a token: rove join --token")
+    socket = context.socket(zmq.DEALER)
+    try:
+        bounded(socket, address)
+        socket.setsockopt(zmq.IMMEDIATE, 1)  # what cannot leave now is dropped, not kept to confuse a later session
+        socket.setsockopt(zmq.RECONNECT_IVL, RECONNECT_MS)
+        socket.setsockopt(zmq.RECONNECT_IVL_MAX, RECONNECT_MS_MAX)
+        if keys is not None:
+            socket.setsockopt(zmq.CURVE_PUBLICKEY, keys.public.encode())
+            socket.setsockopt(zmq.CURVE_SECRETKEY, keys.secret.encode())
+            socket.setsockopt(zmq.CURVE_SERVERKEY, key.encode())
+        socket.connect(address)
+    except zmq.ZMQError as error:
+        socket.close(linger=0)
+        raise SetupError(f"cannot dial `{address}`: {error.strerror}; an address is like tcp://host:4700") from error
+    return socket
+
+
+def bounded(socket: Socket, address: str) -> None:
+    """Give a socket its bounds, before it is bound or dials."""
+    for option, value in (
+        (zmq.SNDHWM, WAITING_MAX),
+        (zmq.RCVHWM, WAITING_MAX),
+        (zmq.MAXMSGSIZE, PART_BYTES_MAX),
+        (zmq.LINGER, 0),
+        (zmq.IPV6, int("[" in address)),
+        (zmq.TCP_KEEPALIVE, 1),
+        (zmq.TCP_KEEPALIVE_IDLE, 30),
+        (zmq.TCP_KEEPALIVE_INTVL, 10),
+        (zmq.HEARTBEAT_IVL, BEAT_MS),
+        (zmq.HEARTBEAT_TIMEOUT, SILENT_MS),
+    ):
+        socket.setsockopt(option, value)
+
+
+def on_this_computer(address: str) -> bool:
+    """Whether nothing said to an address leaves this computer."""
+    kind, _, place = address.partition("://")
+    if kind != "tcp":
+        return kind in ("ipc", "inproc")
+    host = place.rpartition(":")[0].strip("[]")
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def keep_freed_memory() -> None:
+    """Let the C library keep what was freed for the next message, up to a bound, instead of handing it back to the
+    system and asking again: messages are made in one thread and freed in another, and each would cost thirty
+    microseconds of page faults. Other C libraries than glibc are left as they are."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        for option, value in ((-1, KEPT_BYTES), (-2, 1024 * 1024), (-3, 1024 * 1024)):  # trim, top pad, mmap threshold
+            mallopt(option, value)

@@ -1,0 +1,93 @@
+"""Other roads: they share no node, nobody takes rows in order on the way, and all of them lead to the end."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from random import Random
+
+import pytest
+
+from rove.control.deployment.alternatives import other_roads
+from rove.control.deployment.fragments import fragments
+from rove.control.placement import Load, bottom_up
+from rove.control.topology.nodes import Link, Node
+from rove.control.topology.topology import Topology
+from rove.model.errors import RoveError
+from rove.model.ids import NodeId, Version
+from rove.model.messages import Sink
+from rove.plan.stages import ordered
+from tests.control.cities import city, drawn, request
+
+
+def ladder(ways: int, length: int = 2) -> Topology:
+    """A device below so many roads that share no node: d1 ─► w0.0 ─► w0.1 … ─► gw."""
+    nodes = [Node(NodeId("d1"), "device", 0), Node(NodeId("gw"), "gateway", 8)]
+    links = []
+    for way in range(ways):
+        names = [NodeId(f"w{way}.{n}") for n in range(length)]
+        nodes += [Node(name, "edge", 0) for name in names]
+        hops = [NodeId("d1"), *names, NodeId("gw")]
+        links += [Link(a, b, 1_000 + way) for a, b in pairwise(hops)]
+    return Topology(nodes, links)
+
+
+def test_a_device_is_told_of_as_many_roads_as_were_asked_for_the_best_first() -> None:
+    asked, topology = request("filter", {"s": ["d1"]}), ladder(4)
+    placed = bottom_up(asked, topology, Load())
+    others = other_roads(asked, placed, topology, 3)
+    assert others.begin == {"d1": ("w1.0", "w2.0")}
+    assert others.relays == {"w1.0": "w1.1", "w1.1": "gw", "w2.0": "w2.1", "w2.1": "gw"}
+    found = fragments(asked, placed, Version(1), others=others, copies=True)
+    assert (found[NodeId("d1")].next, found[NodeId("d1")].others) == ("w0.0", ("w1.0", "w2.0"))
+    assert found[NodeId("d1")].copies
+    assert (found[NodeId("w1.0")].next, found[NodeId("w1.0")].runs) == ("w1.1", ())
+
+
+def test_roads_are_apart_up_to_where_all_of_them_meet() -> None:
+    topology = ladder(3, 3)
+    topology.add_node(Node(NodeId("top"), "gateway", 8))
+    topology.add_link(Link(NodeId("gw"), NodeId("top")))
+    asked = request("filter", {"s": ["d1"]}, sink="top")
+    placed = bottom_up(asked, topology, Load())
+    assert other_roads(asked, placed, topology, 3).begin == {"d1": ("w1.0", "w2.0")}
+
+
+def test_there_are_no_more_roads_than_there_are() -> None:
+    asked, topology = request("filter", {"s": ["d1"]}), ladder(2)
+    placed = bottom_up(asked, topology, Load())
+    assert other_roads(asked, placed, topology, 8).begin == {"d1": ("w1.0",)}
+    assert other_roads(asked, placed, topology, 1).begin == {}
+    topology.mark(NodeId("w1.0"), NodeId("w1.1"), works=False)
+    assert other_roads(asked, placed, topology, 8).begin == {"d1": ()}
+    topology.mark(NodeId("w1.0"), NodeId("w1.1"), works=True)
+    topology.mark(NodeId("d1"), NodeId("w1.0"), works=False)  # a device that is elsewhere now may be there later
+    assert other_roads(asked, placed, topology, 8).begin == {"d1": ("w1.0",)}
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_whatever_road_rows_take_they_are_taken_in_order_in_one_place(seed: int) -> None:
+    random = Random(seed)
+    topology = city(random, edges=random.choice((5, 9)))
+    asked = drawn(random, topology)
+    try:
+        placed = bottom_up(asked, topology, Load())
+    except RoveError:
+        return
+    others = other_roads(asked, placed, topology, random.randint(2, 4))
+    sinks = None if asked.sink is None else {"out": Sink(kind="discard")}
+    found = fragments(asked, placed, Version(1), sinks, others=others)
+    in_order = {h for stage, hosts in placed.hosts.items() if ordered(asked.stages.operators[stage]) for h in hosts}
+    for device, starts in others.begin.items():
+        roads = []
+        meet = in_order | topology.certain(device, asked.root)
+        for start in (placed.roads[device], *starts):
+            assert start is not None
+            assert topology.linked(device, start)
+            road = [start]
+            while road[-1] not in meet and (above := found[road[-1]].next) is not None:
+                assert topology.linked(road[-1], above)
+                road.append(above)
+            roads.append(road)
+        assert len({road[-1] for road in roads}) == 1
+        relays = [node for road in roads for node in road[:-1]]
+        assert len(relays) == len(set(relays))

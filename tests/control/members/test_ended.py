@@ -1,0 +1,137 @@
+"""What nodes counted stays counted when they are no more, whoever else is started anew meanwhile."""
+
+from __future__ import annotations
+
+import pytest
+
+from rove.control.asks.requests import AccountLine, Named, from_body
+from rove.control.coordinator import Command, Coordinator, Keep
+from rove.model.events import Arrived, Send
+from rove.model.ids import NodeId, Origin, QueryId, Version
+from rove.model.messages import Goodbye, Refused, Tally
+from tests.control.test_coordinator import Desk
+
+DEVICE = NodeId("d1")
+
+
+class Town:
+    """A device and a gateway that has taken 70 rows of it; the catalog is kept."""
+
+    def __init__(self) -> None:
+        self.desk, self.kept = Desk(), dict[tuple[str, str], bytes | None]()
+        self.gateway()
+        self.device(1, produced=50)
+
+    def gateway(self, start: int = 1, runs: bool = True, **counts: int) -> None:
+        """A report of the gateway, which has a disk."""
+        self.desk.running["gateway"] = {QueryId("q"): Version(1)} if runs else {}
+        tally = self._tally(1, **(counts or {"delivered": 70}))
+        self._keep(self.desk.report("gateway", "gateway", tallies=(tally,), incarnation=start))
+
+    def device(self, start: int, produced: int) -> list[Command]:
+        tally = self._tally(start, produced=produced)
+        origins = (f"s/d1~{start}",)
+        said = self.desk.report(DEVICE, "device", "gateway", origins=origins, tallies=(tally,), incarnation=start)
+        self._keep(said)
+        return said
+
+    def goodbye(self) -> None:
+        self._keep(self.desk.machine.handle(Arrived(b"d1", Goodbye(DEVICE)), self.desk.now))
+
+    def restart(self) -> None:
+        self.desk.machine = Coordinator()
+        found = [(kind, name, data) for (kind, name), data in self.kept.items() if data is not None]
+        self.desk.machine.restore(found)
+        self.gateway()
+
+    def accounts(self) -> dict[str, tuple[int, int, int, int]]:
+        """By origin: produced, delivered, lost, in flight."""
+        lines = from_body(self.desk.ask("status", Named()).body, list[AccountLine])
+        return {line.origin: (line.produced, line.delivered, line.lost, line.in_flight) for line in lines}
+
+    @staticmethod
+    def _tally(start: int, **counts: int) -> Tally:
+        return Tally(query=QueryId("q"), origin=Origin(f"s/d1~{start}"), **counts)  # type: ignore[arg-type]
+
+    def _keep(self, commands: list[Command]) -> None:
+        self.kept |= {(c.kind, c.name): c.record for c in commands if isinstance(c, Keep)}
+
+
+def test_what_a_device_made_that_leaves_or_dies_is_remembered_and_what_did_not_arrive_is_lost() -> None:
+    for end in (Town.goodbye, lambda town: town.device(2, produced=0)):
+        town = Town()
+        town.device(1, produced=100)
+        assert town.accounts()["s/d1~1"] == (100, 70, 0, 30)
+        end(town)
+        assert town.accounts()["s/d1~1"] == (100, 70, 30, 0)
+
+
+def test_what_arrived_was_made_even_if_its_maker_died_before_it_said_so() -> None:
+    town = Town()
+    assert town.accounts()["s/d1~1"] == (50, 70, 0, 0), "nodes report a second apart"
+    town.device(2, produced=5)
+    assert town.accounts() == {"s/d1~1": (70, 70, 0, 0), "s/d1~2": (5, 0, 0, 5)}
+
+
+def test_what_arrived_of_a_device_that_is_away_was_made() -> None:
+    town = Town()
+    town.desk.now += 60_000_000
+    assert town.accounts()["s/d1~1"] == (70, 70, 0, 0)
+
+
+@pytest.mark.parametrize("restarts_at", ["never", "after", "before"])
+def test_the_coordinator_may_be_started_anew_meanwhile(restarts_at: str) -> None:
+    town = Town()
+    town.device(1, produced=100)
+    if restarts_at == "before":
+        town.restart()
+    town.device(2, produced=5)
+    if restarts_at == "after":
+        town.restart()
+        town.device(2, produced=5)
+    known = (70, 70, 0, 0) if restarts_at == "before" else (100, 70, 30, 0)  # its last report died with the coordinator
+    assert town.accounts() == {"s/d1~1": known, "s/d1~2": (5, 0, 0, 5)}
+
+
+def test_of_two_processes_under_one_name_the_later_is_believed_until_it_is_silent() -> None:
+    town = Town()
+    town.device(2, produced=5)
+    before = town.accounts()
+    (refusal,) = [c.message for c in town.device(1, produced=100) if isinstance(c, Send)]
+    assert isinstance(refusal, Refused)
+    assert (refusal.why, "`d1`; stop one of them" in refusal.text) == ("identity", True)
+    assert town.accounts() == before
+    assert town.desk.machine.refused == {"identity": 1}
+    town.desk.now += 10_000_000
+    town.device(1, produced=100)  # a computer that does not know the time when it starts
+    assert town.accounts() == {"s/d1~1": (100, 70, 0, 30), "s/d1~2": (5, 0, 5, 0)}
+
+
+def test_whoever_comes_back_under_an_old_number_is_not_counted_twice() -> None:
+    town = Town()
+    town.goodbye()
+    town.device(1, produced=100)
+    assert town.accounts()["s/d1~1"] == (100, 70, 0, 30)
+    town.restart()
+    town.device(1, produced=100)
+    assert town.accounts()["s/d1~1"] == (100, 70, 0, 30)
+
+
+def test_what_a_node_with_a_disk_lost_without_a_trace_stays_lost_when_it_starts_anew() -> None:
+    town = Town()
+    town.device(1, produced=100)
+    town.gateway(delivered=70, lost=5, lost_here=3)
+    assert town.accounts()["s/d1~1"] == (100, 70, 5, 25)
+    town.gateway(start=2, delivered=70, lost=2)  # its disk knows of two
+    assert town.accounts()["s/d1~1"] == (100, 70, 5, 25)
+
+
+def test_what_arrived_of_a_query_that_was_stopped_counts_when_the_gateway_starts_anew() -> None:
+    town = Town()
+    town.desk.submit()
+    town.device(1, produced=100)
+    town.desk.ask("stop", Named(name="q"))
+    assert town.accounts()["s/d1~1"] == (100, 70, 30, 0), "what has not arrived is given up"
+    town.gateway(runs=False)
+    town.gateway(start=2, runs=False, delivered=0)
+    assert town.accounts()["s/d1~1"] == (100, 70, 30, 0)

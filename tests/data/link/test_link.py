@@ -1,0 +1,297 @@
+"""Two ends of a link over a network that delays, cuts and forgets, against a dumb twin: a list of what was offered."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from itertools import pairwise
+from zlib import crc32
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from rove.data.link.link import BEATS, SILENT_US, Link
+from rove.data.log.segments.stored import Stored
+from rove.data.settings import Backlog
+from rove.data.store.kept_batch import ENTRY_BYTES, Entry, size_of
+from rove.data.store.store import Store
+from rove.model.batch import Header
+from rove.model.events import Send
+from rove.model.ids import NodeId
+from rove.model.messages import Ack, Data, Hello, Refused
+
+BEAT_US = SILENT_US // BEATS
+
+DEVICE, EDGE = NodeId("device"), NodeId("edge")
+WINDOW = 600  # bytes of credit: a few frames
+
+
+class End:
+    """One process with its end of the link; what it has taken survives it, as a disk would."""
+
+    def __init__(self, name: NodeId, peer: NodeId, conn: str | bytes, backlog: Backlog = "beside") -> None:
+        self.name, self.peer, self.conn, self.backlog = name, peer, conn, backlog
+        self.incarnation = 0
+        self.taken: list[int] = []
+        self.pending: deque[tuple[int, int, Header]] = deque()  # number, session, header
+        self.start()
+
+    def start(self) -> None:
+        self.incarnation += 1
+        self.store = Store(10**9)
+        self.link = Link(self.name, self.incarnation, self.peer, self.store, self.backlog)
+        self.pending.clear()
+        if isinstance(self.conn, str):
+            self.link.dial(self.conn)
+
+
+class LinkMachine(RuleBasedStateMachine):
+    """The device offers, the edge takes. The edge may restart; the device remembers what it was not acked for."""
+
+    @initialize(backlog=st.sampled_from(["beside", "first", "last"]), overtakes=st.booleans())
+    def begin(self, backlog: Backlog, overtakes: bool) -> None:
+        self.now, self.overtakes = 0, overtakes
+        self.device, self.edge = End(DEVICE, EDGE, "edge", backlog), End(EDGE, DEVICE, b"device")
+        self.wires: dict[NodeId, deque[Send]] = {DEVICE: deque(), EDGE: deque()}
+        self.offered = 0
+        self.rows_offered = self.rows_taken = self.rows_evicted = 0
+        self.cut = self.restarted = False
+
+    def say(self, sender: End, sends: list[Send]) -> None:
+        if not self.cut:
+            self.wires[sender.name].extend(sends)
+
+    @rule(rows=st.integers(0, 300), filtered=st.integers(0, 3))
+    def offer(self, rows: int, filtered: int) -> None:
+        born = rows + filtered
+        header = Header(origin="o", seq=self.offered, through=self.offered, rows=rows, born=born, query="q")
+        self.offered += 1
+        self.rows_offered += born
+        entry = self.device.store.put(header, bytes(rows) if rows else None)
+        self.say(self.device, self.device.link.offer(entry, self.now, self.overtakes))
+
+    @rule(of=st.sampled_from([DEVICE, EDGE]), most=st.integers(1, 5))
+    def deliver(self, of: NodeId, most: int) -> None:
+        receiver = self.edge if of == DEVICE else self.device
+        for _ in range(min(most, len(self.wires[of]))):
+            send = self.wires[of].popleft()
+            link, conn = receiver.link, receiver.conn
+            match send.message:
+                case Data(number=number, header=header):
+                    size = ENTRY_BYTES + (0 if send.payload is None else len(send.payload))
+                    fresh, sends = link.receive(number, size, self.now)
+                    if fresh:
+                        receiver.pending.append((number, link.sessions, header))
+                    elif not link.up:
+                        sends = [Send(conn, Refused("unexpected", "say hello first"))]
+                    self.say(receiver, sends)
+                case Refused():
+                    link.refused()
+                case Hello() as hello:
+                    self.say(receiver, link.heard(hello, conn, self.now))
+                case message:
+                    self.say(receiver, link.heard(message, conn, self.now))
+
+    @precondition(lambda self: self.edge.pending)
+    @rule(most=st.integers(1, 4))
+    def take(self, most: int) -> None:
+        """The edge makes some frames safe, and says so."""
+        for _ in range(min(most, len(self.edge.pending))):
+            number, session, header = self.edge.pending.popleft()
+            new = set(range(header.seq, header.through + 1)) - set(self.edge.taken)
+            if new:
+                assert len(new) == header.through - header.seq + 1, "a header says what it said, or all of it is new"
+                self.edge.taken += sorted(new)
+                self.rows_taken += header.born
+                self.rows_evicted += header.evicted
+            self.edge.link.took(number, session)
+
+    @rule(most=st.integers(1, 6))
+    def throw_away(self, most: int) -> None:
+        """The device's store makes room."""
+        for _ in range(most):
+            victim = self.device.store.in_memory.oldest("q")
+            if victim is not None:
+                self.device.store.evict(victim)
+                self.device.link.sweep()
+
+    @rule()
+    def flush(self) -> None:
+        for end in (self.device, self.edge):
+            end.link.grant(WINDOW)
+            self.say(end, end.link.flush(self.now))
+
+    @rule(micros=st.sampled_from([1_000, BEAT_US, SILENT_US + BEAT_US]))
+    def wait(self, micros: int) -> None:
+        self.now += micros
+        for end in (self.device, self.edge):
+            self.say(end, end.link.tick(self.now))
+
+    @rule(lasts=st.booleans())
+    def cut_the_wire(self, lasts: bool) -> None:
+        self.wires = {DEVICE: deque(), EDGE: deque()}
+        self.cut = lasts
+
+    @rule()
+    def restart_the_edge(self) -> None:
+        self.wires = {DEVICE: deque(), EDGE: deque()}
+        self.restarted = True
+        self.edge.start()
+
+    @invariant()
+    def nothing_is_forgotten(self) -> None:
+        """What was offered is with the device, or was taken."""
+        if not hasattr(self, "device"):
+            return
+        headers = [entry.header for entry in self.device.link.entries()]
+        kept = {seq for h in headers for seq in range(h.seq, h.through + 1)}
+        assert set(range(self.offered)) <= kept | set(self.edge.taken)
+
+    @invariant()
+    def headers_that_wait_are_one_with_their_neighbours(self) -> None:
+        if hasattr(self, "device"):
+            waiting = sorted((e.header.seq, e) for e in self.device.link.entries() if not e.number)
+            heads = [e for _, e in waiting if e.payload is None]
+            assert not any(a.header.through + 1 == b.header.seq for a, b in pairwise(heads))
+
+    @invariant()
+    def the_accounts_are_exact(self) -> None:
+        if hasattr(self, "device"):
+            store = self.device.store
+            assert store.bytes == sum(entry.bytes for entry in store)
+            assert sum(store.rows().values()) == sum(entry.header.born for entry in store)
+
+    def teardown(self) -> None:
+        """In peace, everything arrives and nothing is left."""
+        if not hasattr(self, "device"):
+            return
+        self.cut = False
+        for _ in range(400):
+            self.wait(BEAT_US)
+            for of in (DEVICE, EDGE, DEVICE, EDGE):
+                self.deliver(of, 50)
+            if self.edge.pending:
+                self.take(50)
+            self.flush()
+            if not len(self.device.store):
+                break
+        assert not len(self.device.store)
+        assert sorted(self.edge.taken) == list(range(self.offered))
+        if not self.overtakes and not self.restarted:
+            assert self.edge.taken == list(range(self.offered)), "nothing overtakes that may not"
+        assert self.rows_taken + self.rows_evicted == self.rows_offered
+
+
+TestLink = LinkMachine.TestCase
+TestLink.settings = settings(max_examples=150, stateful_step_count=60, deadline=None)
+
+
+def test_credit_holds_the_sender_back_and_a_large_frame_still_gets_through() -> None:
+    device, edge = End(DEVICE, EDGE, "edge"), End(EDGE, DEVICE, b"device")
+    (hello,) = device.link.tick(0)
+    welcome = edge.link.heard(hello.message, b"device", 0)
+    for send in welcome:
+        device.link.heard(send.message, "edge", 0)
+    sent = []
+    for seq in range(5):
+        header = Header(origin="o", seq=seq, through=seq, rows=1, born=1, query="q")
+        sent += device.link.offer(device.store.put(header, bytes(100_000)), 0)
+    assert [s.message.number for s in sent if isinstance(s.message, Data)] == [1]
+    assert len(list(device.link.entries())) == 5
+
+
+@dataclass
+class Fading:
+    """A disk that is read until it cannot be any more."""
+
+    rows: bytes
+    breaks: bool = False
+
+    def read(self, file: str, offset: int, length: int) -> bytes:
+        if self.breaks:
+            raise OSError("the disk is broken")
+        return self.rows
+
+
+@pytest.mark.parametrize("sent_before", [False, True])
+def test_rows_that_cannot_be_read_any_more_take_no_credit(sent_before: bool) -> None:
+    """Far more of them than there is credit for, before some that can be read; sent for the first time, or again."""
+    device, edge, disk = End(DEVICE, EDGE, "edge"), End(EDGE, DEVICE, b"device"), Fading(bytes(1_000))
+    stored = Stored(disk, "rows", 0, 1_000, crc32(disk.rows))  # type: ignore[arg-type]
+    for seq in range(100):
+        header = Header(origin="o", seq=seq, through=seq, rows=1, born=1, query="q")
+        device.link.offer(device.store.put(header, stored if seq < 95 else bytes(1_000)), 0)
+    if sent_before:
+        assert met(device, edge)  # nobody takes these
+        device.link.refused()
+    disk.breaks = True
+    frames = met(device, edge)
+    while frames:
+        for frame in frames:
+            if isinstance(frame.message, Data):
+                size = size_of(frame.message.header, frame.payload)
+                assert edge.link.receive(frame.message.number, size, 0) == (True, [])
+                edge.link.took(frame.message.number, edge.link.sessions)
+                edge.taken.append(frame.message.header.seq)
+        frames = granted(device, edge)
+    assert edge.taken == list(range(100))
+    assert not len(device.store)
+
+
+def met(device: End, edge: End) -> list[Send]:
+    """They shake hands; what the device sends then."""
+    (hello,) = device.link.tick(0)
+    welcome = edge.link.heard(hello.message, b"device", 0)
+    return [frame for said in welcome for frame in device.link.heard(said.message, "edge", 0)] + granted(device, edge)
+
+
+def granted(device: End, edge: End) -> list[Send]:
+    """The edge has room for five frames more; what the device sends then."""
+    edge.link.grant(5_000)
+    return [frame for ack in edge.link.flush(0) for frame in device.link.heard(ack.message, "edge", 0)]
+
+
+def reached(backlog: Backlog) -> End:
+    """A device that has kept three batches while nobody heard it, and is heard now, with credit for one frame at a
+    time."""
+    device, edge = End(DEVICE, EDGE, "edge", backlog), End(EDGE, DEVICE, b"device")
+    for seq in range(3):
+        device.link.offer(batch(device, seq), 0, overtakes=True)
+    (hello,) = device.link.tick(0)
+    for send in edge.link.heard(hello.message, b"device", 0):
+        device.link.heard(send.message, "edge", 0)
+    return device
+
+
+def batch(device: End, seq: int) -> Entry:
+    header = Header(origin="o", seq=seq, through=seq, rows=1, born=1, query="q")
+    return device.store.put(header, bytes(1_000))
+
+
+def sent_after(device: End, overtakes: bool) -> list[int]:
+    """The seqs in the order in which they are sent, when three more come and credit is given for all."""
+    for seq in range(3, 6):
+        device.link.offer(batch(device, seq), 1, overtakes)
+    sends = device.link.heard(Ack(0, 10**6), "edge", 2)
+    return [s.message.header.seq for s in sends if isinstance(s.message, Data)]
+
+
+@pytest.mark.parametrize(
+    ("backlog", "order"), [("beside", [3, 1, 4, 2, 5]), ("first", [1, 2, 3, 4, 5]), ("last", [3, 4, 5, 1, 2])]
+)
+def test_what_is_new_goes_beside_before_or_after_what_was_kept(backlog: Backlog, order: list[int]) -> None:
+    assert sent_after(reached(backlog), overtakes=True) == order
+    assert sent_after(reached(backlog), overtakes=False) == [1, 2, 3, 4, 5]
+
+
+def test_what_was_new_is_kept_like_all_else_when_the_road_is_cut_again() -> None:
+    device = reached("last")
+    for seq in (3, 4):
+        device.link.offer(batch(device, seq), 1, overtakes=True)
+    device.link.tick(SILENT_US + 2)
+    assert not device.link.up
+    assert [e.header.seq for e in device.link.entries()] == [0, 1, 2, 3, 4]
+    assert len(list(device.link.entries())) == 5
+    assert [e.header.seq for e in device.link.take_back("q")] == [0, 1, 2, 3, 4]

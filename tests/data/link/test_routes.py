@@ -1,0 +1,132 @@
+"""A device that knows several roads uses them without asking anybody."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from rove.control.members.accounts import account_lines
+from rove.data.events import Evicted, Produced
+from rove.data.link.link import SILENT_US
+from rove.data.settings import WorkerSettings
+from rove.data.worker import Worker
+from rove.model.events import Arrived, Send, Tick
+from rove.model.ids import NodeId, QueryId, Version
+from rove.model.messages import PROTOCOL, Ack, Data, Orders, Peer, Tally, Welcome
+from tests.data.test_worker import COLUMNS, ORIGIN, fragment, orders, rows
+
+WEST, EAST, NORTH = NodeId("west"), NodeId("east"), NodeId("north")
+PARENTS = (WEST, EAST, NORTH)
+
+
+def device(copies: bool, **settings: object) -> Worker:
+    """It knows three roads, and is on none of them."""
+    found = Worker(WorkerSettings(node=NodeId("device"), kind="device", parents=PARENTS, **settings), 1)  # type: ignore[arg-type]
+    found.add_source("s", ORIGIN, COLUMNS)
+    part = replace(fragment(WEST, (ORIGIN,)), others=(EAST, NORTH), copies=copies)
+    found.handle(orders(part, peers=tuple(Peer(node=p, address="there") for p in PARENTS)), 0)
+    found.handle(Tick(), 1)
+    return found
+
+
+def meets(worker: Worker, parent: NodeId, now: int) -> list[Send]:
+    """A parent is there, with room for everything."""
+    said = worker.handle(Arrived(parent, Welcome(PROTOCOL, parent, 7, 1, 0, 10**6)), now)
+    return [c for c in (*said, *worker.handle(Tick(), now + SILENT_US // 2)) if isinstance(c, Send)]
+
+
+def sent(commands: list[Send]) -> list[tuple[object, int]]:
+    return [(c.conn, c.message.header.seq) for c in commands if isinstance(c.message, Data)]
+
+
+def test_what_was_kept_goes_over_the_first_road_that_is_there() -> None:
+    worker = device(copies=False)
+    for n in range(3):
+        worker.handle(Produced(ORIGIN, rows(), n), n)
+    assert sent(meets(worker, EAST, 10)) == [("east", 0), ("east", 1), ("east", 2)]
+    worker.handle(Arrived("east", Ack(3, 10**6)), 20)
+    assert len(worker.store) == 0
+    now = worker.handle(Produced(ORIGIN, rows(), 3), 30)
+    assert sent([c for c in now if isinstance(c, Send)]) == [("east", 3)]
+
+
+def test_a_road_that_is_not_heard_any_more_is_left_for_another() -> None:
+    worker = device(copies=False)
+    meets(worker, WEST, 10)
+    worker.handle(Produced(ORIGIN, rows(), 0), 20)
+    worker.handle(Arrived("east", Welcome(PROTOCOL, EAST, 7, 1, 0, 10**6)), 10 + SILENT_US)
+    said = [c for c in worker.handle(Tick(), 20 + SILENT_US + SILENT_US // 2) if isinstance(c, Send)]
+    assert sent(said) == [("east", 0)]
+    (tally,) = worker.report().tallies
+    assert (tally.produced, tally.buffered, tally.resent) == (2, 2, 2)
+
+
+def test_what_was_kept_goes_over_all_roads_and_counts_once() -> None:
+    worker = device(copies=True)
+    for n in range(3):
+        worker.handle(Produced(ORIGIN, rows(), n), n)
+    assert sent(meets(worker, WEST, 10)) == [("west", 0), ("west", 1), ("west", 2)]
+    assert sent(meets(worker, EAST, SILENT_US // 5)) == [("east", 0), ("east", 1), ("east", 2)]
+    (tally,) = worker.report().tallies
+    assert (tally.produced, tally.buffered) == (6, 6)
+    worker.handle(Arrived("west", Ack(2, 10**6)), 30)
+    (tally,) = worker.report().tallies
+    assert tally.buffered == 2
+    worker.handle(Arrived("east", Ack(3, 10**6)), 40)
+    worker.handle(Arrived("west", Ack(3, 10**6)), 50)
+    assert (len(worker.store), worker.store.bytes) == (0, 0)
+
+
+def test_copies_that_were_not_sent_go_with_what_they_are_copies_of() -> None:
+    worker = device(copies=True)
+    for n in range(3):
+        worker.handle(Produced(ORIGIN, rows(), n), n)
+    worker.handle(Arrived("east", Welcome(PROTOCOL, EAST, 7, 1, 0, 1)), 10)  # room for one frame
+    meets(worker, WEST, 10)
+    assert len(worker.store) == 6
+    worker.handle(Arrived("west", Ack(3, 10**6)), 20)
+    assert len(worker.store) == 1  # the one that was sent
+    assert worker.report().tallies[0].buffered == 0
+    assert sent([c for c in worker.handle(Arrived("east", Ack(1, 10**6)), 30) if isinstance(c, Send)]) == []
+    assert (len(worker.store), worker.store.bytes) == (0, 0)
+
+
+def test_a_device_that_is_told_again_stays_where_somebody_hears_it() -> None:
+    worker = device(copies=False)
+    meets(worker, EAST, 10)
+    part = replace(fragment(WEST, (ORIGIN,)), others=(EAST, NORTH), version=Version(2))
+    worker.handle(orders(part, peers=tuple(Peer(node=p, address="there") for p in PARENTS)), 20)
+    said = [c for c in worker.handle(Produced(ORIGIN, rows(), 0), 30) if isinstance(c, Send)]
+    assert sent(said) == [("east", 0)]
+
+
+def test_what_is_on_its_way_as_a_copy_is_not_touched() -> None:
+    worker = device(copies=True, memory_bytes=4_000, evict="fifo", compress="off")
+    for n in range(5):
+        worker.handle(Produced(ORIGIN, rows(), n), n)
+    worker.handle(Arrived("east", Welcome(PROTOCOL, EAST, 7, 1, 0, 10**6)), 10)
+    worker.handle(Arrived("west", Welcome(PROTOCOL, WEST, 7, 1, 0, 1)), 10)  # room for one frame
+    worker.handle(Tick(), SILENT_US // 2)
+    copied = [e for e in worker.store if e.copies]
+    assert copied
+    assert not any(e.may_go or e.whole or e.folds for e in worker.store if e.copies or e.original)
+    gone = [
+        c for n in range(5, 60) for c in worker.handle(Produced(ORIGIN, rows(), n), 10**7) if isinstance(c, Evicted)
+    ]
+    assert gone
+    assert {c.seq for c in gone}.isdisjoint(e.header.seq for e in copied)
+
+
+def test_what_a_stopped_query_kept_is_lost_once_however_many_copies_there_are() -> None:
+    worker = device(copies=True)
+    for n in range(3):
+        worker.handle(Produced(ORIGIN, rows(), n), n)
+    for parent in (EAST, WEST):
+        worker.handle(Arrived(parent, Welcome(PROTOCOL, parent, 7, 1, 0, 1)), 10)
+    worker.handle(Tick(), SILENT_US // 2)
+    worker.handle(Arrived("coordinator", Orders(PROTOCOL, (), (QueryId("q"),))), SILENT_US)
+    (tally,) = worker.report().tallies
+    assert (tally.produced, tally.lost, tally.buffered) == (6, 0, 2)  # one batch is on its way
+    for arrived in (0, 2):
+        there = Tally(query=QueryId("q"), origin=ORIGIN, delivered=arrived)
+        (line,) = account_lines((tally, there), 0, {ORIGIN}, stopped={"q"})
+        assert (line.produced, line.delivered, line.lost) == (6, arrived, 6 - arrived)

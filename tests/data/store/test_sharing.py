@@ -1,0 +1,92 @@
+"""What several queries keep in common is there once."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from rove.data.events import Evicted, Pack, Produced
+from rove.data.settings import WorkerSettings
+from rove.data.store.kept_batch import ENTRY_BYTES
+from rove.data.store.pack_queue import PATIENCE_US
+from rove.data.store.packing import Packer
+from rove.data.worker import Worker
+from rove.model.events import Arrived, Tick
+from rove.model.ids import NodeId, QueryId
+from rove.model.messages import PROTOCOL, Ack, Data, Orders, Peer, Welcome
+from tests.data.test_worker import COLUMNS, ORIGIN, fragment, orders, rows, said
+
+WEST = NodeId("west")
+
+
+def device(queries: int, **settings: object) -> Worker:
+    """A device whose queries all keep every row, and that nobody hears."""
+    found = Worker(WorkerSettings(node=NodeId("device"), kind="device", parents=(WEST,), **settings), 1)  # type: ignore[arg-type]
+    found.add_source("s", ORIGIN, COLUMNS)
+    parts = (replace(fragment(WEST, (ORIGIN,)), query=QueryId(f"q{n}")) for n in range(queries))
+    found.handle(orders(*parts, peers=(Peer(node=WEST, address="there"),)), 0)
+    return found
+
+
+def one(**settings: object) -> int:
+    """The bytes of one batch."""
+    worker = device(1, **settings)
+    worker.handle(Produced(ORIGIN, rows(100), 0), 0)
+    return worker.store.bytes
+
+
+def test_rows_of_three_queries_take_the_room_of_one() -> None:
+    worker = device(3, compress="off")
+    worker.handle(Produced(ORIGIN, rows(100), 0), 0)
+    assert worker.store.bytes == one(compress="off") + 2 * ENTRY_BYTES
+    assert {t.query: t.buffered for t in worker.report().tallies} == {"q0": 100, "q1": 100, "q2": 100}
+    sent = said(worker.handle(Arrived("west", Welcome(PROTOCOL, WEST, 7, 1, 0, 10**6)), 1_000))
+    assert [(m.header.query, m.header.rows) for m in sent if isinstance(m, Data)] == [(f"q{n}", 100) for n in range(3)]
+    for through in (1, 2, 3):
+        worker.handle(Arrived("west", Ack(through, 10**6)), 1_000 + through)
+        left = 3 - through
+        assert worker.store.bytes == (one(compress="off") + (left - 1) * ENTRY_BYTES if left else 0)
+
+
+def test_rows_that_are_shared_are_packed_once_and_small_for_all() -> None:
+    worker, packer = device(3), Packer()
+    worker.handle(Produced(ORIGIN, rows(1_000), 0), 0)
+    (order,) = [c for c in worker.handle(Tick(), PATIENCE_US) if isinstance(c, Pack)]
+    before = worker.store.bytes
+    worker.handle(packer.answer(order), PATIENCE_US)
+    assert worker.store.bytes < before // 2
+    assert len({e.header.packed for e in worker.store}) == 1
+    assert len({id(e.payload) for e in worker.store}) == 1
+    assert worker.store.bytes == sum(e.bytes for e in worker.store)
+
+
+def test_a_query_that_is_stopped_leaves_the_rows_to_the_others() -> None:
+    worker = device(2, compress="off")
+    worker.handle(Produced(ORIGIN, rows(100), 0), 0)
+    worker.handle(Arrived("coordinator", Orders(PROTOCOL, (), (QueryId("q0"),))), 1)
+    assert worker.store.bytes == one(compress="off")
+    (entry,) = worker.store
+    assert (entry.header.query, entry.header.rows, entry.payload is not None) == ("q1", 100, True)
+
+
+@pytest.mark.parametrize("evict", ["fifo", "query_aware", "priority"])
+def test_rows_that_are_shared_go_for_all_who_share_them(evict: str) -> None:
+    worker, room = device(2, evict=evict, memory_bytes=20_000, compress="off"), 20_000
+    gone: dict[str, list[int]] = {"q0": [], "q1": []}
+    for n in range(100):
+        for command in worker.handle(Produced(ORIGIN, rows(100), n), n):
+            if isinstance(command, Evicted):
+                gone[command.query].append(command.seq)
+        assert worker.store.bytes <= room
+    assert gone["q0"] == gone["q1"] == list(range(len(gone["q0"])))
+    kept = 100 - len(gone["q0"])
+    assert kept * one(compress="off") > room * 0.8  # as many as one query alone could keep, or nearly
+    assert worker.store.bytes == sum(e.bytes for e in worker.store)
+
+
+def test_other_rows_are_not_shared() -> None:
+    worker = device(1, compress="off")
+    for n in range(2):
+        worker.handle(Produced(ORIGIN, rows(100), n), n)
+    worker.handle(Tick(), 5)
+    assert worker.store.bytes == 2 * one(compress="off")
