@@ -20,7 +20,7 @@ from bench.ways import DEVICE, GATEWAY, HUB, ORIGIN, QUERY, SECOND, Ways
 from rove.control.coordinator import Command, Coordinator
 from rove.control.deployment.query import Query, QueryRecord
 from rove.control.placement import Placement, SourceAt
-from rove.data.store.store import Entry
+from rove.data.store.store import KeptBatch
 from rove.model.events import COORDINATOR
 from rove.model.ids import NodeId, QueryId, Stage
 from rove.model.messages import Sink
@@ -49,7 +49,7 @@ class ForwardingCoordinator(Coordinator):
             placement = Placement(
                 hosts={Stage(0): (DEVICE,), Stage(1): (HUB,)},
                 spark=frozenset(),
-                roads={**dict(pairwise(path)), path[-1]: None},
+                routes={**dict(pairwise(path)), path[-1]: None},
                 why={},
                 slots={},
                 memory_bytes={},
@@ -76,10 +76,10 @@ def forwarding(n: int) -> QueryId:
     return QueryId(f"{QUERY}-forwarding-{n}")
 
 
-def buffer_of(ways: Ways) -> list[Entry]:
-    """What the device keeps of its query, taken from the road it was on: it waits for forwarding queries."""
-    road = ways.worker.running()[QUERY].road
-    return [] if road is None else ways.worker.links()[road].take_back(QUERY)
+def buffer_of(ways: Ways) -> list[KeptBatch]:
+    """What the device keeps of its query, taken from the route it was on: it waits for forwarding queries."""
+    route = ways.worker.running()[QUERY].route
+    return [] if route is None else ways.worker.links()[route].take_back(QUERY)
 
 
 def deploy(ways: Ways, replication: int) -> None:
@@ -92,7 +92,7 @@ def deploy(ways: Ways, replication: int) -> None:
     ways.wait(lambda: all(forwarding(n) in ways.worker.running() for n in range(replication)))
 
 
-def send(ways: Ways, buffer: list[Entry], replication: int) -> None:
+def send(ways: Ways, buffer: list[KeptBatch], replication: int) -> None:
     """All that was buffered, over every path; over when every batch has arrived by one of them."""
     worker, commands = ways.worker, list[Any]()
     worker._outlet.begin(now_us(), commands)

@@ -1,4 +1,4 @@
-"""Nodes in processes of their own on this machine's loopback, and the same road as a bare pyzmq loop."""
+"""Nodes in processes of their own on this machine's loopback, and the same route as a bare pyzmq loop."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def latencies_us(hops: int, per_second: int, seconds: float, rounds: int) -> lis
         return [list(found)[n * count + count // 5 : (n + 1) * count] for n in range(rounds)]
 
 
-# The same road without Rove
+# The same route without Rove
 
 
 def bare_receiver(pipe: Connection, keys: Keys | None, count: int) -> None:

@@ -1,6 +1,6 @@
 """What a device loses while it is away: the two queries, rates and 50 MB of NebulaStream-MSS, Figures 5 and 7.
 
-The device is a worker as it runs in production, with a road that nobody answers on. Time is virtual, so a minute away
+The device is a worker as it runs in production, with a route that nobody answers on. Time is virtual, so a minute away
 takes as long as its work. One batch a second and query, as in the paper. Query 1 keeps the rows of football sensors
 with vx > 0; Query 2 passes on numbers drawn by chance, which nothing compresses. Loss is bytes evicted over bytes that
 came out of the operators; vanilla NebulaStream keeps none, as a device here without any room. With a disk, real files

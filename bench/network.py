@@ -150,7 +150,7 @@ def _place(plan: Any, topology: Any, devices: Any, query: int) -> Any:
 
 
 def _one_ms(plan: Any, topology: Any, devices: Any) -> float:
-    """A query in a topology whose roads are known; the best of five."""
+    """A query in a topology whose routes are known; the best of five."""
     asked = request(plan, devices, 0, SOURCES)
     bottom_up(asked, topology, Load())
     return min(timed(lambda: bottom_up(asked, topology, Load())) for _ in range(5)) * 1e3

@@ -8,7 +8,7 @@ Vanilla NebulaStream removes the device and its query, and begins both anew; its
 last row that had arrived.
 
 Recovery is from the moment a device is back, at another parent, to the arrival of all that it had kept. It is measured
-with one road (the coordinator redeploys), with roads that were asked for beforehand (`replication`), and with
+with one route (the coordinator redeploys), with routes that were asked for beforehand (`replication`), and with
 forwarding queries as in the paper. Both ways send to the gateway; removal of forwarding queries is not counted.
 """
 
@@ -117,8 +117,8 @@ def recovery(nodes: int, ways_count: int, replication: int, way: str) -> dict[st
     """Milliseconds from the return of a device at another parent until all it had kept has arrived, by part."""
     net = forwarding.ForwardingNet if way == "forwarding queries" else forwarding.LocalNet
     with built(ways_count, nodes, net) as ways:
-        roads = replication if way in ("all roads", "best road") else 1
-        ways.submit(QUERY, roads, copies=way == "all roads")
+        routes = replication if way in ("all routes", "best route") else 1
+        ways.submit(QUERY, routes, copies=way == "all routes")
         batches = [football.rows(BATCH_ROWS, seed) for seed in range(5)]
         ways.produce(batches[0])
         ways.wait(lambda: not len(ways.worker.store))
@@ -134,10 +134,10 @@ def recovery(nodes: int, ways_count: int, replication: int, way: str) -> dict[st
             ways.wait(condition)
             marks.append(time.perf_counter())
 
-        if roads > 1:  # they are known: nobody has to be told
+        if routes > 1:  # they are known: nobody has to be told
             other = ways.worker.running()[QUERY].fragment.others[0]
             ways.come([way[0] for way in ways.ways].index(other))
-            mark(lambda: ways.worker.running()[QUERY].road == other)
+            mark(lambda: ways.worker.running()[QUERY].route == other)
             mark(lambda: True)
         else:
             ways.come(1)
@@ -187,23 +187,23 @@ def run(quick: bool, data: Path | None) -> dict[str, Any]:
             step(f"{share:.0%} redeployed")
         by_path: dict[str, dict[str, float]] = {}
         for nodes in PATHS:
-            for way in ("best road", "one road", "forwarding queries"):
+            for way in ("best route", "one route", "forwarding queries"):
                 times = rounds if nodes == PATH else rounds // 2
                 found = [recovery(nodes, WAYS, REPLICATION, way) for _ in range(times)]
                 by_path[f"{nodes} nodes, {way}"] = _typical(found)
                 step(f"{nodes} nodes, {way}")
-        by_roads: dict[str, dict[str, float]] = {}
+        by_routes: dict[str, dict[str, float]] = {}
         for replication in replications:
-            for way in ("all roads", "best road", "forwarding queries"):
+            for way in ("all routes", "best route", "forwarding queries"):
                 found = [recovery(PATH, 8 + WAYS, replication, way) for _ in range(rounds // 2)]
-                by_roads[f"{replication} roads, {way}"] = _typical(found)
-                step(f"{replication} roads, {way}")
+                by_routes[f"{replication} routes, {way}"] = _typical(found)
+                step(f"{replication} routes, {way}")
     theirs = by_path[f"{PATH} nodes, forwarding queries"]["all"]
     checks = [
         check("runtime_ratio_same_parent", ours[10] / ours[0], 1.03, at_least=False),
         check("runtime_ratio_all_redeployed", redeployed[1.0] / ours[0], 1.03, at_least=False),
         check(
-            "recovery_vs_forwarding_queries", by_path[f"{PATH} nodes, best road"]["all"] / theirs, 0.5, at_least=False
+            "recovery_vs_forwarding_queries", by_path[f"{PATH} nodes, best route"]["all"] / theirs, 0.5, at_least=False
         ),
     ]
     figures = {
@@ -214,17 +214,17 @@ def run(quick: bool, data: Path | None) -> dict[str, Any]:
         },
         "runtime_s_of_10_by_share_redeployed": {"rove": {f"{s:.0%}": redeployed[s] for s in shares}},
         "recovery_ms_by_length_of_path": by_path,
-        "recovery_ms_by_roads": by_roads,
+        "recovery_ms_by_routes": by_routes,
         "curves": {
             "runtime, s, against disconnections": {"rove": ours, "vanilla": {n: vanilla[n] for n in counts}},
             "runtime, s, against % redeployed": {"rove": {100 * s: redeployed[s] for s in shares}},
             "recovery, ms, against nodes of the path": {
                 way: {nodes: by_path[f"{nodes} nodes, {way}"]["all"] for nodes in PATHS}
-                for way in ("best road", "one road", "forwarding queries")
+                for way in ("best route", "one route", "forwarding queries")
             },
-            "recovery, ms, against roads": {
-                way: {n: by_roads[f"{n} roads, {way}"]["all"] for n in replications}
-                for way in ("all roads", "best road", "forwarding queries")
+            "recovery, ms, against routes": {
+                way: {n: by_routes[f"{n} routes, {way}"]["all"] for n in replications}
+                for way in ("all routes", "best route", "forwarding queries")
             },
         },
     }

@@ -11,9 +11,9 @@ from rove.plan.sites import site
 
 def path(placement: Placement, start: NodeId) -> list[NodeId]:
     found = [start]
-    while (upper := placement.roads[found[-1]]) is not None:
+    while (upper := placement.routes[found[-1]]) is not None:
         found.append(upper)
-        assert len(found) <= len(placement.roads), "a road runs in a circle"
+        assert len(found) <= len(placement.routes), "a route runs in a circle"
     return found
 
 
@@ -28,7 +28,7 @@ def check(request: Request, placement: Placement, topology: Topology, load: Load
     operators = request.stages.operators
     assert set(placement.hosts) | placement.spark == {Stage(n) for n in range(len(operators))}
     assert not set(placement.hosts) & placement.spark
-    check_roads(request, placement, topology)
+    check_routes(request, placement, topology)
     for n, op in enumerate(operators):
         stage = Stage(n)
         check_spark(request, placement, stage)
@@ -75,16 +75,16 @@ def reached(topology: Topology, start: NodeId, without: NodeId) -> set[NodeId]:
     return found
 
 
-def check_roads(request: Request, placement: Placement, topology: Topology) -> None:
+def check_routes(request: Request, placement: Placement, topology: Topology) -> None:
     ends = {request.root, *(s.node for sources in request.sources.values() for s in sources)}
-    assert [node for node, upper in placement.roads.items() if upper is None] == [request.root]
+    assert [node for node, upper in placement.routes.items() if upper is None] == [request.root]
     passed = set()
-    for node, upper in placement.roads.items():
+    for node, upper in placement.routes.items():
         path(placement, node)
         if upper is not None:
             assert upper in topology.neighbours(node)
             passed.add(upper)
-    for node in placement.roads:
+    for node in placement.routes:
         assert topology.node(node).kind != "device" or node in ends
         assert topology.node(node).kind != "device" or node not in passed or node == request.root, "a device relays"
 

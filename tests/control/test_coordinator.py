@@ -248,7 +248,7 @@ def test_a_device_that_comes_back_without_its_source_is_waited_for_no_longer() -
     assert desk.sources() == {"s/d1"}
 
 
-def test_a_road_of_relays_is_told_all_at_once_and_who_waits_for_rows_before_it() -> None:
+def test_a_route_of_relays_is_told_all_at_once_and_who_waits_for_rows_before_it() -> None:
     desk = Desk()
     desk.report("gateway", "gateway")
     for name, above in (("e1", "gateway"), ("e2", "e1"), ("e3", "e2")):

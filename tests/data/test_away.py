@@ -160,7 +160,7 @@ def test_a_query_that_is_stopped_loses_what_was_kept_until_it_is_known() -> None
     assert (tally.produced, tally.lost, tally.buffered) == (2, 2, 0)
 
 
-def test_whoever_wants_to_know_is_told_of_a_road_that_is_cut_and_there_again() -> None:
+def test_whoever_wants_to_know_is_told_of_a_route_that_is_cut_and_there_again() -> None:
     device = Worker(WorkerSettings(node=NodeId("device"), kind="device", parents=(NodeId("west"),)), 1)
     device.handle(orders(peers=(Peer(node=NodeId("west"), address="there"),)), 0)
 
@@ -177,7 +177,7 @@ def test_whoever_wants_to_know_is_told_of_a_road_that_is_cut_and_there_again() -
 
 
 @pytest.mark.parametrize("answers", [True, False])
-def test_a_road_that_is_left_while_it_is_there_is_not_cut(answers: bool) -> None:
+def test_a_route_that_is_left_while_it_is_there_is_not_cut(answers: bool) -> None:
     west, east = NodeId("west"), NodeId("east")
     device = Worker(WorkerSettings(node=NodeId("device"), kind="device", parents=(west, east)), 1)
     device.add_source("s", ORIGIN, COLUMNS)
@@ -187,7 +187,7 @@ def test_a_road_that_is_left_while_it_is_there_is_not_cut(answers: bool) -> None
     for parent in (west, east):
         device.handle(Arrived(parent, Welcome(PROTOCOL, parent, 7, 1, 0, 10**6)), 2)
     device.handle(Tick(), 500_000)
-    device.handle(Produced(ORIGIN, rows(), 0), 600_000)  # sent, and not acked when the road turns
+    device.handle(Produced(ORIGIN, rows(), 0), 600_000)  # sent, and not acked when the route turns
     device.handle(orders(replace(fragment(east, (ORIGIN,)), version=Version(2)), peers=peers), 700_000)
 
     told = device.handle(Tick(), 1_000_000)
@@ -219,7 +219,7 @@ def test_what_may_have_arrived_is_not_called_lost_by_a_device_whose_query_is_sto
     peers = (Peer(node=west, address="there"), Peer(node=east, address="there too"))
     device.handle(orders(fragment(west, (ORIGIN,)), peers=peers), 0)
     device.handle(Arrived("west", Welcome(PROTOCOL, west, 7, 1, 0, 10**6)), 1)
-    device.handle(Produced(ORIGIN, rows(), 2), 2)  # sent, and not acked when the road turns
+    device.handle(Produced(ORIGIN, rows(), 2), 2)  # sent, and not acked when the route turns
     device.handle(orders(replace(fragment(east, (ORIGIN,)), version=Version(2)), peers=peers), 4)
     device.handle(Produced(ORIGIN, rows(), 2), 5)  # never sent
     device.handle(Arrived("coordinator", Orders(PROTOCOL, (), (QueryId("q"),))), 6)

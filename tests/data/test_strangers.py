@@ -11,9 +11,9 @@ from msgspec.structs import replace
 import rove
 from rove import functions as F
 from rove.control.members.accounts import account_lines
-from rove.control.members.ended import Past
+from rove.control.members.ended import Ended
 from rove.data.events import Command, OnDisk
-from rove.data.fragment.running_fragment import Running, encode_rows
+from rove.data.fragment.running_fragment import RunningFragment, encode_rows
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
 from rove.model.batch import Header
@@ -94,7 +94,7 @@ def test_one_who_is_known_is_taken_though_nobody_waits_for_it() -> None:
 
 
 @pytest.mark.parametrize("knows", [False, True])
-def test_where_no_road_leads_on_a_stranger_is_refused_and_counted(knows: bool) -> None:
+def test_where_no_route_leads_on_a_stranger_is_refused_and_counted(knows: bool) -> None:
     worker = edge(None, knows)
     told(worker, STRANGER)
     lost = sum(tally.lost for tally in worker.report().tallies)
@@ -103,7 +103,7 @@ def test_where_no_road_leads_on_a_stranger_is_refused_and_counted(knows: bool) -
 
 @pytest.mark.parametrize("leaves", [False, True])
 def test_who_is_waited_for_stays_so_when_more_runs_here(leaves: bool) -> None:
-    before = Running(part(UP, (KNOWN, STRANGER), less=1))
+    before = RunningFragment(part(UP, (KNOWN, STRANGER), less=1))
     before.expect(before.fragment.waits)
     waits = {Stage(0): (KNOWN,)} if leaves else before.fragment.waits
     after = before.update(replace(part(UP), waits=waits, version=Version(2)))
@@ -117,7 +117,7 @@ def test_who_is_waited_for_stays_so_when_more_runs_here(leaves: bool) -> None:
 
 
 def test_what_is_lost_in_a_second_run_is_lost_once_however_often_the_node_starts_anew() -> None:
-    shelf, past = SimShelf(Random(1)), Past()
+    shelf, past = SimShelf(Random(1)), Ended()
     rows = pa.record_batch([["a", "b"], [0, 1], [1, 2]], schema=SCHEMA)
     stranger = Header(query="q", origin=STRANGER, seq=0, through=0, rows=2, born=2)
     made = Tally(query=QueryId("q"), origin=STRANGER, produced=2)

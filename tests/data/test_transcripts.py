@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rove.data.link.link import BEATS, SILENT_US, Link
-from rove.data.store.kept_batch import ENTRY_BYTES
+from rove.data.store.kept_batch import KEPT_BYTES_MIN
 from rove.data.store.store import Store
 from rove.model.batch import Header
 from rove.model.events import Send
@@ -63,7 +63,7 @@ class Story:
             link, conn = self.links[name], "edge" if name == "device" else b"device"
             match send.message:
                 case Data(number=number, header=header):
-                    fresh, sends = link.receive(number, ENTRY_BYTES + 72, self.now)
+                    fresh, sends = link.receive(number, KEPT_BYTES_MIN + 72, self.now)
                     if fresh and takes:
                         link.took(number, link.sessions)
                         self.note(f"{name} takes batch {header.seq}")

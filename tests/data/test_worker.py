@@ -112,7 +112,7 @@ def test_a_batch_that_ends_here_is_counted_and_acked() -> None:
     assert (tally.query, tally.origin, tally.delivered) == ("q", ORIGIN, 2)
 
 
-def test_what_is_not_acked_takes_the_other_road_when_the_node_is_led_there() -> None:
+def test_what_is_not_acked_takes_the_other_route_when_the_node_is_led_there() -> None:
     parents = (NodeId("west"), NodeId("east"))
     device = Worker(WorkerSettings(node=NodeId("device"), kind="device", parents=parents), 1)
     device.add_source("s", ORIGIN, COLUMNS)

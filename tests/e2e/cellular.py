@@ -1,4 +1,4 @@
-"""Roads over mobile networks: TCP proxies that are as fast, as slow and as dead as measured links were.
+"""Routes over mobile networks: TCP proxies that are as fast, as slow and as dead as measured links were.
 
 Each connection has a link of its own, in turns. Bytes wait while there is no rate; after a long outage the connection
 is gone, as behind a mobile operator's gateway.

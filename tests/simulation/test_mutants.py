@@ -8,7 +8,7 @@ import pytest
 
 from rove.data.fragment.frontier import Frontier
 from rove.data.fragment.watermarks import Watermarks
-from rove.data.link.receipts import Ticket
+from rove.data.link.receipts import FrameReceipt
 from rove.sim.scenario import run_seed
 
 SEEDS = 200
@@ -23,15 +23,15 @@ def a_frontier_that_takes_everything(patch: pytest.MonkeyPatch) -> None:
 
 
 def an_ack_before_the_disk_has_it(patch: pytest.MonkeyPatch) -> None:
-    def hold(self: Ticket) -> None:
+    def hold(self: FrameReceipt) -> None:
         self._open += 1
         self.release()
 
-    def release(self: Ticket) -> None:
+    def release(self: FrameReceipt) -> None:
         self._link.took(self._number, self._session)
 
-    patch.setattr(Ticket, "hold", hold)
-    patch.setattr(Ticket, "release", release)
+    patch.setattr(FrameReceipt, "hold", hold)
+    patch.setattr(FrameReceipt, "release", release)
 
 
 def a_watermark_of_the_fastest(patch: pytest.MonkeyPatch) -> None:

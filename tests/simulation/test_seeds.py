@@ -13,7 +13,7 @@ from rove.sim.scenario import run_seed
 # Seeds that once broke a law, with the size of world in which they did.
 REGRESSIONS = (
     (1, 20),  # a device that joins when all others have ended
-    (16, 30),  # a road was thought ready when only its next node was
+    (16, 30),  # a route was thought ready when only its next node was
     (25, 20),  # a watermark on a gateway forgot what it had taken
     (53, 40),  # a source that came later brought an operator into the way of others
     (60, 30),  # an ack that was lost was never said again

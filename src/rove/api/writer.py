@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 STRATEGY = "bottom_up"
 FORMATS = ("parquet", "console", "memory", "postgres", "noop", "files", "log")
-OPTIONS = ("strategy", "returnTimeout", "replication", "roads", "degrade")  # all others are Spark's
+OPTIONS = ("strategy", "returnTimeout", "replication", "routes", "degrade")  # all others are Spark's
 FOLD = "fold"  # a value of `degrade`
 KEPT_BY_ROVE = {
     "checkpointLocation": "checkpoints are where rove cloud was told to keep them, with --state",
@@ -78,8 +78,8 @@ class StreamWriter:
         """`strategy`: who decides where operators run: bottom_up, shortest_path, cloud_only or ilp.
         `returnTimeout`: how long event time waits for a device that is away, `5 minutes` if nobody says;
         `returnTimeout.STREAM` for those of one stream.
-        `replication`: up to so many roads from each device that share no node, so that it need not wait for the
-        coordinator when one breaks. `roads`: what a device kept while it was away goes over `all` of them at once, or
+        `replication`: up to so many routes from each device that share no node, so that it need not wait for the
+        coordinator when one breaks. `routes`: what a device kept while it was away goes over `all` of them at once, or
         over the `best`. `degrade`: of rows for which a device that is away has no room it keeps every so manieth, such
         as 2, before it throws any batch away; with `fold` it begins the query's windows with the oldest of them, and
         loses none until that is not enough.
@@ -96,9 +96,9 @@ class StreamWriter:
         elif key == "degrade":
             self._folds = value == FOLD
             self._thins = 0 if self._folds else _at_least(2, key, value, f"`{FOLD}` or ")
-        elif key == "roads":
+        elif key == "routes":
             if value not in ("all", "best"):
-                raise PlanError(f"no way to use roads `{value}`; {nearest(str(value), ('all', 'best'))}")
+                raise PlanError(f"no way to use routes `{value}`; {nearest(str(value), ('all', 'best'))}")
             self._copies = value == "all"
         elif key in KEPT_BY_ROVE:
             raise PlanError(f"option `{key}` is not the writer's to set: {KEPT_BY_ROVE[key]}")

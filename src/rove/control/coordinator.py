@@ -39,7 +39,7 @@ from rove.control.deployment.deployments import Deployments
 from rove.control.deployment.query import Query, QueryRecord
 from rove.control.deployment.rollout import may_leave, runs_above, waiting_for
 from rove.control.members.absence import Absence
-from rove.control.members.ended import PastRecord
+from rove.control.members.ended import EndedRecord
 from rove.control.members.invitations import Invitations, InviteRecord
 from rove.control.members.membership import Member, Membership, NodeRecord, records_of
 from rove.control.members.spark_side import SparkSide
@@ -105,7 +105,7 @@ class Coordinator:
 
     def restore(self, records: Iterable[tuple[str, str, bytes]]) -> list[Command]:
         """Find its world again: everything that was kept."""
-        nodes, past = [], []
+        nodes, ended = [], []
         for kind, name, data in records:
             match kind:
                 case "node":
@@ -115,12 +115,12 @@ class Coordinator:
                 case "query":
                     record = msgspec.msgpack.decode(data, type=QueryRecord)
                     self.deployments.add(Query.of(record))
-                case "past":
-                    past.append(msgspec.msgpack.decode(data, type=PastRecord))
+                case "ended":
+                    ended.append(msgspec.msgpack.decode(data, type=EndedRecord))
                 case "invite":
                     self.invitations.keep(msgspec.msgpack.decode(data, type=InviteRecord))
         self.membership.restore(nodes)
-        self.membership.past.restore(past)
+        self.membership.ended.restore(ended)
         return [self._allowed()]
 
     def handle(self, event: Event, now: int, wall: int = 0) -> list[Command]:
@@ -145,8 +145,8 @@ class Coordinator:
                     query.record = replace(query.record, absent=tuple(absent))
                     self.deployments.mark(query)
                 self._settle()
-        for name, past in self.membership.past.news().items():
-            self._commands.append(Keep("past", name, None if past is None else msgspec.msgpack.encode(past)))
+        for name, record in self.membership.ended.news().items():
+            self._commands.append(Keep("ended", name, None if record is None else msgspec.msgpack.encode(record)))
         return self._commands
 
     def snapshot(self, now: int, wall: int) -> Snapshot:
@@ -176,7 +176,7 @@ class Coordinator:
             self._refuse(event.conn, "malformed", str(error))
             return
         if self.membership.marked(report):
-            self.deployments.touch_roads(report)
+            self.deployments.touch_routes(report)
         if changed is not None:
             self._keep("node", changed.node, changed)
             if record is None or replace(changed, incarnation=record.incarnation) != record:

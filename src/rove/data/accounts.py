@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from rove.data.ends.output import Sinks
 from rove.data.fragment.pipeline import Count
-from rove.data.fragment.running_fragment import Running
+from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.link.link import Link
 from rove.data.store.store import Store
 from rove.model.ids import Origin, QueryId
@@ -46,7 +46,7 @@ class Accounts:
                 setattr(known, what, getattr(known, what) + getattr(count, what))
 
     def tallies(
-        self, running: Mapping[QueryId, Running], sinks: Sinks, store: Store, links: Iterable[Link]
+        self, running: Mapping[QueryId, RunningFragment], sinks: Sinks, store: Store, links: Iterable[Link]
     ) -> tuple[Tally, ...]:
         """One line for each query and origin this node has seen. O(lines)."""
         lines: dict[tuple[str, str], dict[str, int]] = {}

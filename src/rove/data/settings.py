@@ -25,7 +25,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     evict: str = "block"  # what goes when they are too many: block, fifo, query_aware or priority
     weights: dict[str, float] = {}  # of queries, for priority
     compress: Literal["zstd", "lz4", "off"] = "zstd"  # batches that wait: zstd, lz4 or off
-    backlog: Backlog = "beside"  # what was kept while a road was cut, beside what is new
+    backlog: Backlog = "beside"  # what was kept while a route was cut, beside what is new
     silent_us: int = 3_000_000  # a parent that is not heard for so long is not there
     report_us: int = 1_000_000
     keys: bool = False  # whether a peer has to prove its name

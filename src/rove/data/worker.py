@@ -16,24 +16,24 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from rove.data.accounts import Accounts
-from rove.data.ends.exits import Outlet
+from rove.data.ends.exits import Exits
 from rove.data.ends.output import Sinks
-from rove.data.ends.pending_input import Replay, Replays
+from rove.data.ends.pending_input import PendingBatch, PendingInput
 from rove.data.ends.shelf import Shelf
 from rove.data.ends.wait_changes import heeded, is_word
 from rove.data.events import Command, DiskDone, Event, Packed, Produced, Remember, Stop
-from rove.data.fragment.running_fragment import Running, encode_rows
+from rove.data.fragment.running_fragment import RunningFragment, encode_rows
 from rove.data.link.link import Link
 from rove.data.link.neighbours import Neighbours
 from rove.data.link.parking import Parked, Parking
-from rove.data.link.queue import Waiting
-from rove.data.link.receipts import Ticket
-from rove.data.link.routes import Roads
+from rove.data.link.queue import Queue
+from rove.data.link.receipts import FrameReceipt
+from rove.data.link.routes import Routes
 from rove.data.settings import WorkerSettings
 from rove.data.sources.sources import Sources
 from rove.data.store.eviction import Policy
-from rove.data.store.kept_batch import ENTRY_BYTES, size_of
-from rove.data.store.retention import Ring
+from rove.data.store.kept_batch import KEPT_BYTES_MIN, size_of
+from rove.data.store.retention import Retention
 from rove.data.store.store import Store
 from rove.model.batch import Batch, Header
 from rove.model.errors import DataError, ProtocolError, RoveError
@@ -68,16 +68,16 @@ class Worker:
         self.store = Store(settings.memory_bytes)
         self.sinks = Sinks(shelf)
         self.accounts = Accounts()
-        self._ring = Ring(self.store, settings, shelf, incarnation, policy)
+        self._retention = Retention(self.store, settings, shelf, incarnation, policy)
         # Messages, and batches on the disk, that were not taken, by reason.
-        self.refused: dict[str, int] = {"damaged": self._ring.damaged} if self._ring.damaged else {}
+        self.refused: dict[str, int] = {"damaged": self._retention.damaged} if self._retention.damaged else {}
         self._neighbours = Neighbours(settings, incarnation, self.store)
-        self._roads = Roads(self._neighbours, self.store)
-        self._running: dict[QueryId, Running] = {}
+        self._routes = Routes(self._neighbours, self.store)
+        self._running: dict[QueryId, RunningFragment] = {}
         self._stopped: dict[QueryId, None] = {}
-        self._outlet = Outlet(self.store, self.sinks, self._ring, self._roads, self._running, self._count)
+        self._exits = Exits(self.store, self.sinks, self._retention, self._routes, self._running, self._count)
         self._parking = Parking()
-        self._replays = Replays()
+        self._pending_input = PendingInput()
         self._troubles: dict[QueryId, str] = {}  # why a query cannot run here
         self.sources = Sources()
         self._beat_due = self._report_due = 0
@@ -100,7 +100,7 @@ class Worker:
         for fragment in fragments:
             self._deploy(self.sources.renamed(fragment))
             if fragment.feeds and not fragment.overtakes and fragment.query in self._running:
-                self._running[fragment.query].kept = Waiting()
+                self._running[fragment.query].kept = Queue()
         return self._commands
 
     # The one door
@@ -118,23 +118,23 @@ class Worker:
             case DiskDone():
                 self._disk_done(event)
             case Packed():
-                self._commands += self._ring.packed(event, self._now)
+                self._commands += self._retention.packed(event, self._now)
             case Stop():
-                self._commands += self._ring.write_all(now)
+                self._commands += self._retention.write_all(now)
             case Garbled(conn=conn, why=why, text=text):
                 self._refuse(conn, why, text)
         return self._commands
 
     def _begin(self, now: int) -> None:
         self._commands, self._now = [], now
-        self._outlet.begin(now, self._commands)
+        self._exits.begin(now, self._commands)
 
     def _disk_done(self, event: DiskDone) -> None:
-        if self._ring.done(event):
+        if self._retention.done(event):
             return
         safe = list(self.sinks.done(event))
         if safe:
-            self._replays.in_memory(safe)
+            self._pending_input.in_memory(safe)
         self._catch_up()
 
     def due(self) -> int:
@@ -174,7 +174,7 @@ class Worker:
 
     def _data(self, link: Link, data: Data, payload: Payload | None, conn: Conn) -> None:
         size = size_of(data.header, payload)
-        if size > ROWS_BYTES_MAX + ENTRY_BYTES:
+        if size > ROWS_BYTES_MAX + KEPT_BYTES_MIN:
             self._refuse(conn, "oversize", f"rows of {size} bytes; at most {ROWS_BYTES_MAX} are read")
             return
         try:
@@ -187,57 +187,64 @@ class Worker:
         if not fresh:
             self._count("frame again")
             return
-        self._take(data.header, payload, Ticket(link, data.number, size), conn)
+        self._take(data.header, payload, FrameReceipt(link, data.number, size), conn)
 
-    def _take(self, header: Header, payload: Payload | None, ticket: Ticket, conn: Conn) -> None:
+    def _take(self, header: Header, payload: Payload | None, receipt: FrameReceipt, conn: Conn) -> None:
         query = QueryId(header.query)
         running = self._running.get(query)
         if running is None:
             if query in self._stopped:
                 self._count("stopped")
-                ticket.release()
+                receipt.release()
                 return
-            self._parking.put(query, Parked(header, payload, ticket))
+            self._parking.put(query, Parked(header, payload, receipt))
             return
         try:
-            self._advance(running, header, payload, ticket)
+            self._advance(running, header, payload, receipt)
         except RoveError as error:
             why = error.why if isinstance(error, ProtocolError) else type(error).__name__
             self._refuse(conn, why, str(error))
             self._write_off(query, header)
         finally:  # a frame that nobody can take must not hold up those behind it
-            ticket.release()
+            receipt.release()
 
-    def _advance(self, running: Running, header: Header, payload: Payload | None, ticket: Ticket | None) -> None:
+    def _advance(
+        self, running: RunningFragment, header: Header, payload: Payload | None, receipt: FrameReceipt | None
+    ) -> None:
         """One batch through what this node does to it. Rows that pass by are not decoded."""
         running.check(header)
         header, payload = running.opened(header, payload)
         if header.late:
             if running.fragment.sinks:
                 running.read(header, payload)
-            self._outlet.late(running, header, payload, ticket)
+            self._exits.late(running, header, payload, receipt)
             return
         batch = running.read(header, payload) if running.touches(header.stage) else None
         if batch is None:
-            self._outlet.forward(running, header, payload, ticket)
+            self._exits.forward(running, header, payload, receipt)
         elif running.remembers and self.sinks.durable:
-            self.sinks.remember(running, header, payload, ticket)
+            self.sinks.remember(running, header, payload, receipt)
         else:
-            self._run(running, Stage(header.stage), batch, payload, ticket)
+            self._run(running, Stage(header.stage), batch, payload, receipt)
 
     def _run(
-        self, running: Running, stage: Stage, batch: Batch, payload: Payload | None, ticket: Ticket | None
+        self,
+        running: RunningFragment,
+        stage: Stage,
+        batch: Batch,
+        payload: Payload | None,
+        receipt: FrameReceipt | None,
     ) -> None:
         emitted = running.process(stage, batch)
-        self._outlet.emit(running, emitted, batch, payload, ticket)
+        self._exits.emit(running, emitted, batch, payload, receipt)
 
     def _catch_up(self) -> None:
         """Compute with what is safe, in order, as far as there is room for what comes of it."""
-        while self._replays and self.store.room > self.sinks.pending_bytes:
+        while self._pending_input and self.store.room > self.sinks.pending_bytes:
             try:
-                replay = self._replays.next()
+                replay = self._pending_input.next()
             except RoveError as error:
-                self._give_up(self._replays.first, error)
+                self._give_up(self._pending_input.first, error)
                 continue
             if replay is not None:
                 self._replay(replay)
@@ -246,25 +253,25 @@ class Worker:
         """A query whose memory cannot be read does not run on without it; it is tried again when it is deployed."""
         self._count(type(error).__name__)
         self._troubles[query] = str(error)
-        self._replays.forget(query)
+        self._pending_input.forget(query)
         running = self._running.pop(query, None)
         if running is not None:
             for header in self.sinks.close(running):
                 self._lose(query, header, type(error).__name__)
 
-    def _replay(self, replay: Replay) -> None:
+    def _replay(self, replay: PendingBatch) -> None:
         """What is on the disk goes into the operators that remember: a batch, or the word to wait for an origin."""
         running, header = self._running.get(replay.query), replay.header
         if running is None:
             return
         running.again = replay.again
         if is_word(header.origin):
-            self._outlet.emit(running, heeded(running, header))
+            self._exits.emit(running, heeded(running, header))
         else:
             self._compute(running, replace(header, origin=header.origin.partition(" ")[2]), replay.payload)
         running.again = False
 
-    def _compute(self, running: Running, header: Header, payload: Payload | None) -> None:
+    def _compute(self, running: RunningFragment, header: Header, payload: Payload | None) -> None:
         try:
             batch = running.read(header, payload)
             self._run(running, Stage(header.stage), batch, payload, None)
@@ -293,10 +300,10 @@ class Worker:
     def _hold_sources(self) -> None:
         """Where nothing is thrown away, or not fast enough, sources wait before there is no room."""
         limit = self.settings.memory_bytes
-        waits = self._ring.blocks or self._replays.bytes > limit // 4
+        waits = self._retention.blocks or self._pending_input.bytes > limit // 4
         self._commands += self.sources.held(self.room if waits else limit, limit)
 
-    def _feed(self, running: Running, stream: str, batch: Batch) -> None:
+    def _feed(self, running: RunningFragment, stream: str, batch: Batch) -> None:
         stage = running.sources.get(stream)
         if stage is None:
             return
@@ -332,11 +339,11 @@ class Worker:
         if known is not None and known.fragment.version >= fragment.version:
             return
         before = () if known is None else known.fragment.feeds
-        road = None if known is None else known.road
+        route = None if known is None else known.route
         kept = () if known is None or known.kept is None else known.kept
         try:
             read, forgets = reader(self.settings.trusts), not self.sinks.durable
-            running = Running(fragment, forgets, read) if known is None else known.update(fragment)
+            running = RunningFragment(fragment, forgets, read) if known is None else known.update(fragment)
             replays = self.sinks.open(running)
         except RoveError as error:
             self._count(type(error).__name__)
@@ -346,25 +353,25 @@ class Worker:
         self.sources.learn(running.columns())
         self._stopped.pop(fragment.query, None)
         self._troubles.pop(fragment.query, None)
-        self._replays.on_disk(fragment.query, replays)
-        if road != running.road:
+        self._pending_input.on_disk(fragment.query, replays)
+        if route != running.route:
             self._beat_due = self._now  # a link that begins anew says so
-        self._commands += self._roads.turned(fragment.query, road, running, self._now)
+        self._commands += self._routes.turned(fragment.query, route, running, self._now)
         for entry in kept:
-            self._commands += self._roads.send(running, entry, self._now)
+            self._commands += self._routes.send(running, entry, self._now)
         if running.remembers and self.sinks.durable:
             self.sinks.expect(running)
         else:
             unheard = running.unheard(batch.header.origin for batch in running.pipeline.held())
             emitted = running.expect(fragment.waits) + running.pipeline.gone(unheard)
-            self._outlet.emit(running, emitted)
+            self._exits.emit(running, emitted)
         for stream, missed in self.sources.missed([o for o in fragment.feeds if o not in before]):
             self._feed(running, stream, missed)
-        for header, payload, ticket in self._parking.take(fragment.query):
-            self._take(header, payload, ticket, b"")
-        self._commands += self._roads.changed([(fragment.query, running)], self._now)
-        for entry in self._ring.pick_up(running, self._now):
-            self._commands += self._roads.send(running, entry, self._now)
+        for header, payload, receipt in self._parking.take(fragment.query):
+            self._take(header, payload, receipt, b"")
+        self._commands += self._routes.changed([(fragment.query, running)], self._now)
+        for entry in self._retention.pick_up(running, self._now):
+            self._commands += self._routes.send(running, entry, self._now)
 
     def _stop(self, query: QueryId) -> None:
         """A query is over, and what nobody else can have is lost. What else had not arrived the coordinator knows: it
@@ -381,11 +388,11 @@ class Worker:
         if running is not None:
             self.sinks.close(running)
             self.accounts.stopped(query, running.counts())
-            dropped += self._roads.forget(running)
+            dropped += self._routes.forget(running)
         dropped += self._neighbours.forget(query)
-        self._ring.forget(query)
-        for _, _, ticket in self._parking.take(query):
-            ticket.release()
+        self._retention.forget(query)
+        for _, _, receipt in self._parking.take(query):
+            receipt.release()
         return dropped
 
     def _meet(self, peers: tuple[Peer, ...]) -> None:
@@ -397,7 +404,7 @@ class Worker:
     def _tick(self) -> None:
         self._catch_up()
         self._commands += self.sinks.flush(self._now)
-        self._commands += self._ring.tick(self._now)
+        self._commands += self._retention.tick(self._now)
         self._commands += self._neighbours.flush(self.room, self._now)
         if self._now >= self._beat_due:
             self._beat_due = self._now + self._neighbours.beat_us // 2
@@ -405,7 +412,7 @@ class Worker:
             self._commands += self._neighbours.beat(self._now)
             if self._neighbours.reached != before:
                 self._report_due = self._beat_due = self._now
-                self._commands += self._roads.changed(self._running.items(), self._now)
+                self._commands += self._routes.changed(self._running.items(), self._now)
         if self._changed and self.sinks.durable:  # kept before those below hear that they may begin
             running = tuple(r.fragment for r in self._running.values())
             self._commands.append(Remember(running, self._neighbours.peers))
@@ -419,13 +426,13 @@ class Worker:
     @property
     def room(self) -> int:
         """Bytes this node may still take on."""
-        return self.store.room - self.sinks.pending_bytes - self._parking.bytes - self._replays.bytes
+        return self.store.room - self.sinks.pending_bytes - self._parking.bytes - self._pending_input.bytes
 
     # What it tells
 
     def report(self) -> Report:
         """Who this node is, what it runs, and what it counted."""
-        left = self._ring.left_behind()
+        left = self._retention.left_behind()
         return Report(
             protocol=PROTOCOL,
             node=self.node,
@@ -435,7 +442,7 @@ class Worker:
             parents=self.settings.parents,
             slots=self.settings.slots,
             memory_bytes=self.settings.memory_bytes,
-            sources=self.sources.listed(self._ring.earlier()),
+            sources=self.sources.listed(self._retention.earlier()),
             running={q: r.fragment.version for q, r in self._running.items()},
             unknown=tuple(dict.fromkeys((*self._parking.queries(), *(QueryId(h.query) for h in left)))),
             tallies=self.accounts.tallies(self._running, self.sinks, self.store, self.links().values()),
@@ -448,25 +455,25 @@ class Worker:
             held=self.store.held(self._now),
             taken_bytes=self.store.bytes_taken,
             shrunk=self.store.shrunk,
-            disk_bytes=self._ring.disk_bytes,
+            disk_bytes=self._retention.disk_bytes,
         )
 
     def on_disk(self) -> Iterator[Header]:
         """What waits on its disk, whichever start put it there."""
         yield from (entry.header for entry in self.store if entry.disk_bytes)
-        yield from self._ring.left_behind()
+        yield from self._retention.left_behind()
 
     @property
     def trouble(self) -> str:
         """What is wrong with the disk behind its memory, if anything is."""
-        return self._ring.trouble
+        return self._retention.trouble
 
     @property
     def busy(self) -> bool:
         """Whether something that is safe is still to be computed."""
-        return bool(self._replays)
+        return bool(self._pending_input)
 
-    def running(self) -> dict[QueryId, Running]:
+    def running(self) -> dict[QueryId, RunningFragment]:
         return self._running
 
     def links(self) -> dict[NodeId, Link]:

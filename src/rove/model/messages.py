@@ -128,8 +128,8 @@ class Fragment(msgspec.Struct, frozen=True, kw_only=True):
     sinks: dict[Stage, Sink]
     feeds: tuple[Origin, ...] = ()  # the sources of this node that have a place in the query
     overtakes: bool = False  # whether batches of an origin may pass each other: nothing looks at their order
-    others: tuple[NodeId, ...] = ()  # where other roads begin, for when the next node is not there
-    copies: bool = False  # whether what was kept while no road was there goes over all of them
+    others: tuple[NodeId, ...] = ()  # where other routes begin, for when the next node is not there
+    copies: bool = False  # whether what was kept while no route was there goes over all of them
     knows: dict[Stage, tuple[Origin, ...]] = {}
     thins: int = 0  # what would be thrown away for lack of room keeps every so manieth row; 0: nothing of it
     folds: bool = False  # it is folded into partial aggregates, where its window takes them

@@ -3,7 +3,7 @@
 Law: they run in a thread of their own, one after the other. An error in one is logged and hurts nobody else; one that
 is slow keeps nobody waiting, and what it misses is counted.
 
-    def on_disconnect(parent): ...                            # a road is cut
+    def on_disconnect(parent): ...                            # a route is cut
     def on_reconnect(parent, away_s): ...                     # it is there again
     def on_evict(query, origin, first, last, rows): ...       # rows had to go: batches `first` to `last`
 """

@@ -130,11 +130,11 @@ def _begin(world: World, random: Random, relays: list[NodeId]) -> None:
         sink = Sink(kind="log") if random.random() < 0.6 else Sink(kind="log", node=random.choice(durable))
         begins = random.choice((2 * SECOND_US, random.randint(2, 12) * SECOND_US))
         stages, strategy = some_query(random), random.choice(STRATEGIES)
-        roads = (random.choice((1, 1, 2, 3)), random.random() < 0.5)
+        routes = (random.choice((1, 1, 2, 3)), random.random() < 0.5)
         patience = random.choice((requests.PATIENCE_US, requests.PATIENCE_US, 0))
         query, apart = QueryId(f"q{n}"), _apart(random)
         degrade = apart.choice(DEGRADES)
-        world.at(begins, partial(world.submit, query, stages, sink, strategy, *roads, patience, *degrade))
+        world.at(begins, partial(world.submit, query, stages, sink, strategy, *routes, patience, *degrade))
         if apart.random() < STOPS:
             world.at(begins + apart.randint(1, 20) * SECOND_US, partial(world.stop, query))
     plan_faults(world, Random(random.random()))

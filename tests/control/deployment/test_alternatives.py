@@ -1,4 +1,4 @@
-"""Other roads: they share no node, nobody takes rows in order on the way, and all of them lead to the end."""
+"""Other routes: they share no node, nobody takes rows in order on the way, and all of them lead to the end."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from rove.control.deployment.alternatives import other_roads
+from rove.control.deployment.alternatives import alternatives
 from rove.control.deployment.fragments import fragments
 from rove.control.placement import Load, bottom_up
 from rove.control.topology.nodes import Link, Node
@@ -20,7 +20,7 @@ from tests.control.cities import city, drawn, request
 
 
 def ladder(ways: int, length: int = 2) -> Topology:
-    """A device below so many roads that share no node: d1 ─► w0.0 ─► w0.1 … ─► gw."""
+    """A device below so many routes that share no node: d1 ─► w0.0 ─► w0.1 … ─► gw."""
     nodes = [Node(NodeId("d1"), "device", 0), Node(NodeId("gw"), "gateway", 8)]
     links = []
     for way in range(ways):
@@ -31,10 +31,10 @@ def ladder(ways: int, length: int = 2) -> Topology:
     return Topology(nodes, links)
 
 
-def test_a_device_is_told_of_as_many_roads_as_were_asked_for_the_best_first() -> None:
+def test_a_device_is_told_of_as_many_routes_as_were_asked_for_the_best_first() -> None:
     asked, topology = request("filter", {"s": ["d1"]}), ladder(4)
     placed = bottom_up(asked, topology, Load())
-    others = other_roads(asked, placed, topology, 3)
+    others = alternatives(asked, placed, topology, 3)
     assert others.begin == {"d1": ("w1.0", "w2.0")}
     assert others.relays == {"w1.0": "w1.1", "w1.1": "gw", "w2.0": "w2.1", "w2.1": "gw"}
     found = fragments(asked, placed, Version(1), others=others, copies=True)
@@ -43,29 +43,29 @@ def test_a_device_is_told_of_as_many_roads_as_were_asked_for_the_best_first() ->
     assert (found[NodeId("w1.0")].next, found[NodeId("w1.0")].runs) == ("w1.1", ())
 
 
-def test_roads_are_apart_up_to_where_all_of_them_meet() -> None:
+def test_routes_are_apart_up_to_where_all_of_them_meet() -> None:
     topology = ladder(3, 3)
     topology.add_node(Node(NodeId("top"), "gateway", 8))
     topology.add_link(Link(NodeId("gw"), NodeId("top")))
     asked = request("filter", {"s": ["d1"]}, sink="top")
     placed = bottom_up(asked, topology, Load())
-    assert other_roads(asked, placed, topology, 3).begin == {"d1": ("w1.0", "w2.0")}
+    assert alternatives(asked, placed, topology, 3).begin == {"d1": ("w1.0", "w2.0")}
 
 
-def test_there_are_no_more_roads_than_there_are() -> None:
+def test_there_are_no_more_routes_than_there_are() -> None:
     asked, topology = request("filter", {"s": ["d1"]}), ladder(2)
     placed = bottom_up(asked, topology, Load())
-    assert other_roads(asked, placed, topology, 8).begin == {"d1": ("w1.0",)}
-    assert other_roads(asked, placed, topology, 1).begin == {}
+    assert alternatives(asked, placed, topology, 8).begin == {"d1": ("w1.0",)}
+    assert alternatives(asked, placed, topology, 1).begin == {}
     topology.mark(NodeId("w1.0"), NodeId("w1.1"), works=False)
-    assert other_roads(asked, placed, topology, 8).begin == {"d1": ()}
+    assert alternatives(asked, placed, topology, 8).begin == {"d1": ()}
     topology.mark(NodeId("w1.0"), NodeId("w1.1"), works=True)
     topology.mark(NodeId("d1"), NodeId("w1.0"), works=False)  # a device that is elsewhere now may be there later
-    assert other_roads(asked, placed, topology, 8).begin == {"d1": ("w1.0",)}
+    assert alternatives(asked, placed, topology, 8).begin == {"d1": ("w1.0",)}
 
 
 @pytest.mark.parametrize("seed", range(150))
-def test_whatever_road_rows_take_they_are_taken_in_order_in_one_place(seed: int) -> None:
+def test_whatever_route_rows_take_they_are_taken_in_order_in_one_place(seed: int) -> None:
     random = Random(seed)
     topology = city(random, edges=random.choice((5, 9)))
     asked = drawn(random, topology)
@@ -73,21 +73,21 @@ def test_whatever_road_rows_take_they_are_taken_in_order_in_one_place(seed: int)
         placed = bottom_up(asked, topology, Load())
     except RoveError:
         return
-    others = other_roads(asked, placed, topology, random.randint(2, 4))
+    others = alternatives(asked, placed, topology, random.randint(2, 4))
     sinks = None if asked.sink is None else {"out": Sink(kind="discard")}
     found = fragments(asked, placed, Version(1), sinks, others=others)
     in_order = {h for stage, hosts in placed.hosts.items() if ordered(asked.stages.operators[stage]) for h in hosts}
     for device, starts in others.begin.items():
-        roads = []
+        routes = []
         meet = in_order | topology.certain(device, asked.root)
-        for start in (placed.roads[device], *starts):
+        for start in (placed.routes[device], *starts):
             assert start is not None
             assert topology.linked(device, start)
-            road = [start]
-            while road[-1] not in meet and (above := found[road[-1]].next) is not None:
-                assert topology.linked(road[-1], above)
-                road.append(above)
-            roads.append(road)
-        assert len({road[-1] for road in roads}) == 1
-        relays = [node for road in roads for node in road[:-1]]
+            route = [start]
+            while route[-1] not in meet and (above := found[route[-1]].next) is not None:
+                assert topology.linked(route[-1], above)
+                route.append(above)
+            routes.append(route)
+        assert len({route[-1] for route in routes}) == 1
+        relays = [node for route in routes for node in route[:-1]]
         assert len(relays) == len(set(relays))

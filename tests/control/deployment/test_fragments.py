@@ -97,7 +97,7 @@ def test_a_plan_is_parted_again_only_where_spark_begins_elsewhere() -> None:
     query = Query.of(QueryRecord.of(Submit(name="q", plan=encode(asked.stages), sink=Sink(kind="log"))))
     here = strategy("bottom_up")(asked, town(), Load())
     first = query.split(here)
-    assert query.split(dataclasses.replace(here, roads={})) is first
+    assert query.split(dataclasses.replace(here, routes={})) is first
     above = dataclasses.replace(here, spark=frozenset(range(1, len(asked.stages.operators))))
     assert query.split(above) == split(asked.stages, above.spark) != first
     assert query.split(here) == first
@@ -159,7 +159,7 @@ def test_every_origin_is_waited_for_wherever_it_is_taken_in_order(seed: int) -> 
             placement, found = told(asked, topology, name)
         except RoveError:
             continue
-        assert set(found) == set(placement.roads)
+        assert set(found) == set(placement.routes)
         lower = decode(next(iter(found.values())).plan)
         made: dict[str, tuple[Stage, NodeId]] = {}
         for stage in lower.sources():
@@ -168,7 +168,7 @@ def test_every_origin_is_waited_for_wherever_it_is_taken_in_order(seed: int) -> 
             for s in next(v for k, v in asked.sources.items() if asked.stages.operators[k] == op):
                 made[s.origin] = (stage, s.node)
         for node, fragment in found.items():
-            assert fragment.next == placement.roads[node]
+            assert fragment.next == placement.routes[node]
             assert bool(fragment.sinks) == (node == asked.root)
             assert set(fragment.makes) == {s for s in fragment.runs if stateful(lower.operators[s])}
             for stage, origin in fragment.makes.items():
@@ -180,7 +180,7 @@ def test_every_origin_is_waited_for_wherever_it_is_taken_in_order(seed: int) -> 
 def walk_origins(
     lower: Stages, found: dict[NodeId, Fragment], placement: Placement, made: dict[str, tuple[Stage, NodeId]]
 ) -> None:
-    """Carry one batch of each origin up its road by the fragments alone; who takes it in order must wait for it."""
+    """Carry one batch of each origin up its route by the fragments alone; who takes it in order must wait for it."""
     fed: set[tuple[NodeId, Stage]] = set()
     expected: dict[NodeId, dict[Stage, set[str]]] = {}
     for origin, (start, begin) in made.items():
@@ -221,7 +221,7 @@ def test_an_explained_plan_says_where_why_and_how_much() -> None:
     assert said.splitlines() == [
         "out ─► the cloud",
         "Spark                   Aggregate (final) by window(5 seconds), key: count(*) AS count",
-        "                        │  because the roads of what it reads meet at the gateway `gw`",
+        "                        │  because the routes of what it reads meet at the gateway `gw`",
         *said.splitlines()[3:],
     ]
     assert "d1, d2, d3" in said

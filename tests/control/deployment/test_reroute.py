@@ -54,11 +54,11 @@ def test_a_device_takes_its_memory_along_and_the_cells_hold_none() -> None:
     assert moved(asked, after, topology, load) is after, "who reaches nobody keeps its place"
     topology.mark(NodeId("d2"), EAST, works=True)
     last = moved(asked, after, topology, load)
-    assert WEST not in last.roads, "a cell that nobody passes has no part in the query"
-    assert last.slots.keys() <= last.roads.keys()
+    assert WEST not in last.routes, "a cell that nobody passes has no part in the query"
+    assert last.slots.keys() <= last.routes.keys()
 
 
-def test_one_who_would_pass_by_what_remembers_its_rows_stays_and_so_do_those_who_share_its_road() -> None:
+def test_one_who_would_pass_by_what_remembers_its_rows_stays_and_so_do_those_who_share_its_route() -> None:
     topology = cells()
     asked = request("count", {"s": ["d1"]}, hints={2: "west", 3: "west"})
     before = strategy("bottom_up")(asked, topology, Load())

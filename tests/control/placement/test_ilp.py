@@ -35,7 +35,7 @@ def every_placement(asked: Request, topology: Topology, like: Placement) -> list
             if type(asked.stages.operators[stage]).__name__ not in ("Source", "Union"):
                 for host in each:
                     slots[host] = slots.get(host, 0) + 1
-        return Placement(hosts=hosts, spark=spark, roads=like.roads, why={}, slots=slots, memory_bytes={})
+        return Placement(hosts=hosts, spark=spark, routes=like.routes, why={}, slots=slots, memory_bytes={})
 
     def extend(n: int, hosts: dict[Stage, tuple[NodeId, ...]]) -> None:
         if n == len(asks):
@@ -51,16 +51,16 @@ def every_placement(asked: Request, topology: Topology, like: Placement) -> list
             extend(n + 1, hosts)  # in Spark
         if any(i not in hosts for i in inputs) or asks[n].spark:
             return
-        op, roads = (
+        op, routes = (
             asked.stages.operators[n],
             [path(like, h) for h in dict.fromkeys(h for i in inputs for h in hosts[i])],
         )
         if merging(op):
-            ways = {(node,) for node in like.roads if all(node in road for road in roads)}
+            ways = {(node,) for node in like.routes if all(node in route for route in routes)}
             if asked.sink is None and not asks[n].worker:
                 ways.discard((asked.gateway,))
         else:
-            ways = {tuple(dict.fromkeys(each)) for each in itertools.product(*roads)}
+            ways = {tuple(dict.fromkeys(each)) for each in itertools.product(*routes)}
         for each in sorted(ways):
             extend(n + 1, {**hosts, stage: each})
 

@@ -57,10 +57,10 @@ def test_with_room_everything_stateless_and_partial_runs_on_the_device() -> None
     found = place("bottom_up", request("count", {"s": ["d1", "d2", "d3"]}), town())
     below = {hosts for stage, hosts in found.hosts.items()}
     assert below == {("d1", "d2", "d3")}
-    assert len(found.spark) == 1  # the final half: the roads meet at the gateway
+    assert len(found.spark) == 1  # the final half: the routes meet at the gateway
 
 
-def test_merging_operators_run_where_the_roads_meet() -> None:
+def test_merging_operators_run_where_the_routes_meet() -> None:
     asked = request("count", {"s": ["d1", "d2"]})
     found = place("bottom_up", asked, town())
     assert found.hosts[Stage(numbered(asked.stages, "Aggregate", "final"))] == ("e1",)
@@ -73,7 +73,7 @@ def test_one_source_alone_is_merged_above_its_device_where_others_could_come() -
     assert found.hosts[Stage(numbered(asked.stages, "Aggregate", "final"))] == ("e1",)
 
 
-def test_what_only_workers_can_do_runs_on_the_gateway_when_roads_meet_there() -> None:
+def test_what_only_workers_can_do_runs_on_the_gateway_when_routes_meet_there() -> None:
     asked = request("scan", {"s": ["d1", "d3"]})
     found = place("bottom_up", asked, town())
     scan = Stage(numbered(asked.stages, "Scan"))
@@ -115,8 +115,8 @@ def test_a_sink_on_a_node_needs_no_spark() -> None:
     asked = request("count", {"s": ["d1", "d3"]}, sink="d2")
     found = place("shortest_path", asked, town())
     assert not found.spark
-    assert found.roads[NodeId("d1")] == "e1"
-    assert found.roads[NodeId("gw")] == "e1"
+    assert found.routes[NodeId("d1")] == "e1"
+    assert found.routes[NodeId("gw")] == "e1"
     assert found.hosts[Stage(numbered(asked.stages, "Aggregate", "final"))] == ("e1",)
 
 
@@ -263,7 +263,7 @@ def test_placements_do_not_depend_on_the_order_of_sets() -> None:
         "        asked = drawn(random, topology, hinted=seed % 2 == 0)\n"
         "        try: found = strategy(asked, topology, Load())\n"
         "        except RoveError as error: print(error)\n"
-        "        else: print(found.hosts, sorted(found.spark), found.roads, found.why, found.slots)\n"
+        "        else: print(found.hosts, sorted(found.spark), found.routes, found.why, found.slots)\n"
     )
     said = {
         subprocess.run(

@@ -1,4 +1,4 @@
-"""Nodes, links, roads, and the files they come from."""
+"""Nodes, links, routes, and the files they come from."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ def lengths(topology: Topology, sink: NodeId) -> dict[NodeId, tuple[int, int]]:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_roads_are_shortest_form_a_tree_and_never_pass_a_device(seed: int) -> None:
+def test_routes_are_shortest_form_a_tree_and_never_pass_a_device(seed: int) -> None:
     random = Random(seed)
     topology = city(random, devices=8, edges=8)
     for sink in random.sample([n.id for n in topology.nodes()], k=5):
         best = lengths(topology, sink)
         sources = [n.id for n in topology.nodes()]
-        together = topology.roads(sources, sink)
+        together = topology.routes(sources, sink)
         for source in sources:
             latency, at, hops = 0, source, 0
             while (upper := together[at]) is not None:
                 assert upper == sink or topology.node(upper).kind != "device"
                 latency, at, hops = latency + topology.link(at, upper).latency_us, upper, hops + 1
             assert (at, latency, hops) == (sink, *best[source])
-            alone = topology.roads([source], sink)
-            assert alone == {n: together[n] for n in alone}, "a road depends on who else asks"
+            alone = topology.routes([source], sink)
+            assert alone == {n: together[n] for n in alone}, "a route depends on who else asks"
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_remembered_roads_are_those_of_a_new_topology(seed: int) -> None:
+def test_remembered_routes_are_those_of_a_new_topology(seed: int) -> None:
     random = Random(seed)
     topology = city(random)
     devices = [n.id for n in topology.nodes() if n.kind == "device"]
@@ -62,11 +62,11 @@ def test_remembered_roads_are_those_of_a_new_topology(seed: int) -> None:
         fresh = Topology(topology.nodes(), topology.links())
         for sink in ("gw", devices[0]):
             there = [n.id for n in fresh.nodes() if fresh.reaches(n.id, NodeId(sink))]
-            assert topology.roads(there, NodeId(sink)) == fresh.roads(there, NodeId(sink))
+            assert topology.routes(there, NodeId(sink)) == fresh.routes(there, NodeId(sink))
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_what_is_on_every_road_is_what_cannot_be_left_out(seed: int) -> None:
+def test_what_is_on_every_route_is_what_cannot_be_left_out(seed: int) -> None:
     random = Random(seed)
     topology = city(random, devices=6, edges=7)
     names = [n.id for n in topology.nodes()]
@@ -91,9 +91,9 @@ def test_a_broken_link_is_taken_only_where_there_is_no_other() -> None:
     d, a, b, g = (n.id for n in nodes)
     assert topology.mark(d, a, works=False)
     assert not topology.mark(d, a, works=False), "it is no news any more"
-    assert topology.roads([d], g) == {g: None, d: b, b: g}
+    assert topology.routes([d], g) == {g: None, d: b, b: g}
     assert topology.mark(b, g, works=False)
-    assert topology.roads([d], g) == {g: None, d: a, a: g}, "one broken link on either road: the shorter one"
+    assert topology.routes([d], g) == {g: None, d: a, a: g}, "one broken link on either route: the shorter one"
     assert topology.mark(d, a, works=True)
     assert topology.mark(a, g, works=False)
     assert topology.broken_on([d, a, g]) == 1
@@ -102,19 +102,19 @@ def test_a_broken_link_is_taken_only_where_there_is_no_other() -> None:
     assert topology.works(a, g), "a link that is made anew works"
 
 
-def test_equal_roads_go_by_fewer_hops_and_then_by_name() -> None:
+def test_equal_routes_go_by_fewer_hops_and_then_by_name() -> None:
     nodes = [Node(NodeId("gw"), "gateway"), Node(NodeId("d"), "device")]
     nodes += [Node(NodeId(e), "edge") for e in ("c", "b", "a", "x")]
     links = [link("d", e, 5) for e in "cba"] + [link("c", "gw", 5), link("b", "gw", 5), link("a", "x", 2)]
     topology = Topology(nodes, [*links, link("x", "gw", 3)])
-    assert topology.roads([NodeId("d")], NodeId("gw"))[NodeId("d")] == "b"
+    assert topology.routes([NodeId("d")], NodeId("gw"))[NodeId("d")] == "b"
 
 
-def test_a_node_without_a_road_is_named() -> None:
+def test_a_node_without_a_route_is_named() -> None:
     topology = town()
     topology.remove_link(NodeId("e1"), NodeId("gw"))
-    with pytest.raises(TopologyError, match="`d1` has no road to `gw`: no link leads on from `d1`"):
-        topology.roads([NodeId("d3"), NodeId("d1")], NodeId("gw"))
+    with pytest.raises(TopologyError, match="`d1` has no route to `gw`: no link leads on from `d1`"):
+        topology.routes([NodeId("d3"), NodeId("d1")], NodeId("gw"))
     assert not topology.reaches(NodeId("d1"), NodeId("gw"))
 
 
@@ -140,7 +140,7 @@ def test_a_batch_is_applied_whole_or_not_at_all(bad: list[object], said: str) ->
         topology.change([*moved, *bad])  # type: ignore[list-item]
     assert (topology.nodes(), topology.links(), topology.version) == before
     topology.change(moved)
-    assert topology.roads([NodeId("d3")], NodeId("gw"))[NodeId("d3")] == "e1"
+    assert topology.routes([NodeId("d3")], NodeId("gw"))[NodeId("d3")] == "e1"
 
 
 def test_values_that_make_no_sense_are_refused() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rove.data.ends.pending_input import Replay, Replays
+from rove.data.ends.pending_input import PendingBatch, PendingInput
 from rove.model.batch import Header
 from rove.model.errors import DiskError
 from rove.model.ids import QueryId
@@ -14,13 +14,13 @@ from rove.model.ids import QueryId
 A, B = QueryId("a"), QueryId("b")
 
 
-def some(query: QueryId, *sizes: int) -> list[Replay]:
+def some(query: QueryId, *sizes: int) -> list[PendingBatch]:
     headers = [Header(origin="o", seq=n, through=n, query=query) for n in range(len(sizes))]
-    return [Replay(query, h, bytes(size) if size else None) for h, size in zip(headers, sizes, strict=True)]
+    return [PendingBatch(query, h, bytes(size) if size else None) for h, size in zip(headers, sizes, strict=True)]
 
 
 def test_batches_come_in_order_and_only_those_in_memory_are_counted() -> None:
-    found = Replays()
+    found = PendingInput()
     found.on_disk(A, iter(some(A, 10, 20)))
     found.in_memory(some(B, 5, 0, 7))
     assert found.bytes == 12
@@ -30,7 +30,7 @@ def test_batches_come_in_order_and_only_those_in_memory_are_counted() -> None:
 
 
 def test_what_is_let_go_of_takes_no_room_any_more() -> None:
-    found = Replays()
+    found = PendingInput()
     found.in_memory(some(A, 5, 6))
     found.on_disk(A, iter(some(A, 100)))
     found.in_memory(some(B, 7))
@@ -42,11 +42,11 @@ def test_what_is_let_go_of_takes_no_room_any_more() -> None:
 
 
 def test_damage_is_an_error_of_the_query_that_is_first() -> None:
-    def damaged() -> Iterator[Replay]:
+    def damaged() -> Iterator[PendingBatch]:
         raise DiskError("torn")
         yield
 
-    found = Replays()
+    found = PendingInput()
     found.on_disk(A, iter(()))
     found.on_disk(B, damaged())
     with pytest.raises(DiskError):

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from rove.data.link.link import BEATS, SILENT_US, Link
 from rove.data.log.segments.stored import Stored
 from rove.data.settings import Backlog
-from rove.data.store.kept_batch import ENTRY_BYTES, Entry, size_of
+from rove.data.store.kept_batch import KEPT_BYTES_MIN, KeptBatch, size_of
 from rove.data.store.store import Store
 from rove.model.batch import Header
 from rove.model.events import Send
@@ -80,7 +80,7 @@ class LinkMachine(RuleBasedStateMachine):
             link, conn = receiver.link, receiver.conn
             match send.message:
                 case Data(number=number, header=header):
-                    size = ENTRY_BYTES + (0 if send.payload is None else len(send.payload))
+                    size = KEPT_BYTES_MIN + (0 if send.payload is None else len(send.payload))
                     fresh, sends = link.receive(number, size, self.now)
                     if fresh:
                         receiver.pending.append((number, link.sessions, header))
@@ -265,7 +265,7 @@ def reached(backlog: Backlog) -> End:
     return device
 
 
-def batch(device: End, seq: int) -> Entry:
+def batch(device: End, seq: int) -> KeptBatch:
     header = Header(origin="o", seq=seq, through=seq, rows=1, born=1, query="q")
     return device.store.put(header, bytes(1_000))
 
@@ -286,7 +286,7 @@ def test_what_is_new_goes_beside_before_or_after_what_was_kept(backlog: Backlog,
     assert sent_after(reached(backlog), overtakes=False) == [1, 2, 3, 4, 5]
 
 
-def test_what_was_new_is_kept_like_all_else_when_the_road_is_cut_again() -> None:
+def test_what_was_new_is_kept_like_all_else_when_the_route_is_cut_again() -> None:
     device = reached("last")
     for seq in (3, 4):
         device.link.offer(batch(device, seq), 1, overtakes=True)

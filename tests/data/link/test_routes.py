@@ -1,4 +1,4 @@
-"""A device that knows several roads uses them without asking anybody."""
+"""A device that knows several routes uses them without asking anybody."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PARENTS = (WEST, EAST, NORTH)
 
 
 def device(copies: bool, **settings: object) -> Worker:
-    """It knows three roads, and is on none of them."""
+    """It knows three routes, and is on none of them."""
     found = Worker(WorkerSettings(node=NodeId("device"), kind="device", parents=PARENTS, **settings), 1)  # type: ignore[arg-type]
     found.add_source("s", ORIGIN, COLUMNS)
     part = replace(fragment(WEST, (ORIGIN,)), others=(EAST, NORTH), copies=copies)
@@ -38,7 +38,7 @@ def sent(commands: list[Send]) -> list[tuple[object, int]]:
     return [(c.conn, c.message.header.seq) for c in commands if isinstance(c.message, Data)]
 
 
-def test_what_was_kept_goes_over_the_first_road_that_is_there() -> None:
+def test_what_was_kept_goes_over_the_first_route_that_is_there() -> None:
     worker = device(copies=False)
     for n in range(3):
         worker.handle(Produced(ORIGIN, rows(), n), n)
@@ -49,7 +49,7 @@ def test_what_was_kept_goes_over_the_first_road_that_is_there() -> None:
     assert sent([c for c in now if isinstance(c, Send)]) == [("east", 3)]
 
 
-def test_a_road_that_is_not_heard_any_more_is_left_for_another() -> None:
+def test_a_route_that_is_not_heard_any_more_is_left_for_another() -> None:
     worker = device(copies=False)
     meets(worker, WEST, 10)
     worker.handle(Produced(ORIGIN, rows(), 0), 20)
@@ -60,7 +60,7 @@ def test_a_road_that_is_not_heard_any_more_is_left_for_another() -> None:
     assert (tally.produced, tally.buffered, tally.resent) == (2, 2, 2)
 
 
-def test_what_was_kept_goes_over_all_roads_and_counts_once() -> None:
+def test_what_was_kept_goes_over_all_routes_and_counts_once() -> None:
     worker = device(copies=True)
     for n in range(3):
         worker.handle(Produced(ORIGIN, rows(), n), n)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rove.data.store.eviction import POLICIES, Policy, policy
-from rove.data.store.kept_batch import ENTRY_BYTES
+from rove.data.store.kept_batch import KEPT_BYTES_MIN
 from rove.data.store.store import Store
 from rove.model.batch import Header
 from rove.model.errors import SetupError
@@ -75,7 +75,7 @@ def numbered(arrivals: list[tuple[str, int]]) -> list[Batch]:
 
 
 def size(batches: list[Batch]) -> int:
-    return sum(ENTRY_BYTES + b[2] for b in batches)
+    return sum(KEPT_BYTES_MIN + b[2] for b in batches)
 
 
 @given(ARRIVALS)

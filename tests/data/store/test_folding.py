@@ -15,7 +15,7 @@ from msgspec.structs import replace
 import rove
 from rove import functions as F
 from rove.data.events import Evicted, Pack, Produced
-from rove.data.fragment.running_fragment import Running, encode_rows
+from rove.data.fragment.running_fragment import RunningFragment, encode_rows
 from rove.data.operators.folded import Fold, folded_schema, folds_into, rows_in
 from rove.data.operators.window import WindowConfig
 from rove.data.settings import WorkerSettings
@@ -168,7 +168,7 @@ class Network:
         found = [b.batch.data for b in running.pipeline.finish() if b.batch.data is not None]
         return sorted((row for data in found for row in data.to_pylist()), key=repr)
 
-    def running(self) -> Running:
+    def running(self) -> RunningFragment:
         (running,) = self.device.running().values()
         return running
 

@@ -11,7 +11,7 @@ import rove
 from rove import functions as F
 from rove.data.events import Command, Pack, Packed, Produced
 from rove.data.fragment.running_fragment import encode_rows
-from rove.data.store.kept_batch import ENTRY_BYTES
+from rove.data.store.kept_batch import KEPT_BYTES_MIN
 from rove.data.store.pack_queue import PATIENCE_US
 from rove.data.store.packing import Packer, pack
 from rove.data.worker import Worker
@@ -192,7 +192,7 @@ def test_credit_is_for_rows_as_they_will_be_and_not_as_small_as_they_come() -> N
     link, packed = worker.links()[NodeId("device")], pack(rows(COUNT), None)
     before = link.outstanding
     worker.handle(Arrived(conn, data(1, 0, rows=COUNT, born=COUNT, packed=PLAIN), packed), 3)
-    assert before - link.outstanding == ENTRY_BYTES + PLAIN > 2 * len(packed)
+    assert before - link.outstanding == KEPT_BYTES_MIN + PLAIN > 2 * len(packed)
 
 
 def test_rows_that_are_larger_than_they_said_are_refused() -> None:

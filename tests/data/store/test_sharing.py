@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from rove.data.events import Evicted, Pack, Produced
 from rove.data.settings import WorkerSettings
-from rove.data.store.kept_batch import ENTRY_BYTES
+from rove.data.store.kept_batch import KEPT_BYTES_MIN
 from rove.data.store.pack_queue import PATIENCE_US
 from rove.data.store.packing import Packer
 from rove.data.worker import Worker
@@ -38,14 +38,14 @@ def one(**settings: object) -> int:
 def test_rows_of_three_queries_take_the_room_of_one() -> None:
     worker = device(3, compress="off")
     worker.handle(Produced(ORIGIN, rows(100), 0), 0)
-    assert worker.store.bytes == one(compress="off") + 2 * ENTRY_BYTES
+    assert worker.store.bytes == one(compress="off") + 2 * KEPT_BYTES_MIN
     assert {t.query: t.buffered for t in worker.report().tallies} == {"q0": 100, "q1": 100, "q2": 100}
     sent = said(worker.handle(Arrived("west", Welcome(PROTOCOL, WEST, 7, 1, 0, 10**6)), 1_000))
     assert [(m.header.query, m.header.rows) for m in sent if isinstance(m, Data)] == [(f"q{n}", 100) for n in range(3)]
     for through in (1, 2, 3):
         worker.handle(Arrived("west", Ack(through, 10**6)), 1_000 + through)
         left = 3 - through
-        assert worker.store.bytes == (one(compress="off") + (left - 1) * ENTRY_BYTES if left else 0)
+        assert worker.store.bytes == (one(compress="off") + (left - 1) * KEPT_BYTES_MIN if left else 0)
 
 
 def test_rows_that_are_shared_are_packed_once_and_small_for_all() -> None:

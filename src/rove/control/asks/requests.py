@@ -39,7 +39,7 @@ class Submit(msgspec.Struct, frozen=True, kw_only=True):
     cloud: CloudSink | None = None  # None: the rows stay in the gateway's log until somebody reads them
     patience_us: int = PATIENCE_US
     patience_of: dict[str, int] = {}  # with some streams it is another
-    replication: int = 1  # roads from each source that share no node
+    replication: int = 1  # routes from each source that share no node
     copies: bool = True  # what was kept while none was there goes over all of them; else over the best
     thins: int = 0  # of rows that a device has no room for, keep every so manieth; 0: none
     folds: bool = False  # rows that a device has no room for become partial aggregates

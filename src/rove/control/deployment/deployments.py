@@ -58,7 +58,7 @@ class Deployments:
         self._stale[query.id] = None
 
     def touch(self, streams: set[str], relay: bool = False) -> None:
-        """Queries that read one of these streams, or wait for a road, are marked."""
+        """Queries that read one of these streams, or wait for a route, are marked."""
         for query in self.queries.values():
             if not query.record.stopped and (relay or query.placement is None or streams & set(query.streams)):
                 self.mark(query)
@@ -70,15 +70,15 @@ class Deployments:
             if not query.record.stopped and fragment is not None and fragment.makes:
                 self.mark(query)
 
-    def touch_roads(self, report: Report) -> None:
+    def touch_routes(self, report: Report) -> None:
         """Queries whose rows are cut off on a device that reaches another parent, or may go by a relay now that they
         could not before, are marked."""
         for query in self.queries.values():
-            roads = {} if query.record.stopped or query.placement is None else query.placement.roads
+            routes = {} if query.record.stopped or query.placement is None else query.placement.routes
             fragment = query.record.fragments.get(report.node)
             known = () if fragment is None else (fragment.next, *fragment.others)
             cut_off = fragment is not None and report.reaches and not any(p in report.reaches for p in known)
-            if roads and (report.kind != "device" or cut_off):
+            if routes and (report.kind != "device" or cut_off):
                 self.mark(query)
 
     def settle(self) -> list[Query]:

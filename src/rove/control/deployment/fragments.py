@@ -1,4 +1,4 @@
-"""What each node on the roads of a query is told.
+"""What each node on the routes of a query is told.
 
 Law: a fragment follows from the request and the placement alone. Every fragment of a version carries the same plan, so
 a batch can be finished by whichever node it meets; what differs is who owns state, who waits for whom, and who is next.
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
-from rove.control.deployment.alternatives import OtherRoads
+from rove.control.deployment.alternatives import Alternatives
 from rove.control.deployment.split import Split, split
 from rove.control.placement.placement import Placement
 from rove.control.placement.request import Request
@@ -34,14 +34,14 @@ def fragments(
     placement: Placement,
     version: Version,
     sinks: Mapping[str, Sink] | None = None,
-    others: OtherRoads | None = None,
+    others: Alternatives | None = None,
     copies: bool = False,
     thins: int = 0,
     folds: bool = False,
     parts: Split | None = None,
 ) -> dict[NodeId, Fragment]:
-    """A fragment for every node on the roads. `sinks` are the user's, by output; in the cloud every output ends in the
-    gateway's log. With `copies`, what was kept goes over all roads; `thins` and `folds` are for devices without room.
+    """A fragment for every node on the routes. `sinks` are the user's, by output; in the cloud every output ends in the
+    gateway's log. With `copies`, what was kept goes over all routes; `thins` and `folds` are for devices without room.
     `parts` are those of `split`, where they are known.
     O(nodes × stages + origins × stages × height)."""
     parts = parts or split(request.stages, placement.spark)
@@ -54,7 +54,7 @@ def fragments(
     feeds: dict[NodeId, list[Origin]] = {}
     for source in (source for found in request.sources.values() for source in found):
         feeds.setdefault(source.node, []).append(source.origin)
-    others = others or OtherRoads()
+    others = others or Alternatives()
     relays = {
         node: Fragment(
             query=request.query,
@@ -82,8 +82,8 @@ def fragments(
             },
             waits={s: tuple(sorted(waiting)) for s, waiting in sorted(waits.get(node, {}).items())},
             knows={s: tuple(sorted(known)) for s, known in sorted(knows.get(node, {}).items())},
-            next=placement.roads[node],
-            sinks=ends if placement.roads[node] is None else {},
+            next=placement.routes[node],
+            sinks=ends if placement.routes[node] is None else {},
             feeds=tuple(sorted(feeds.get(node, ()))),
             overtakes=not in_order,
             others=others.begin.get(node, ()),
@@ -127,12 +127,12 @@ def runs_of(request: Request, placement: Placement) -> dict[NodeId, set[Stage]]:
     So a node may finish rows whose own host is further up, and hand them to what stands behind. An ordered operator up
     there that nothing reaches any more is left out: as an origin that never speaks it would hold everyone up.
     """
-    found: dict[NodeId, set[Stage]] = {node: set() for node in placement.roads}
+    found: dict[NodeId, set[Stage]] = {node: set() for node in placement.routes}
     reached: dict[Stage, dict[NodeId, None]] = {}
     for stage, hosts in sorted(placement.hosts.items()):
         op, inputs = request.stages.operators[stage], request.stages.inputs[stage]
         if stateless(op):
-            for node in (node for host in hosts for node in placement.road(host)):
+            for node in (node for host in hosts for node in placement.route(host)):
                 found[node].add(stage)
         elif inputs:
             for host in hosts:
@@ -149,7 +149,7 @@ def runs_of(request: Request, placement: Placement) -> dict[NodeId, set[Stage]]:
 
 def taker(placement: Placement, runs: Mapping[NodeId, set[Stage]], stage: Stage, start: NodeId) -> NodeId | None:
     """The first node, from one upwards, that runs an operator; None if Spark does."""
-    return next((node for node in placement.road(start) if stage in runs[node]), None)
+    return next((node for node in placement.route(start) if stage in runs[node]), None)
 
 
 def _waits(

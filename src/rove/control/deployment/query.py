@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from rove.control.asks.requests import PATIENCE_US, CloudSink, Submit
-from rove.control.deployment.alternatives import other_roads
+from rove.control.deployment.alternatives import alternatives
 from rove.control.deployment.fragments import fragments
 from rove.control.deployment.reroute import led, moved
 from rove.control.deployment.split import Split, split
@@ -38,7 +38,7 @@ _ASKED = {
     "patience_us": "returnTimeout",
     "patience_of": "returnTimeout of a stream",
     "replication": "replication",
-    "copies": "use of roads",
+    "copies": "use of routes",
     "thins": "degrade",
     "folds": "degrade by folding",
 }
@@ -54,17 +54,17 @@ class QueryRecord(msgspec.Struct, frozen=True, kw_only=True):
     cloud: CloudSink | None = None
     patience_us: int = PATIENCE_US
     patience_of: dict[str, int] = {}  # with some streams it is another
-    replication: int = 1  # roads that share no node, for each source
+    replication: int = 1  # routes that share no node, for each source
     copies: bool = True  # whether what was kept goes over all of them, or over the best
     thins: int = 0  # of rows that devices have no room for, keep every so manieth
     folds: bool = False  # or fold them into partial aggregates
-    absent: tuple[NodeId, ...] = ()  # nodes on its roads that are waited for no longer
+    absent: tuple[NodeId, ...] = ()  # nodes on its routes that are waited for no longer
     version: Version = Version(0)
     stopped: bool = False
     sources: dict[Stage, tuple[tuple[Origin, NodeId], ...]] = {}
     hosts: dict[Stage, tuple[NodeId, ...]] = {}
     spark: tuple[Stage, ...] = ()
-    roads: dict[NodeId, NodeId | None] = {}
+    routes: dict[NodeId, NodeId | None] = {}
     why: dict[Stage, str] = {}
     slots: dict[NodeId, int] = {}
     memory_bytes: dict[NodeId, int] = {}
@@ -112,11 +112,11 @@ class Query:
             operator = stages.operators[stage]
             if isinstance(operator, Source):
                 found.streams[operator.stream] = stage
-        if record.roads:
+        if record.routes:
             found.placement = Placement(
                 hosts=record.hosts,
                 spark=frozenset(record.spark),
-                roads=record.roads,
+                routes=record.routes,
                 why=record.why,
                 slots=record.slots,
                 memory_bytes=record.memory_bytes,
@@ -154,7 +154,7 @@ class Query:
 
     def place(self, request: Request, topology: Topology, load: Load) -> Placement:
         """Where everything runs: as the strategy says at first, and afterwards as it is, with sources that are new, or
-        whose road is broken while there is a better one, led to it."""
+        whose route is broken while there is a better one, led to it."""
         if self.placement is None:
             return strategy(self.record.strategy)(request, topology, load)
         known = {SourceAt(*pair) for pairs in self.record.sources.values() for pair in pairs}
@@ -174,7 +174,7 @@ class Query:
         sinks = {} if request.sink is None else dict.fromkeys(_outputs(self.stages), self.record.sink)
         placed = _placed(request, placement)
         request = dataclasses.replace(request, sources=placed)
-        others = other_roads(request, placement, topology, self.record.replication)
+        others = alternatives(request, placement, topology, self.record.replication)
         asked = self.record
         wanted = fragments(
             request,
@@ -207,7 +207,7 @@ class Query:
             sources={s: tuple((p.origin, p.node) for p in found) for s, found in placed.items()},
             hosts=dict(placement.hosts),
             spark=tuple(sorted(placement.spark)),
-            roads=dict(placement.roads),
+            routes=dict(placement.routes),
             why=dict(placement.why),
             slots=dict(placement.slots),
             memory_bytes=dict(placement.memory_bytes),
@@ -222,7 +222,7 @@ class Query:
         return self._parts[1]
 
     def _senders(self) -> dict[NodeId, dict[NodeId, None]]:
-        """Who may still send to each node: those who were told to, now or before. O(fragments × roads)."""
+        """Who may still send to each node: those who were told to, now or before. O(fragments × routes)."""
         found = {node: dict.fromkeys(senders) for node, senders in self.record.leaving.items() if senders}
         for name, fragment in self.record.fragments.items():
             for node in (fragment.next, *fragment.others):

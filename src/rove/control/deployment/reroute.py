@@ -1,7 +1,7 @@
 """Sources that come later, or that have moved, led to what runs already.
 
 Law: what takes batches in order stays where it is, for it remembers what it has taken. A source is led past it or keeps
-the road it has; nobody else's road bends for it.
+the route it has; nobody else's route bends for it.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ def led(
 
 
 def moved(request: Request, old: Placement, topology: Topology, load: Load) -> Placement:
-    """The placement with everyone whose road is broken on a better one, if there is one that leads past all that
+    """The placement with everyone whose route is broken on a better one, if there is one that leads past all that
     remembers their rows. O(sources × height) if none is, and a placement for each that moves; again if one cannot."""
-    placed = [(s, p) for s, found in request.sources.items() for p in found if p.node in old.roads]
+    placed = [(s, p) for s, found in request.sources.items() for p in found if p.node in old.routes]
     cut_off = dict.fromkeys(p.node for _, p in placed if _better(request, old, p.node, topology))
     meets = _meetings(request, old, placed) if cut_off else {}
     while cut_off:
@@ -63,7 +63,7 @@ def moved(request: Request, old: Placement, topology: Topology, load: Load) -> P
                     found = _joined(request, found, bottom_up(alone, topology, load.replaced(old, found)))
                 except RoveError:
                     stuck.append(source.node)
-        stuck += [node for node in cut_off if node in found.roads and not _gains(old, found, node, topology)]
+        stuck += [node for node in cut_off if node in found.routes and not _gains(old, found, node, topology)]
         if not stuck:
             now = _meetings(request, found, placed)
             stuck = [source.node for source in meets if now[source] != meets[source]]
@@ -75,20 +75,20 @@ def moved(request: Request, old: Placement, topology: Topology, load: Load) -> P
 
 
 def _better(request: Request, old: Placement, node: NodeId, topology: Topology) -> bool:
-    """Whether there is a road with fewer broken links than the one a node has."""
-    broken = topology.broken_on(old.road(node))
+    """Whether there is a route with fewer broken links than the one a node has."""
+    broken = topology.broken_on(old.route(node))
     if not broken or not topology.has(node):
         return False
-    best = topology.roads([node], request.root)
+    best = topology.routes([node], request.root)
     return topology.broken_on(_along(best, node)) < broken
 
 
 def _gains(old: Placement, new: Placement, node: NodeId, topology: Topology) -> bool:
-    return topology.broken_on(new.road(node)) < topology.broken_on(old.road(node))
+    return topology.broken_on(new.route(node)) < topology.broken_on(old.route(node))
 
 
 def _kept(request: Request, old: Placement, meets: Meetings, cut_off: Collection[NodeId]) -> Placement:
-    """The placement without those who are cut off: the roads of all others, and of what remembers others' rows."""
+    """The placement without those who are cut off: the routes of all others, and of what remembers others' rows."""
     staying = [source.node for source in meets if source.node not in cut_off]
     theirs = {host for source, met in meets.items() if source.node in cut_off for _, host in met}
     holding = [
@@ -98,9 +98,9 @@ def _kept(request: Request, old: Placement, meets: Meetings, cut_off: Collection
         for host in hosts
         if host not in theirs and host not in cut_off
     ]
-    roads = {node: old.roads[node] for start in (*staying, *holding, request.root) for node in old.road(start)}
-    hosts = {stage: tuple(h for h in hosts if h in roads) for stage, hosts in old.hosts.items()}
-    return _measured(request, dataclasses.replace(old, roads=roads, hosts=hosts))
+    routes = {node: old.routes[node] for start in (*staying, *holding, request.root) for node in old.route(start)}
+    hosts = {stage: tuple(h for h in hosts if h in routes) for stage, hosts in old.hosts.items()}
+    return _measured(request, dataclasses.replace(old, routes=routes, hosts=hosts))
 
 
 def _meetings(request: Request, placement: Placement, placed: Iterable[tuple[Stage, SourceAt]]) -> Meetings:
@@ -132,9 +132,9 @@ def _hosts_above(request: Request, stage: Stage, host: NodeId, found: Placement)
     """Where earlier sources that come by a node meet an operator further up."""
     for pairs in request.sources.values():
         for earlier in pairs:
-            if earlier.node in found.roads and host in found.road(earlier.node):
+            if earlier.node in found.routes and host in found.route(earlier.node):
                 meets = found.host(stage, earlier.node)
-                if meets is not None and meets != host and host not in found.road(meets):
+                if meets is not None and meets != host and host not in found.route(meets):
                     yield meets
 
 
@@ -145,14 +145,14 @@ def _alone(request: Request, stage: Stage, source: SourceAt, found: Placement, p
 
 
 def _joined(request: Request, old: Placement, new: Placement) -> Placement:
-    """Both placements at once; what both host on a node is one instance there, and a node that has a road keeps it."""
+    """Both placements at once; what both host on a node is one instance there, and a node that has a route keeps it."""
     hosts = {
         s: tuple(dict.fromkeys((*old.hosts.get(s, ()), *new.hosts.get(s, ())))) for s in {**old.hosts, **new.hosts}
     }
     both = Placement(
         hosts=hosts,
         spark=old.spark,
-        roads={**new.roads, **old.roads},
+        routes={**new.routes, **old.routes},
         why={**new.why, **old.why},
         slots={},
         memory_bytes={},
@@ -173,8 +173,8 @@ def _measured(request: Request, placement: Placement) -> Placement:
     return dataclasses.replace(placement, slots=slots, memory_bytes=memory)
 
 
-def _along(roads: Mapping[NodeId, NodeId | None], start: NodeId) -> Iterator[NodeId]:
+def _along(routes: Mapping[NodeId, NodeId | None], start: NodeId) -> Iterator[NodeId]:
     at: NodeId | None = start
     while at is not None:
         yield at
-        at = roads[at]
+        at = routes[at]

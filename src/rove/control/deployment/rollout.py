@@ -1,7 +1,7 @@
 """How far a deployment has come: who runs their part of a query, who may begin, and who may leave.
 
-Law: a node begins when everyone above it on its road has who has to know what comes; who only passes rows on, and does
-not know the query yet, keeps what comes until it does. So a road of relays is told all at once. A node that
+Law: a node begins when everyone above it on its route has who has to know what comes; who only passes rows on, and does
+not know the query yet, keeps what comes until it does. So a route of relays is told all at once. A node that
 the query passes by now leaves when everyone who sent to it sends elsewhere: until then it may hold rows that others
 would forget if they heard that it let them go.
 """
@@ -24,7 +24,7 @@ def waiting_for(query: Query, membership: Membership) -> tuple[NodeId, ...]:
 
 
 def runs_above(query: Query, membership: Membership, node: NodeId | None) -> bool:
-    """Whether all nodes from this one on to the end run what they should, or need not yet. O(road)."""
+    """Whether all nodes from this one on to the end run what they should, or need not yet. O(route)."""
     while node is not None:
         wanted, member = query.record.fragments.get(node), membership.members.get(node)
         if wanted is None or member is None:

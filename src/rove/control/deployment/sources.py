@@ -10,9 +10,9 @@ from rove.model.schema import schema_text
 
 
 def sources_of(query: Query, membership: Membership, end: NodeId) -> dict[Stage, tuple[SourceAt, ...]]:
-    """By source stage, the producers that have a road to where the query ends. O(nodes × streams).
+    """By source stage, the producers that have a route to where the query ends. O(nodes × streams).
 
-    One that is placed already and is away, or has no road for now, keeps its place; one that is gone for good does not.
+    A source that is placed keeps its place while it is away or has no route; one that is gone for good does not.
     """
     found: dict[Stage, tuple[SourceAt, ...]] = {}
     for stream, stage in query.streams.items():
@@ -24,7 +24,7 @@ def sources_of(query: Query, membership: Membership, end: NodeId) -> dict[Stage,
             if (source.stream, source.columns) == wanted and _reaches(membership, member.record.node, end)
         }
         placed = query.record.sources.get(stage, ())
-        kept = {o: SourceAt(o, n) for o, n in placed if o not in here and o not in membership.past.gone}
+        kept = {o: SourceAt(o, n) for o, n in placed if o not in here and o not in membership.ended.gone}
         found[stage] = (*here.values(), *kept.values())
     return found
 

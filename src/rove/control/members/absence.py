@@ -41,7 +41,7 @@ class Absence:
             cut = {n: known.get(n, now) for n in cut_off(query, query.placement, membership.topology)}
             if cut:
                 self._cut[query.id] = cut
-            away = [(n, now - since) for n, since in (*silent.items(), *cut.items()) if n in query.placement.roads]
+            away = [(n, now - since) for n, since in (*silent.items(), *cut.items()) if n in query.placement.routes]
             absent = sorted({n for n, us in away if us > max(AWAY_US, query.patience_us(n))})
             if absent != list(query.record.absent):
                 found.append((query, absent))
@@ -54,14 +54,14 @@ def cut_off(query: Query, placement: Placement, topology: Topology) -> set[NodeI
         node
         for pair in topology.broken
         for node, above in (pair, pair[::-1])
-        if placement.roads.get(node) == above and not _has_another(query, node, topology)
+        if placement.routes.get(node) == above and not _has_another(query, node, topology)
     }
     if any(topology.node(node).relays for node in below):
-        below = {node for node in placement.roads if not below.isdisjoint(placement.road(node))}
+        below = {node for node in placement.routes if not below.isdisjoint(placement.route(node))}
     return below
 
 
 def _has_another(query: Query, node: NodeId, topology: Topology) -> bool:
-    """Whether a node knows another road by itself, and that one works."""
+    """Whether a node knows another route by itself, and that one works."""
     fragment = query.record.fragments.get(node)
     return fragment is not None and any(topology.works(node, other) for other in fragment.others)

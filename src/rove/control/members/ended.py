@@ -15,7 +15,7 @@ from rove.model.ids import NodeId, Origin, QueryId
 from rove.model.messages import Tally
 
 
-class PastRecord(msgspec.Struct, frozen=True, kw_only=True):
+class EndedRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One start of a node that is over: what it had counted, and the origins that ended with it."""
 
     node: NodeId
@@ -29,15 +29,15 @@ class PastRecord(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.node} {self.incarnation}" + (" lives" if self.lives else "")
 
 
-class Past:
+class Ended:
     """Starts of nodes that are over. `gone` are the origins that ended with them."""
 
     def __init__(self) -> None:
-        self._records: dict[tuple[NodeId, int, bool], PastRecord] = {}
-        self._news: dict[str, PastRecord | None] = {}
+        self._records: dict[tuple[NodeId, int, bool], EndedRecord] = {}
+        self._news: dict[str, EndedRecord | None] = {}
         self.gone: dict[Origin, None] = {}
 
-    def restore(self, records: Iterable[PastRecord]) -> None:
+    def restore(self, records: Iterable[EndedRecord]) -> None:
         self._records = {(r.node, r.incarnation, r.lives): r for r in records}
         self._settle()
 
@@ -66,16 +66,16 @@ class Past:
             else replace(t, buffered=0)
             for t in tallies
         ]
-        record = PastRecord(node=node, incarnation=incarnation, tallies=tuple(kept), gone=tuple(ended))
+        record = EndedRecord(node=node, incarnation=incarnation, tallies=tuple(kept), gone=tuple(ended))
         self._keep(record)
 
     def ended(self, node: NodeId, incarnation: int, gone: Iterable[Origin]) -> None:
         """Origins ended while their node goes on."""
         before = self._records.get((node, incarnation, True))
         ended = dict.fromkeys((*(() if before is None else before.gone), *gone))
-        self._keep(PastRecord(node=node, incarnation=incarnation, tallies=(), gone=tuple(ended), lives=True))
+        self._keep(EndedRecord(node=node, incarnation=incarnation, tallies=(), gone=tuple(ended), lives=True))
 
-    def _keep(self, record: PastRecord) -> None:
+    def _keep(self, record: EndedRecord) -> None:
         self._records[record.node, record.incarnation, record.lives] = self._news[record.name] = record
         self.gone |= dict.fromkeys(record.gone)
 
@@ -89,7 +89,7 @@ class Past:
     def tallies(self) -> Iterator[Tally]:
         return (tally for record in self._records.values() for tally in record.tallies)
 
-    def news(self) -> dict[str, PastRecord | None]:
+    def news(self) -> dict[str, EndedRecord | None]:
         """Records that have changed since the last call, by name; None for those that are no more."""
         found, self._news = self._news, {}
         return found

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import msgspec
 from msgspec.structs import replace
 
-from rove.control.members.ended import Past
+from rove.control.members.ended import Ended
 from rove.control.topology.changes import AddLink, AddNode, Change, RemoveLink, RemoveNode
 from rove.control.topology.nodes import Link, Node
 from rove.control.topology.topology import Topology
@@ -119,7 +119,7 @@ class Membership:
     def __init__(self) -> None:
         self.members: dict[NodeId, Member] = {}
         self.topology = Topology()
-        self.past = Past()
+        self.ended = Ended()
         self.starts: dict[NodeId, int] = {}  # the incarnations of nodes that forget
         self._claims: dict[NodeId, dict[NodeId, Link]] = {}  # links said to lead to a node, by who said so
 
@@ -165,7 +165,7 @@ class Membership:
         if member.incarnation == report.incarnation:
             member.flows(report.taken_bytes, now)
             if gone:
-                self.past.ended(report.node, report.incarnation, gone)
+                self.ended.ended(report.node, report.incarnation, gone)
         else:
             member.told = {}
             if member.incarnation or gone:
@@ -173,8 +173,8 @@ class Membership:
                 ended = member.incarnation or -report.incarnation
                 sources = {s.origin for s in (() if before is None else before.sources)}
                 again = member.running if report.durable else ()
-                self.past.over(report.node, ended, member.tallies, gone, again, sources)
-            self.past.heard(report.node, report.incarnation)
+                self.ended.over(report.node, ended, member.tallies, gone, again, sources)
+            self.ended.heard(report.node, report.incarnation)
         member.conn, member.heard_us, member.incarnation = conn, now, report.incarnation
         member.running, member.unknown, member.knows = report.running, report.unknown, report.knows
         member.tallies, member.refused, member.troubles = report.tallies, report.refused, report.troubles
@@ -215,7 +215,7 @@ class Membership:
     def _over(self, member: Member | None) -> None:
         if member is not None:
             gone = [source.origin for source in member.record.sources]
-            self.past.over(member.record.node, member.incarnation, member.tallies, gone)
+            self.ended.over(member.record.node, member.incarnation, member.tallies, gone)
 
     def revoke(self, node: NodeId) -> NodeRecord:
         """Nobody is this node any more, until it is invited again."""
@@ -241,7 +241,7 @@ class Membership:
     def tallies(self) -> Iterator[Tally]:
         """What all nodes have counted, those that are no more among them."""
         yield from (tally for member in self.members.values() for tally in member.tallies)
-        yield from self.past.tallies()
+        yield from self.ended.tallies()
 
     def unheard(self, now: int) -> set[str]:
         """Sources of nodes that are not heard now. O(sources)."""

@@ -1,9 +1,9 @@
 """The board on which a strategy puts operators: the rules that all strategies obey.
 
-Law: an operator is put at or above what it reads, on a road, where its demand allows it and where there is room. The
+Law: an operator is put at or above what it reads, on a route, where its demand allows it and where there is room. The
 gateway always has room. What takes batches in order is put where no source can pass it by: on the source's own node, or
-where all its roads lead; so a device that moves takes its memory along or finds it further up. Where rows take several
-ways, it is put where all roads end: nobody above could tell which way they have taken below. A strategy chooses the
+where all its routes lead; so a device that moves takes its memory along or finds it further up. Where rows take several
+ways, it is put where all routes end: nobody above could tell which way they have taken below. A strategy chooses the
 order; the board refuses what is against the rules.
 """
 
@@ -34,7 +34,7 @@ class Board:
             if hint not in TIERS:
                 topology.node(NodeId(hint))
         starts = dict.fromkeys(node for stage in request.stages.sources() for node in request.nodes_of(stage))
-        self.roads = topology.roads(starts, request.root, by)
+        self.routes = topology.routes(starts, request.root, by)
         self.hosts: dict[Stage, dict[NodeId, None]] = {Stage(n): {} for n in range(len(self.operators))}
         self.spark: set[Stage] = set()
         self.why: dict[Stage, str] = {}
@@ -57,19 +57,19 @@ class Board:
         """Whether a hint keeps it down, its own or that of an operator which reads it."""
         return stage in self._held
 
-    def road(self, start: NodeId) -> Iterator[NodeId]:
+    def route(self, start: NodeId) -> Iterator[NodeId]:
         """The nodes from one on to the root."""
         at: NodeId | None = start
         while at is not None:
             yield at
-            at = self.roads[at]
+            at = self.routes[at]
 
     def meeting(self, stage: Stage, starts: Iterable[NodeId]) -> NodeId:
-        """The lowest node that all roads to a merging operator share; the root, if nobody starts. Without a hint that
+        """The lowest node that all routes to a merging operator share; the root, if nobody starts. Without a hint that
         is no device: a source that comes later could not send its rows there."""
         shared: list[NodeId] | None = None
         for start in starts:
-            here = list(self.road(start))
+            here = list(self.route(start))
             shared = here if shared is None else [node for node in shared if node in set(here)]
         if self.demands[stage].hint in (None, "edge"):
             shared = [node for node in shared or () if self.topology.node(node).relays]
@@ -86,11 +86,11 @@ class Board:
 
     def allowed(self, stage: Stage, start: NodeId) -> list[NodeId]:
         """The nodes from `start` upwards where its hint lets an operator be; none is an error that says why."""
-        road, hint, op = list(self.road(start)), self.demands[stage].hint, self.operators[stage]
+        route, hint, op = list(self.route(start)), self.demands[stage].hint, self.operators[stage]
         if hint is None and stage in self._on_forks:
-            return road[-1:]
+            return route[-1:]
         if hint is None:
-            return [node for node in road if node not in self.passable] if ordered(op) else road
+            return [node for node in route if node not in self.passable] if ordered(op) else route
         if hint == "device":
             own = self.feeding[stage]
             if start in own and (len(own) == 1 or not self.request.merging(stage)):
@@ -100,28 +100,28 @@ class Board:
                 f"it is fed by {_some(own)}. Ask for an edge, or move what it reads"
             )
         if hint == "edge":
-            edges = [node for node in road if self.topology.node(node).kind == "edge"]
+            edges = [node for node in route if self.topology.node(node).kind == "edge"]
             if edges:
                 sure = [node for node in edges if node not in self.passable] if ordered(op) else edges
                 return sure or edges
             raise TopologyError(
-                f"`{short(op)}` is wanted on an edge, but {self._reads(stage, start)}, and from there to `{road[-1]}` "
+                f"`{short(op)}` is wanted on an edge, but {self._reads(stage, start)}, and from there to `{route[-1]}` "
                 "there is no edge node"
             )
-        if hint in road:
+        if hint in route:
             return [NodeId(hint)]
         raise TopologyError(
-            f"`{short(op)}` is wanted on `{hint}`, but {self._reads(stage, start)}, and the road from there to "
-            f"`{road[-1]}` does not pass `{hint}`: {' ─► '.join(road)}"
+            f"`{short(op)}` is wanted on `{hint}`, but {self._reads(stage, start)}, and the route from there to "
+            f"`{route[-1]}` does not pass `{hint}`: {' ─► '.join(route)}"
         )
 
     @property
     def passable(self) -> frozenset[NodeId]:
-        """The nodes that some source below could pass by on another road. O(sources × height), once."""
+        """The nodes that some source below could pass by on another route. O(sources × height), once."""
         if self._passable is None:
             starts = dict.fromkeys(n for stage in self.request.stages.sources() for n in self.request.nodes_of(stage))
             certain = {start: self.topology.certain(start, self.request.root) for start in starts}
-            self._passable = frozenset(n for start in starts for n in self.road(start) if n not in certain[start])
+            self._passable = frozenset(n for start in starts for n in self.route(start) if n not in certain[start])
         return self._passable
 
     def fits(self, stage: Stage, node: NodeId) -> bool:
@@ -154,7 +154,7 @@ class Board:
         self.why[stage] = self.demands[stage].why or why or above
 
     def put_at_root(self, stage: Stage) -> None:
-        """Put an operator where all roads end."""
+        """Put an operator where all routes end."""
         root = self.request.root
         if not self.fits(stage, root):
             raise self._no_room(stage, [root])
@@ -183,17 +183,17 @@ class Board:
         return node
 
     def settle(self, stage: Stage) -> None:
-        """Put a merging operator where the roads of all it reads meet, or above; in Spark, if that is the gateway."""
+        """Put a merging operator where the routes of all it reads meet, or above; in Spark, if that is the gateway."""
         meeting = self.meeting(stage, self.below(stage))
         allowed = self.allowed(stage, meeting)
         node = next((n for n in allowed if self.fits(stage, n)), None)
         if node is None:
             raise self._no_room(stage, allowed)
         if self.prefers_spark(stage, node):
-            meets = f"because the roads of what it reads meet at the gateway `{node}`"
+            meets = f"because the routes of what it reads meet at the gateway `{node}`"
             self.put_in_spark(stage, meets if node == meeting else f"because no node below `{node}` has room for it")
             return
-        where = f"the roads of what it reads meet at `{meeting}`"
+        where = f"the routes of what it reads meet at `{meeting}`"
         pushed = f", and `{node}` is the first from there with room" if node != meeting else ""
         self.put(stage, node, f"{self._hinted(stage)}{where}{pushed}")
 
@@ -213,7 +213,7 @@ class Board:
         return Placement(
             hosts={stage: tuple(hosts) for stage, hosts in self.hosts.items() if stage not in self.spark},
             spark=frozenset(self.spark),
-            roads=self.roads,
+            routes=self.routes,
             why={stage: self.why.get(stage, "nothing feeds it yet") for stage in self.hosts},
             slots=self._slots,
             memory_bytes=self._memory,
@@ -228,14 +228,14 @@ class Board:
         inputs = [short(self.operators[i]) for i in self.request.stages.inputs[stage]]
         starts = self.below(stage) or self.feeding[stage]
         if self.request.merging(stage) and len(starts) > 1:
-            return f"the roads of what it reads ({_some(starts)}) meet at `{start}`"
+            return f"the routes of what it reads ({_some(starts)}) meet at `{start}`"
         return f"what it reads (`{inputs[0] if inputs else 'nothing'}`) comes from `{start}`"
 
     def _reason(self, stage: Stage, allowed: list[NodeId], node: NodeId) -> str:
         if hint := self.demands[stage].hint:
             return f"wanted at `{hint}`"
         if stage in self._on_forks:
-            return "where all roads end, since what it reads goes other ways as well"
+            return "where all routes end, since what it reads goes other ways as well"
         if node == allowed[0]:
             return "next to what it reads"
         return f"no room for it on {_some(allowed[: allowed.index(node)])}"

@@ -1,6 +1,6 @@
 """As near the source as there is room.
 
-Level by level over all sources, each operator goes to the lowest node that has a slot, on the roads of least latency.
+Level by level over all sources, each operator goes to the lowest node that has a slot, on the routes of least latency.
 Every source gets its first operator placed before any gets its second, so nodes that several share serve all alike.
 """
 

@@ -92,12 +92,12 @@ def flows(request: Request, placement: Placement) -> tuple[Flow, ...]:
                     rows[reader][target] = rows[reader].get(target, 0.0) + kept
                     crossed.update(dict.fromkeys(_between(placement, host, target)))
             if leaves:
-                crossed.update(dict.fromkeys(placement.road(host)))
+                crossed.update(dict.fromkeys(placement.route(host)))
             for node in crossed:
                 found[(stage, node)] = found.get((stage, node), 0.0) + rate
     widths = [row_bytes(op.schema) for op in request.stages.operators]
     return tuple(
-        Flow(node, placement.roads[node], stage, rate, rate * widths[stage]) for (stage, node), rate in found.items()
+        Flow(node, placement.routes[node], stage, rate, rate * widths[stage]) for (stage, node), rate in found.items()
     )
 
 
@@ -108,7 +108,7 @@ def cost(request: Request, placement: Placement, topology: Topology) -> float:
 
 def _between(placement: Placement, low: NodeId, high: NodeId) -> Iterator[NodeId]:
     """The nodes that send on, on the way from one to another."""
-    for node in placement.road(low):
+    for node in placement.route(low):
         if node == high:
             return
         yield node

@@ -1,11 +1,11 @@
 """The cheapest placement there is, by integer programming.
 
 It minimises bytes × hops, a link's latency counted in hops, within the slots and memory of nodes and the bandwidth of
-links. The road of a batch does not depend on the placement, so neither does the latency it adds up; what a placement
+links. The route of a batch does not depend on the placement, so neither does the latency it adds up; what a placement
 decides is how many bytes have to wait it out.
 
 A lane is what one host sends: a source's node, or a merging operator at the lowest node it may be on. For each
-operator and lane there is one binary a node of the lane's road, and one an operator for Spark. "Done by node p" is the
+operator and lane there is one binary a node of the lane's route, and one an operator for Spark. "Done by node p" is the
 sum of an operator's binaries up to p, and everything is said in it:
 
     order        done by p ≤ done by p, of what it reads
@@ -40,7 +40,7 @@ def ilp(request: Request, topology: Topology, load: Load) -> Placement:
     values = program.model.solve()
     if values is None:
         raise TopologyError(
-            f"no placement of query `{request.query}` fits the slots, memory and bandwidth on its roads, or none was "
+            f"no placement of query `{request.query}` fits the slots, memory and bandwidth on its routes, or none was "
             f"found within {NODES_MAX} steps; free some, drop a hint, or use the strategy bottom_up"
         )
     for stage in board.hosts:
@@ -102,7 +102,7 @@ class _Program:
         board, demand = self.board, self.board.demands[stage]
         lanes = self.lanes[stage]
         if board.request.sink is None and not demand.worker:
-            heights = sum(len(list(board.road(start))) for _, start in lanes)
+            heights = sum(len(list(board.route(start))) for _, start in lanes)
             self.in_spark[stage] = self.model.binary(cost=LOWER_IS_BETTER * heights, at_least=int(demand.spark))
         for lane in lanes:
             found: dict[NodeId, int] = {}
@@ -121,7 +121,7 @@ class _Program:
         board, (_, start) = self.board, lane
         is_source = not board.request.stages.inputs[stage]
         nodes = [start] if is_source else board.allowed(stage, start)
-        for height, node in enumerate(board.road(start)):
+        for height, node in enumerate(board.route(start)):
             if node not in nodes or (board.request.merging(stage) and board.prefers_spark(stage, node)):
                 continue
             found[node] = x = self.model.binary(cost=LOWER_IS_BETTER * height)
@@ -135,7 +135,7 @@ class _Program:
     def _done(self, stage: Stage, lane: Lane, node: NodeId, sign: float = 1.0) -> Terms:
         """Whether an operator is done with a lane when its batches leave a node."""
         found: Terms = []
-        for each in self.board.road(lane[1]):
+        for each in self.board.route(lane[1]):
             if each in self.at[(stage, lane)]:
                 found.append((self.at[(stage, lane)][each], sign))
             if each == node:
@@ -148,7 +148,7 @@ class _Program:
                 self.model.row(0.0, [(self.in_spark[stage], 1.0), (self.in_spark[i], -1.0)], None)
             for lane in self.lanes[i]:
                 upper = self._lane_above(stage, lane)
-                for node in self.board.road(upper[1]):
+                for node in self.board.route(upper[1]):
                     terms = [*self._done(i, lane, node), *self._done(stage, upper, node, -1.0)]
                     self.model.row(0.0, terms, None)
 
@@ -157,7 +157,7 @@ class _Program:
             for lane in self.lanes[i]:
                 if self.board.request.merging(stage):
                     continue
-                for node in self.board.road(lane[1]):
+                for node in self.board.route(lane[1]):
                     if (stage, node) in self.host:
                         done = [*self._done(stage, lane, node), *self._done(i, lane, node, -1.0)]
                         self.model.row(-1.0, [*done, (self.host[(stage, node)], -1.0)], None)
@@ -168,7 +168,7 @@ class _Program:
 
     def _room(self) -> None:
         board = self.board
-        for node in board.roads:
+        for node in board.routes:
             here = [s for s in board.hosts if (s, node) in self.host and costs_a_slot(board.operators[s])]
             if node == board.request.gateway or not here:
                 continue
@@ -185,8 +185,8 @@ class _Program:
             width = row_bytes(board.operators[stage].schema)
             for lane in self.lanes[stage]:
                 bytes_per_s = self.rates[(stage, lane)] * width
-                for node in board.road(lane[1]):
-                    weight = link_weight(board.topology, node, board.roads[node])
+                for node in board.route(lane[1]):
+                    weight = link_weight(board.topology, node, board.routes[node])
                     carried = self.model.continuous(cost=bytes_per_s * weight)
                     on_link.setdefault(node, []).append((carried, bytes_per_s))
                     here: Terms = [(carried, 1.0), *self._done(stage, lane, node, -1.0)]
@@ -195,6 +195,6 @@ class _Program:
                     if stage in outputs:
                         self.model.row(0.0, here, None)
         for node, terms in on_link.items():
-            upper = board.roads[node]
+            upper = board.routes[node]
             if upper is not None:
                 self.model.row(None, terms, board.topology.link(node, upper).bytes_per_s)

@@ -1,6 +1,6 @@
 """What a strategy decides: operator by operator, the nodes that run it.
 
-Law: rows flow upwards along the roads and nowhere else. An operator's input is hosted at or below it, a merging
+Law: rows flow upwards along the routes and nowhere else. An operator's input is hosted at or below it, a merging
 operator has exactly one host, and what is in Spark is read in Spark alone.
 """
 
@@ -21,22 +21,22 @@ class Placement:
 
     hosts: Mapping[Stage, tuple[NodeId, ...]]
     spark: frozenset[Stage]
-    roads: Mapping[NodeId, NodeId | None]
+    routes: Mapping[NodeId, NodeId | None]
     why: Mapping[Stage, str]
     slots: Mapping[NodeId, int]
     memory_bytes: Mapping[NodeId, int]
 
-    def road(self, start: NodeId) -> Iterator[NodeId]:
+    def route(self, start: NodeId) -> Iterator[NodeId]:
         """The nodes from one on to the sink."""
         at: NodeId | None = start
         while at is not None:
             yield at
-            at = self.roads[at]
+            at = self.routes[at]
 
     def host(self, stage: Stage, start: NodeId) -> NodeId | None:
         """Where batches that reach `start` meet an operator: its first host from there upwards."""
         hosts = self.hosts.get(stage, ())
-        return next((node for node in self.road(start) if node in hosts), None)
+        return next((node for node in self.route(start) if node in hosts), None)
 
 
 @dataclass(slots=True)

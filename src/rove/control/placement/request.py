@@ -48,7 +48,7 @@ class Request:
 
     @property
     def root(self) -> NodeId:
-        """Where all roads end."""
+        """Where all routes end."""
         return self.gateway if self.sink is None else self.sink
 
     def nodes_of(self, stage: Stage) -> tuple[NodeId, ...]:

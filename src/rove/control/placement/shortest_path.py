@@ -1,6 +1,6 @@
 """The shortest-path strategy of NebulaStream-MSS (section 2): push down as far as possible, source by source.
 
-It differs from `bottom_up` in two ways. The road is the one of fewest hops, as in that paper, and not of least latency.
+It differs from `bottom_up` in two ways. The route is the one of fewest hops, as in that paper, not of least latency.
 And it takes the sources one after another: on the path of each it goes from the source up and keeps giving operators to
 a node while the node has slots, so the first source may fill a shared node before the next one is looked at. Both allow
 the sink on any node.

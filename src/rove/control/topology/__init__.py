@@ -1,1 +1,1 @@
-"""Who is there, who can reach whom, and which road leads where."""
+"""Who is there, who can reach whom, and which route leads where."""

@@ -1,8 +1,8 @@
-"""Nodes, links, and the roads between them.
+"""Nodes, links, and the routes between them.
 
-Law: a road is a function of the topology alone. The next hop from a node towards a sink is the one of fewest broken
-links, then of least latency, then of fewest hops, then of the smallest name, so all roads to a sink form one in-tree,
-whoever asks and in whatever order. Devices never relay: a device is on a road only as its beginning or its end.
+Law: a route is a function of the topology alone. The next hop from a node towards a sink is the one of fewest broken
+links, then of least latency, then of fewest hops, then of the smallest name, so all routes to a sink form one in-tree,
+whoever asks and in whatever order. Devices never relay: a device is on a route only as its beginning or its end.
 
 Since only relays (edges and gateways) are searched, a device that moves invalidates nothing.
 """
@@ -27,8 +27,8 @@ __all__ = ["AddLink", "AddNode", "By", "Change", "Link", "Node", "RemoveLink", "
 TREES_MAX = 64  # shortest path trees that are remembered, a sink each
 
 By = Literal["latency", "hops"]
-# A road's length is one exact number: broken links, then the first measure, then the second. Floats are exact below
-# 2**53, so a road may have 511 broken links, 4,095 hops and 71 minutes.
+# A route's length is one exact number: broken links, then the first measure, then the second. Floats are exact below
+# 2**53, so a route may have 511 broken links, 4,095 hops and 71 minutes.
 _HOPS_MAX = 1 << 12
 _LATENCY_SUM_MAX_US = 1 << 32
 _BROKEN = _HOPS_MAX * _LATENCY_SUM_MAX_US
@@ -41,7 +41,7 @@ class _Tree:
 
     length: Mapping[int, float]
     next: dict[NodeId, NodeId] = field(default_factory=dict)
-    above: Mapping[int, int] | None = None  # the next relay that no road to the sink avoids
+    above: Mapping[int, int] | None = None  # the next relay that no route to the sink avoids
 
 
 class Topology:
@@ -154,7 +154,7 @@ class Topology:
             self._relays.add_edge(self._index[link.a], self._index[link.b], self._lengths(link))
 
     def _lengths(self, link: Link) -> tuple[float, float]:
-        """What the link adds to a road's length, by latency and by hops."""
+        """What the link adds to a route's length, by latency and by hops."""
         broken = 0 if self.works(link.a, link.b) else _BROKEN
         return (
             float(broken + link.latency_us * _HOPS_MAX + 1),
@@ -176,12 +176,12 @@ class Topology:
         for key in [k for k in self._trees if k[0] in (a, b)]:
             del self._trees[key]
 
-    # The roads
+    # The routes
 
-    def roads(self, sources: Iterable[NodeId], sink: NodeId, by: By = "latency") -> dict[NodeId, NodeId | None]:
+    def routes(self, sources: Iterable[NodeId], sink: NodeId, by: By = "latency") -> dict[NodeId, NodeId | None]:
         """The next hop towards the sink for every node between the sources and it; None at the sink.
 
-        O(nodes on the roads) once the sink's tree is there. A tree is one search of all relays: about 30 ms if 43,602
+        O(nodes on the routes) once the sink's tree is there. A tree is one search of all relays: about 30 ms if 43,602
         nodes are nearly all relays, about 1 ms if most are devices. It is kept until a link between relays changes.
         """
         tree = self._tree(self.node(sink).id, by)
@@ -192,7 +192,7 @@ class Topology:
                 step = self._step(at, sink, tree, by)
                 if step is None:
                     raise TopologyError(
-                        f"`{source}` has no road to `{sink}`: no link leads on from `{at}` over edges and gateways; "
+                        f"`{source}` has no route to `{sink}`: no link leads on from `{at}` over edges and gateways; "
                         "add one, or wait until the node is back"
                     )
                 found[at] = step
@@ -200,16 +200,16 @@ class Topology:
         return found
 
     def reaches(self, source: NodeId, sink: NodeId) -> bool:
-        """Whether there is a road from one node to another."""
+        """Whether there is a route from one node to another."""
         tree = self._tree(self.node(sink).id, "latency")
         return source == sink or self._step(self.node(source).id, sink, tree, "latency") is not None
 
     def apart(
-        self, source: NodeId, sink: NodeId, roads: Iterable[Sequence[NodeId]], avoid: Iterable[NodeId] = ()
+        self, source: NodeId, sink: NodeId, routes: Iterable[Sequence[NodeId]], avoid: Iterable[NodeId] = ()
     ) -> tuple[NodeId, ...] | None:
-        """The road of least latency that shares nothing with others but its ends; None if there is none that works.
+        """The route of least latency that shares nothing with others but its ends; None if there is none that works.
         O(relays log relays)."""
-        known = [set(road) for road in roads]
+        known = [set(route) for route in routes]
         used = {*avoid}.union(*known) - {source, sink}
         graph = self._relays.copy()
         graph.remove_nodes_from([self._index[node] for node in used if node in self._index])
@@ -222,18 +222,18 @@ class Topology:
                     if other in self._index and other not in used:
                         graph.add_edge(here, self._index[other], self._lengths(link))
             ends.append(here)
-        if any(len(road) == 2 for road in known) and graph.has_edge(*ends):
+        if any(len(route) == 2 for route in known) and graph.has_edge(*ends):
             graph.remove_edge(*ends)
         found = rx.dijkstra_shortest_paths(graph, ends[0], ends[1], weight_fn=itemgetter(_MEASURE["latency"]))
-        road = tuple(graph[n] for n in found[ends[1]]) if ends[1] in found else None
-        return None if road is None or self.broken_on(road[1:]) else road
+        route = tuple(graph[n] for n in found[ends[1]]) if ends[1] in found else None
+        return None if route is None or self.broken_on(route[1:]) else route
 
-    def broken_on(self, road: Iterable[NodeId]) -> int:
-        """How many links of a road are broken. O(road)."""
-        return sum(not self.works(a, b) for a, b in pairwise(road))
+    def broken_on(self, route: Iterable[NodeId]) -> int:
+        """How many links of a route are broken. O(route)."""
+        return sum(not self.works(a, b) for a, b in pairwise(route))
 
     def certain(self, source: NodeId, sink: NodeId) -> frozenset[NodeId]:
-        """The nodes that a source passes on every road to the sink, whatever breaks; the source and the sink among
+        """The nodes that a source passes on every route to the sink, whatever breaks; the source and the sink among
         them. O(links of the source × height) once the sink's tree is there."""
         tree = self._tree(self.node(sink).id, "latency")
         if tree.above is None:
@@ -256,7 +256,7 @@ class Topology:
         return frozenset((source, sink, *(shared or ())))
 
     def _dominators(self, sink: NodeId) -> dict[int, int]:
-        """For each relay the nearest one that every road from it to the sink passes; the sink for itself."""
+        """For each relay the nearest one that every route from it to the sink passes; the sink for itself."""
         both_ways = self._relays.to_directed()
         if sink in self._index:
             return dict(rx.immediate_dominators(both_ways, self._index[sink]))

@@ -1,7 +1,7 @@
 """The way out of a node: what operators give, and what passes by, goes to its end here or on to the next node.
 
 Law: who sent a batch here keeps it until what came of it is in safe hands. What goes on is in the store until it is
-acked; where there is no room for it, the ring decides what goes.
+acked; where there is no room for it, retention decides what goes.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from msgspec.structs import replace
 from rove.data.ends.output import Sinks
 from rove.data.events import Command
 from rove.data.fragment.pipeline import Emitted
-from rove.data.fragment.running_fragment import Running, encode_rows
-from rove.data.link.receipts import Ticket
-from rove.data.link.routes import Roads
-from rove.data.store.retention import Ring
+from rove.data.fragment.running_fragment import RunningFragment, encode_rows
+from rove.data.link.receipts import FrameReceipt
+from rove.data.link.routes import Routes
+from rove.data.store.retention import Retention
 from rove.data.store.store import Store
 from rove.model.batch import Batch, Header
 from rove.model.errors import ProtocolError, UnknownOrigin
@@ -25,21 +25,21 @@ from rove.model.ids import QueryId
 from rove.model.messages import ROWS_BYTES_MAX
 
 
-class Outlet:
-    """Sinks, store and roads of one node, for the queries that run on it. `count` hears what could not be given; what
+class Exits:
+    """Sinks, store and routes of one node, for the queries that run on it. `count` hears what could not be given; what
     is to be done is added to `commands`, so that it is there even if a later batch cannot be taken."""
 
     def __init__(
         self,
         store: Store,
         sinks: Sinks,
-        ring: Ring,
-        roads: Roads,
-        queries: Mapping[QueryId, Running],
+        retention: Retention,
+        routes: Routes,
+        queries: Mapping[QueryId, RunningFragment],
         count: Callable[[str], None],
     ) -> None:
-        self._store, self._sinks, self._ring = store, sinks, ring
-        self._roads, self._queries, self._count = roads, queries, count
+        self._store, self._sinks, self._retention = store, sinks, retention
+        self._routes, self._queries, self._count = routes, queries, count
         self.begin(0, [])
 
     def begin(self, now: int, commands: list[Command]) -> None:
@@ -48,11 +48,11 @@ class Outlet:
 
     def emit(
         self,
-        running: Running,
+        running: RunningFragment,
         emitted: list[Emitted],
         batch: Batch | None = None,
         payload: Payload | None = None,
-        ticket: Ticket | None = None,
+        receipt: FrameReceipt | None = None,
     ) -> None:
         """What came out, of a batch if it was one, to where it goes. Rows that nothing was done to are not encoded
         again."""
@@ -67,44 +67,53 @@ class Outlet:
                 self._count("oversize")
                 header, rows = replace(header, rows=0, born=0, lost=header.lost + header.born), None
             if each.late:
-                self.late(running, header, rows, ticket)
+                self.late(running, header, rows, receipt)
             else:
-                self._out(running, each, header, rows, ticket)
+                self._out(running, each, header, rows, receipt)
 
     def _out(
-        self, running: Running, each: Emitted, header: Header, rows: Payload | None, ticket: Ticket | None
+        self,
+        running: RunningFragment,
+        each: Emitted,
+        header: Header,
+        rows: Payload | None,
+        receipt: FrameReceipt | None,
     ) -> None:
         sink = running.fragment.sinks.get(each.stage)
         if sink is not None:
-            self._sinks.take(running, each.stage, sink, header, rows, ticket)
-        if each.passes and running.road is None:
+            self._sinks.take(running, each.stage, sink, header, rows, receipt)
+        if each.passes and running.route is None:
             raise UnknownOrigin(f"nobody waits for origin `{header.origin}` here; its query has to be deployed with it")
         if running.leaves(each.stage) or each.passes:
-            self.forward(running, header, rows, ticket)
+            self.forward(running, header, rows, receipt)
 
-    def late(self, running: Running, header: Header, rows: Payload | None, ticket: Ticket | None) -> None:
+    def late(
+        self, running: RunningFragment, header: Header, rows: Payload | None, receipt: FrameReceipt | None
+    ) -> None:
         """Late rows end where their query ends."""
         if running.fragment.sinks:
-            self._sinks.take_late(running, header, rows, ticket)
+            self._sinks.take_late(running, header, rows, receipt)
         else:
-            self.forward(running, header, rows, ticket)
+            self.forward(running, header, rows, receipt)
 
-    def forward(self, running: Running, header: Header, rows: Payload | None, ticket: Ticket | None) -> None:
+    def forward(
+        self, running: RunningFragment, header: Header, rows: Payload | None, receipt: FrameReceipt | None
+    ) -> None:
         """On to the next node. Who sent it here keeps it until the next one has it in safe hands."""
-        if running.road is None:
+        if running.route is None:
             raise ProtocolError("unexpected", f"query `{header.query}` goes nowhere from here at stage {header.stage}")
-        if ticket is not None:
-            ticket.hold()
-        entry = self._store.put(header, rows, ticket, self._now, alone=running.again)
-        self._commands += self._roads.send(running, entry, self._now, running.fragment.overtakes)
+        if receipt is not None:
+            receipt.hold()
+        entry = self._store.put(header, rows, receipt, self._now, alone=running.again)
+        self._commands += self._routes.send(running, entry, self._now, running.fragment.overtakes)
         if not entry.number:
-            self._commands += self._ring.waits(entry, running, self._now)
+            self._commands += self._retention.waits(entry, running, self._now)
         if self._store.room < 0:
             self._make_room(QueryId(header.query))
 
     def _make_room(self, query: QueryId) -> None:
-        for evicted in self._ring.make_room(query, self._queries):
+        for evicted in self._retention.make_room(query, self._queries):
             self._commands.append(evicted)
             running = self._queries.get(evicted.query)
             if running is not None:
-                self._roads.sweep(running)
+                self._routes.sweep(running)

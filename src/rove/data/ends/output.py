@@ -16,14 +16,14 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from rove.data.ends.low_watermark import LowWatermark, parted
-from rove.data.ends.pending_input import Replay
+from rove.data.ends.pending_input import PendingBatch
 from rove.data.ends.shelf import Shelf
 from rove.data.ends.wait_changes import is_word, to_say
 from rove.data.events import DiskDone, OnDisk
 from rove.data.fragment.frontier import Frontier
 from rove.data.fragment.pipeline import Count
-from rove.data.fragment.running_fragment import Running, encode_rows
-from rove.data.link.receipts import Ticket
+from rove.data.fragment.running_fragment import RunningFragment, encode_rows
+from rove.data.link.receipts import FrameReceipt
 from rove.data.log.segments.commands import Group, Position
 from rove.data.log.segments.partition import Partition
 from rove.model.batch import Header
@@ -43,8 +43,8 @@ class _Waiting(NamedTuple):
     position: Position
     query: str
     header: Header | None  # None for a duplicate
-    ticket: Ticket | None
-    replay: Replay | None
+    receipt: FrameReceipt | None
+    replay: PendingBatch | None
 
 
 @dataclass(slots=True)
@@ -76,7 +76,7 @@ class Sinks:
         """What waits for the disk. O(folders that wait)."""
         return sum(f.partition.pending_bytes for f in self._dirty.values())
 
-    def open(self, running: Running) -> Iterator[Replay]:
+    def open(self, running: RunningFragment) -> Iterator[PendingBatch]:
         """Make ready for a query; what its operators here had taken before a restart, to be computed again."""
         query = running.fragment.query
         known = any(folder.query == query for folder in self._folders.values())
@@ -102,11 +102,17 @@ class Sinks:
         folder = memory_folder(query)
         if running.remembers and self._shelf is not None and folder not in self._folders:
             self._folders[folder] = self._dirty[folder] = _Folder(query, self._shelf.open(folder, NO_COLUMNS))
-            return (Replay(query, header, rows, again=True) for header, rows in self._shelf.entries(folder))
+            return (PendingBatch(query, header, rows, again=True) for header, rows in self._shelf.entries(folder))
         return iter(())
 
     def take(
-        self, running: Running, stage: Stage, sink: Sink, header: Header, rows: Payload | None, ticket: Ticket | None
+        self,
+        running: RunningFragment,
+        stage: Stage,
+        sink: Sink,
+        header: Header,
+        rows: Payload | None,
+        receipt: FrameReceipt | None,
     ) -> None:
         """A batch has come to its end."""
         if sink.kind == "discard":
@@ -115,13 +121,19 @@ class Sinks:
             name = sink_folder(running, stage, sink)
             folder = self._folder(running, name, stage)
             if rows is not None and folder.watermark is not None and folder.watermark.may_be_late(header):
-                header, rows = self._part(running, folder, stage, header, rows, ticket)
-            self._append(running, name, stage, header, rows, ticket)
+                header, rows = self._part(running, folder, stage, header, rows, receipt)
+            self._append(running, name, stage, header, rows, receipt)
             if folder.watermark is not None:
                 folder.watermark.heard(header.origin)
 
     def _part(
-        self, running: Running, folder: _Folder, stage: Stage, header: Header, rows: Payload, ticket: Ticket | None
+        self,
+        running: RunningFragment,
+        folder: _Folder,
+        stage: Stage,
+        header: Header,
+        rows: Payload,
+        receipt: FrameReceipt | None,
     ) -> tuple[Header, Payload | None]:
         """Set aside the rows of a batch that come too late for what reads them behind this sink; what is left."""
         known = folder.partition.ledger.frontier.has(header.origin, header.seq)
@@ -131,12 +143,14 @@ class Sinks:
             return header, rows
         kept, aside = parted(header, batch.data, late)
         folder_aside = late_folder(running, stage)
-        self._append(running, folder_aside, stage, aside.header, encode_rows(aside.data), ticket, counts=False)
+        self._append(running, folder_aside, stage, aside.header, encode_rows(aside.data), receipt, counts=False)
         key = (running.fragment.query, source_of(header.origin))
         self.counts.setdefault(key, Count()).late += aside.rows
         return kept.header, encode_rows(kept.data)
 
-    def take_late(self, running: Running, header: Header, rows: Payload | None, ticket: Ticket | None) -> None:
+    def take_late(
+        self, running: RunningFragment, header: Header, rows: Payload | None, receipt: FrameReceipt | None
+    ) -> None:
         """Rows that came too late are kept beside the query's output, where there is a disk."""
         if self._shelf is None:
             return
@@ -144,15 +158,17 @@ class Sinks:
         if name not in self._folders:
             opened = self._shelf.open(name, running.schema_of(header))
             self._folders[name] = self._dirty[name] = _Folder(running.fragment.query, opened)
-        self._append(running, name, Stage(header.stage), header, rows, ticket, counts=False)
+        self._append(running, name, Stage(header.stage), header, rows, receipt, counts=False)
 
-    def remember(self, running: Running, header: Header, rows: Payload | None, ticket: Ticket | None) -> None:
+    def remember(
+        self, running: RunningFragment, header: Header, rows: Payload | None, receipt: FrameReceipt | None
+    ) -> None:
         """Make a batch safe before the operators here compute with it. Stages number apart what they take."""
         kept = replace(header, origin=f"{header.stage} {header.origin}")
         folder = memory_folder(running.fragment.query)
-        self._append(running, folder, Stage(header.stage), kept, rows, ticket, counts=False, replays=True)
+        self._append(running, folder, Stage(header.stage), kept, rows, receipt, counts=False, replays=True)
 
-    def expect(self, running: Running) -> None:
+    def expect(self, running: RunningFragment) -> None:
         """Keep whom the operators here wait for, and for whom no longer, at its place among the batches: a second run
         has to wait for the same origins at the same moments."""
         folder = memory_folder(running.fragment.query)
@@ -190,7 +206,7 @@ class Sinks:
                 commands.append(OnDisk(name, Group(DELETES, tuple(deletes))))
         return commands
 
-    def done(self, event: DiskDone) -> Iterator[Replay]:
+    def done(self, event: DiskDone) -> Iterator[PendingBatch]:
         """A group was carried out, or was not: release what is safe now."""
         folder = self._folders.get(event.folder)
         if folder is None:
@@ -209,8 +225,8 @@ class Sinks:
             done = folder.waiting.popleft()
             if done.header is not None:
                 self._delivered(done.query, done.header)
-            if done.ticket is not None:
-                done.ticket.release()
+            if done.receipt is not None:
+                done.receipt.release()
             if done.replay is not None:
                 yield done.replay
 
@@ -220,15 +236,15 @@ class Sinks:
         frontiers += [f for (q, _), f in self._discarded.items() if q == query]
         return any(f.has(name, seq) for f in frontiers for name in f.table() if source_of(name) == origin)
 
-    def close(self, running: Running) -> list[Header]:
+    def close(self, running: RunningFragment) -> list[Header]:
         """A query was stopped: its folders stay, nothing is added to them. What was on its way to them."""
         dropped: list[Header] = []
         for name in [n for n, folder in self._folders.items() if folder.query == running.fragment.query]:
             folder = self._folders.pop(name)
             self._dirty.pop(name, None)
             for waiting in folder.waiting:
-                if waiting.ticket is not None:
-                    waiting.ticket.release()
+                if waiting.receipt is not None:
+                    waiting.receipt.release()
                 if waiting.header is not None:
                     dropped.append(waiting.header)
                 elif waiting.replay is not None and not is_word(waiting.replay.header.origin):
@@ -250,12 +266,12 @@ class Sinks:
 
     def _append(
         self,
-        running: Running,
+        running: RunningFragment,
         name: str,
         stage: Stage,
         header: Header,
         rows: Payload | None,
-        ticket: Ticket | None,
+        receipt: FrameReceipt | None,
         counts: bool = True,
         replays: bool = False,
     ) -> None:
@@ -270,20 +286,20 @@ class Sinks:
             if partition.committed >= partition.end:
                 return
             position = Position(partition.end - 1)  # as safe as what was appended before it, and no safer
-        if ticket is not None:
-            ticket.hold()
+        if receipt is not None:
+            receipt.hold()
         folder.waiting.append(
             _Waiting(
                 position if position is not None else Position(0),
                 query,
                 header if new and counts else None,
-                ticket,
-                Replay(query, header, rows) if new and replays else None,
+                receipt,
+                PendingBatch(query, header, rows) if new and replays else None,
             )
         )
         self._dirty[name] = folder
 
-    def _folder(self, running: Running, name: str, stage: Stage) -> _Folder:
+    def _folder(self, running: RunningFragment, name: str, stage: Stage) -> _Folder:
         folder = self._folders.get(name)
         if folder is None:
             if self._shelf is None:
@@ -316,19 +332,19 @@ class Sinks:
             count.lost += found.lost
 
 
-def sink_folder(running: Running, stage: Stage, sink: Sink) -> str:
+def sink_folder(running: RunningFragment, stage: Stage, sink: Sink) -> str:
     """Where an output of a query is kept."""
     if sink.kind == "file":
         return sink.path
     return f"log/{running.fragment.query}/{_output(running, stage)}"
 
 
-def late_folder(running: Running, stage: Stage) -> str:
+def late_folder(running: RunningFragment, stage: Stage) -> str:
     """Where rows are kept that reached an output's end too late."""
     return f"log/{running.fragment.query}/late-{_output(running, stage)}"
 
 
-def _output(running: Running, stage: Stage) -> str:
+def _output(running: RunningFragment, stage: Stage) -> str:
     return next(name for name, out in running.stages.outputs if out == stage)
 
 

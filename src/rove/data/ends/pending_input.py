@@ -14,7 +14,7 @@ from rove.model.events import Payload
 from rove.model.ids import QueryId
 
 
-class Replay(NamedTuple):
+class PendingBatch(NamedTuple):
     """A batch that is safe now and goes into the operators that remember."""
 
     query: QueryId
@@ -27,27 +27,27 @@ class _Run(NamedTuple):
     """Batches of one query: from memory, or read again from the disk."""
 
     query: QueryId
-    batches: Iterator[Replay]
+    batches: Iterator[PendingBatch]
     in_memory: bool
 
 
-class Replays:
+class PendingInput:
     """A queue of them. `bytes` are those that it holds in memory."""
 
     def __init__(self) -> None:
         self._runs: deque[_Run] = deque()
         self.bytes = 0
 
-    def on_disk(self, query: QueryId, batches: Iterator[Replay]) -> None:
+    def on_disk(self, query: QueryId, batches: Iterator[PendingBatch]) -> None:
         """What a query's operators had taken before a restart."""
         self._runs.append(_Run(query, batches, in_memory=False))
 
-    def in_memory(self, batches: list[Replay]) -> None:
+    def in_memory(self, batches: list[PendingBatch]) -> None:
         """What has just become safe, of one query."""
         self.bytes += sum(map(_size, batches))
         self._runs.append(_Run(batches[0].query, iter(batches), in_memory=True))
 
-    def next(self) -> Replay | None:
+    def next(self) -> PendingBatch | None:
         """The next batch, None if there is none. One that cannot be read is an error of the query that is `first`."""
         while self._runs:
             run = self._runs[0]
@@ -72,5 +72,5 @@ class Replays:
         return bool(self._runs)
 
 
-def _size(replay: Replay) -> int:
+def _size(replay: PendingBatch) -> int:
     return 0 if replay.payload is None else len(replay.payload)

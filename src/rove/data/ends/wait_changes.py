@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from rove.data.fragment.frontier import Frontier
 from rove.data.fragment.pipeline import Emitted
-from rove.data.fragment.running_fragment import Running
+from rove.data.fragment.running_fragment import RunningFragment
 from rove.model.batch import Header
 from rove.model.ids import Stage
 
@@ -25,7 +25,7 @@ def is_word(origin: str) -> bool:
     return origin.startswith((EXPECT, DISMISS, KNOW, GONE))
 
 
-def to_say(running: Running, said: Frontier) -> Iterator[Header]:
+def to_say(running: RunningFragment, said: Frontier) -> Iterator[Header]:
     """What has to be said for a fragment, after all that was said before. O(origins)."""
     wanted = {f"{stage} {origin}" for stage, origins in running.fragment.waits.items() for origin in origins}
     before = {name[1:] for name in said.table() if name.startswith(EXPECT)}
@@ -43,7 +43,7 @@ def to_say(running: Running, said: Frontier) -> Iterator[Header]:
             yield _word(GONE, f" {origin}")
 
 
-def heeded(running: Running, header: Header) -> list[Emitted]:
+def heeded(running: RunningFragment, header: Header) -> list[Emitted]:
     """Do what a word says; what comes out because of it."""
     pipeline, stage, origin = running.pipeline, Stage(header.stage), header.origin.partition(" ")[2]
     match header.origin[0]:

@@ -2,7 +2,7 @@
 
 Law: a batch is let in once, and after all those before it of its origin. What was let in before is a duplicate and is
 counted; what comes too early is held until the gap closes, or its origin is gone for good. So a promise is believed
-only when every batch it speaks of is in, and results do not depend on the road a batch took.
+only when every batch it speaks of is in, and results do not depend on the route a batch took.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class Intake:
     """The next number expected of each origin. A batch in turn costs O(1); one that comes early a sort of those held.
 
     On a node without a disk (`forgets`) an origin may be in the middle of its numbers when this begins: then what comes
-    first is the beginning, since a road keeps the order of what is sent on it.
+    first is the beginning, since a route keeps the order of what is sent on it.
     """
 
     def __init__(self, origins: Iterable[str], forgets: bool = False) -> None:

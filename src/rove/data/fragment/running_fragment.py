@@ -11,7 +11,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from rove.data.fragment.pipeline import Count, Emitted, Pipeline, ends
-from rove.data.link.queue import Waiting
+from rove.data.link.queue import Queue
 from rove.data.operators.folded import folded_schema, folds_into, window_at
 from rove.data.store.packing import unpack
 from rove.model.batch import Batch, Header
@@ -28,7 +28,7 @@ from rove.plan.user_functions import Reader, by_name
 PACKED_SLACK_BYTES = 64 * 1024  # Arrow may lay out the same rows a little differently
 
 
-class Running:
+class RunningFragment:
     """One query here. Rows are decoded only where something is done to them, and users' functions are read only where
     they run. It `remembers` if an operator runs here that knows what it has taken before."""
 
@@ -43,27 +43,27 @@ class Running:
         # Whom to wait for is told apart (`expect`): where it is kept on a disk, it has its place among the batches.
         goes_on = fragment.next is not None
         self.pipeline = Pipeline(self.stages, {}, fragment.makes, fragment.runs, forgets, goes_on)
-        self.road = fragment.next  # the one that is taken now
-        self.kept: Waiting | None = None  # what waits until those above know its origins; None if they do
+        self.route = fragment.next  # the one that is taken now
+        self.kept: Queue | None = None  # what waits until those above know its origins; None if they do
         self.again = False  # whether what it gives now may have been given by an earlier start
         self.ends = ends(self.stages)
         self.sources = _sources(self.stages)
         self._settle()
 
-    def update(self, fragment: Fragment) -> Running:
+    def update(self, fragment: Fragment) -> RunningFragment:
         """A newer version of it: what runs on goes on with all it remembers."""
         old = self.fragment
         if (fragment.runs, fragment.plan, fragment.next is None) == (old.runs, old.plan, old.next is None):
-            self.fragment, self.road, self.kept = fragment, fragment.next, None
+            self.fragment, self.route, self.kept = fragment, fragment.next, None
             self._settle()
             return self
-        new = Running(fragment, self._forgets, self._read)
+        new = RunningFragment(fragment, self._forgets, self._read)
         new.pipeline.adopt(self.pipeline)
         new.pipeline.know(fragment.knows)
         return new
 
     @property
-    def roads(self) -> tuple[NodeId, ...]:
+    def routes(self) -> tuple[NodeId, ...]:
         """Where rows may go from here, the best first."""
         return () if self.fragment.next is None else (self.fragment.next, *self.fragment.others)
 

@@ -17,9 +17,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
-from rove.data.link.queue import Waiting
+from rove.data.link.queue import Queue
 from rove.data.settings import Backlog
-from rove.data.store.kept_batch import Entry, size_of
+from rove.data.store.kept_batch import KeptBatch, size_of
 from rove.data.store.store import Store
 from rove.model.batch import Header
 from rove.model.events import Conn, Payload, Send
@@ -53,11 +53,11 @@ class Link:
         self.up = False
         self._renews = False  # not up because we have asked to begin anew; the peer is there
         self._peer_incarnation = 0
-        self._waiting = Waiting()  # not sent yet
-        self._live = Waiting()  # not sent yet, came since the road is there, may overtake those
+        self._waiting = Queue()  # not sent yet
+        self._live = Queue()  # not sent yet, came since the route is there, may overtake those
         self._live_next = False
-        self._unacked: deque[Entry] = deque()  # sent, in the order of their numbers
-        self._unsaid: deque[Entry] = deque()  # of those, to be sent again
+        self._unacked: deque[KeptBatch] = deque()  # sent, in the order of their numbers
+        self._unsaid: deque[KeptBatch] = deque()  # of those, to be sent again
         self._numbered = 0
         self._sent_bytes, self._allowance = 0, 0
         self._received = 0
@@ -76,9 +76,9 @@ class Link:
         self._dial = self._conn = conn
         self.refused()
 
-    def offer(self, entry: Entry, now: int, overtakes: bool = False) -> list[Send]:
+    def offer(self, entry: KeptBatch, now: int, overtakes: bool = False) -> list[Send]:
         """Carry a batch to the peer, now or as soon as it can be. One that `overtakes` need not wait for what was kept
-        while the road was cut."""
+        while the route was cut."""
         if entry.gone:
             return []
         live = overtakes and self.up and bool(self._waiting or self._live) and self._order != "first"
@@ -123,12 +123,12 @@ class Link:
         """Whether the peer can be reached: the link is up, or about to be again because we began it anew."""
         return self.up or self._renews
 
-    def entries(self) -> Iterable[Entry]:
+    def entries(self) -> Iterable[KeptBatch]:
         """Everything not acked, oldest first."""
         yield from self._unacked
         yield from (entry for entry in (*self._waiting, *self._live) if not entry.gone)
 
-    def kept(self, query: str) -> list[Entry]:
+    def kept(self, query: str) -> list[KeptBatch]:
         """What is not acked of a query, the oldest first; copies of what is elsewhere do not count."""
         return [e for e in self.entries() if e.header.query == query and e.original is None]
 
@@ -142,7 +142,7 @@ class Link:
         self._leave_out(query)
         return lost
 
-    def take_back(self, query: str) -> list[Entry]:
+    def take_back(self, query: str) -> list[KeptBatch]:
         """What is not acked of a query, oldest first, to go another way; copies of what is elsewhere are forgotten. If
         some of it was sent, its numbers are gone, so both sides begin anew."""
         taken = [e for e in self.entries() if e.header.query == query]
@@ -284,7 +284,7 @@ class Link:
             sends.append(self._frame(entry, now))
         return sends
 
-    def _next(self) -> Entry:
+    def _next(self) -> KeptBatch:
         """What was kept and what is new take turns, unless the new always goes first."""
         if self._live and (not self._waiting or self._live_next or self._order == "last"):
             self._live_next = False
@@ -293,7 +293,7 @@ class Link:
         return self._waiting.popleft()
 
     def _cut(self) -> None:
-        """The road is not there: all that waits is kept, and nothing of it is new."""
+        """The route is not there: all that waits is kept, and nothing of it is new."""
         self.up = self._renews = False
         self._waiting += self._live
         self._live.clear()
@@ -303,7 +303,7 @@ class Link:
         self._unsaid = deque(e for e in self._unacked if e.number > after)
         return self._pump(now)
 
-    def _frame(self, entry: Entry, now: int) -> Send:
+    def _frame(self, entry: KeptBatch, now: int) -> Send:
         """An entry as it goes out. Rows that turn out to be unreadable do not, and take no credit: the peer counts what
         comes."""
         counted = size_of(entry.header, entry.payload)

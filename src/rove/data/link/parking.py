@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from typing import NamedTuple
 
-from rove.data.link.receipts import Ticket
+from rove.data.link.receipts import FrameReceipt
 from rove.model.batch import Header
 from rove.model.events import Payload
 from rove.model.ids import QueryId
@@ -17,7 +17,7 @@ from rove.model.ids import QueryId
 class Parked(NamedTuple):
     header: Header
     payload: Payload | None
-    ticket: Ticket
+    receipt: FrameReceipt
 
 
 class Parking:
@@ -29,12 +29,12 @@ class Parking:
 
     def put(self, query: QueryId, frame: Parked) -> None:
         self._queries.setdefault(query, deque()).append(frame)
-        self.bytes += frame.ticket.bytes
+        self.bytes += frame.receipt.bytes
 
     def take(self, query: QueryId) -> list[Parked]:
         """All frames of a query, which are parked no longer."""
         frames = list(self._queries.pop(query, ()))
-        self.bytes -= sum(frame.ticket.bytes for frame in frames)
+        self.bytes -= sum(frame.receipt.bytes for frame in frames)
         return frames
 
     def queries(self) -> tuple[QueryId, ...]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from rove.data.store.kept_batch import Entry
+from rove.data.store.kept_batch import KeptBatch
 
 
-class Waiting(deque[Entry]):
+class Queue(deque[KeptBatch]):
     """A queue that forgets those that are gone, some time: it is never more than twice as long as what waits."""
 
     _gone = 0  # of its entries, those that may be
@@ -19,7 +19,7 @@ class Waiting(deque[Entry]):
         if 2 * self._gone > len(self):
             self.keep(lambda entry: not entry.gone)
 
-    def keep(self, wanted: Callable[[Entry], bool]) -> None:
+    def keep(self, wanted: Callable[[KeptBatch], bool]) -> None:
         """Only these. O(entries)."""
         kept = [entry for entry in self if wanted(entry)]
         self.clear()

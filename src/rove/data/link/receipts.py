@@ -8,7 +8,7 @@ from __future__ import annotations
 from rove.data.link.link import Link
 
 
-class Ticket:
+class FrameReceipt:
     """Counts what is still to be made safe. Born with one, which its maker gives back when all parts are known."""
 
     __slots__ = ("_link", "_number", "_open", "_session", "bytes")

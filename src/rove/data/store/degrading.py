@@ -11,8 +11,8 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from rove.data.fragment.running_fragment import Running
-from rove.data.store.kept_batch import Entry
+from rove.data.fragment.running_fragment import RunningFragment
+from rove.data.store.kept_batch import KeptBatch
 from rove.data.store.packing import pack, unpack
 from rove.data.store.store import Store
 from rove.model.errors import ProtocolError
@@ -25,10 +25,10 @@ LOOK_MIN = 64  # entries, before it is looked which of them have gone
 class Degrading(Protocol):
     """One query's way to make its batches smaller."""
 
-    def waits(self, entry: Entry) -> None:
+    def waits(self, entry: KeptBatch) -> None:
         """A batch that could not be sent at once."""
 
-    def degrade(self, running: Running) -> tuple[Entry, int] | None:
+    def degrade(self, running: RunningFragment) -> tuple[KeptBatch, int] | None:
         """Make the batch that is next smaller; how many of its rows went. None if nothing can be done."""
 
 
@@ -37,17 +37,17 @@ class Degradable:
 
     def __init__(self, store: Store, times: int = 1) -> None:
         self._store = store
-        self._levels: list[deque[Entry]] = [deque() for _ in range(times)]
+        self._levels: list[deque[KeptBatch]] = [deque() for _ in range(times)]
         self._look_at = LOOK_MIN
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: KeptBatch) -> None:
         """O(1), with a look at all of them spread out."""
         self._levels[0].append(entry)
         if len(self._levels[0]) > self._look_at:
             self._levels = [deque(filter(self._store.holds, entries)) for entries in self._levels]
             self._look_at = 2 * len(self._levels[0]) + LOOK_MIN
 
-    def next(self, running: Running) -> tuple[Entry, int] | None:
+    def next(self, running: RunningFragment) -> tuple[KeptBatch, int] | None:
         """The oldest of those that were made smaller least, and how often it was. O(those that went meanwhile)."""
         for level, entries in enumerate(self._levels):
             while entries:
@@ -56,7 +56,7 @@ class Degradable:
                     return entry, level
         return None
 
-    def again(self, entry: Entry, level: int) -> None:
+    def again(self, entry: KeptBatch, level: int) -> None:
         """It became smaller, and may once more, if it was not too often."""
         if level + 1 < len(self._levels):
             self._levels[level + 1].append(entry)
@@ -64,13 +64,13 @@ class Degradable:
     def __len__(self) -> int:
         return sum(map(len, self._levels))
 
-    def _may_change(self, entry: Entry, running: Running) -> bool:
+    def _may_change(self, entry: KeptBatch, running: RunningFragment) -> bool:
         header = entry.header
         mine = source_of(header.origin) in running.fragment.feeds and entry.may_go and not header.late
         return mine and entry.whole and entry.in_memory is not None and not entry.sharers and self._store.holds(entry)
 
 
-def decoded(entry: Entry, running: Running) -> pa.RecordBatch | None:
+def decoded(entry: KeptBatch, running: RunningFragment) -> pa.RecordBatch | None:
     """The rows of a batch that is in memory; None if they cannot be read."""
     payload, schema = entry.in_memory, running.schema_of(entry.header)
     if payload is None:

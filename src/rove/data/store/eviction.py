@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol
 
-from rove.data.store.kept_batch import Entry
+from rove.data.store.kept_batch import KeptBatch
 from rove.model.errors import SetupError, nearest
 
 log = logging.getLogger(__name__)
@@ -22,7 +22,7 @@ class Candidates:
 
     def __init__(self, bytes_of: Callable[[str], int]) -> None:
         self.bytes_of = bytes_of  # a query's, with what may not go
-        self._entries: dict[str, OrderedDict[int, Entry]] = {}
+        self._entries: dict[str, OrderedDict[int, KeptBatch]] = {}
 
     def queries(self) -> Iterable[str]:
         return self._entries
@@ -31,19 +31,19 @@ class Candidates:
         """How many batches of a query there are."""
         return len(self._entries.get(query, ()))
 
-    def oldest(self, query: str) -> Entry | None:
+    def oldest(self, query: str) -> KeptBatch | None:
         return next(iter(self._entries.get(query, {}).values()), None)
 
-    def __contains__(self, entry: Entry) -> bool:
+    def __contains__(self, entry: KeptBatch) -> bool:
         return entry.order in self._entries.get(entry.header.query, ())
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[KeptBatch]:
         return (entry for entries in self._entries.values() for entry in entries.values())
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: KeptBatch) -> None:
         self._entries.setdefault(entry.header.query, OrderedDict())[entry.order] = entry
 
-    def remove(self, entry: Entry) -> None:
+    def remove(self, entry: KeptBatch) -> None:
         """It may not go any more, if it might have."""
         mine = self._entries.get(entry.header.query)
         if mine is not None and mine.pop(entry.order, None) is not None and not mine:
@@ -53,20 +53,20 @@ class Candidates:
 class Policy(Protocol):
     """Chooses what goes when a batch of `query` has come and there is no room; None if nothing may."""
 
-    def victim(self, candidates: Candidates, query: str) -> Entry | None: ...
+    def victim(self, candidates: Candidates, query: str) -> KeptBatch | None: ...
 
 
 class Block:
     """Nothing goes: sources wait until there is room."""
 
-    def victim(self, candidates: Candidates, query: str) -> Entry | None:
+    def victim(self, candidates: Candidates, query: str) -> KeptBatch | None:
         return None
 
 
 class Fifo:
     """The oldest batch of all. O(queries)."""
 
-    def victim(self, candidates: Candidates, query: str) -> Entry | None:
+    def victim(self, candidates: Candidates, query: str) -> KeptBatch | None:
         oldest = [entry for name in candidates.queries() if (entry := candidates.oldest(name)) is not None]
         return min(oldest, key=lambda entry: entry.order, default=None)
 
@@ -75,7 +75,7 @@ class QueryAware:
     """The oldest batch of the same query, else of the query with most batches: Algorithm 1 of NebulaStream-MSS.
     O(1), or O(queries) where the query has none itself."""
 
-    def victim(self, candidates: Candidates, query: str) -> Entry | None:
+    def victim(self, candidates: Candidates, query: str) -> KeptBatch | None:
         if candidates.batches(query) > 1:  # beside the one that has just come
             return candidates.oldest(query)
         others = [name for name in candidates.queries() if name != query]
@@ -91,7 +91,7 @@ class Priority:
                 raise SetupError(f"query `{query}` has weight {weight:g}; a weight is above 0")
         self._weights = dict(weights)
 
-    def victim(self, candidates: Candidates, query: str) -> Entry | None:
+    def victim(self, candidates: Candidates, query: str) -> KeptBatch | None:
         def heaviness(query: str) -> tuple[float, str]:
             return candidates.bytes_of(query) / self._weights.get(query, 1.0), query
 
@@ -105,7 +105,7 @@ class Guarded:
     def __init__(self, policy: Policy) -> None:
         self._policy, self._instead, self._failed = policy, Fifo(), False
 
-    def victim(self, candidates: Candidates, query: str) -> Entry | None:
+    def victim(self, candidates: Candidates, query: str) -> KeptBatch | None:
         try:
             found = self._policy.victim(candidates, query)
             if found is None or found in candidates:

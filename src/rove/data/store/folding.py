@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from rove.data.fragment.running_fragment import Running
+from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.operators.folded import Fold, folds_into
 from rove.data.store.degrading import Degradable, decoded, encoded
-from rove.data.store.kept_batch import Entry
+from rove.data.store.kept_batch import KeptBatch
 from rove.data.store.pack_queue import BYTES_MIN
 from rove.data.store.store import Store
 from rove.model.errors import DataError
@@ -27,10 +27,10 @@ class Folding:
         self._entries = Degradable(store)
         self._folds: dict[int, Fold | None] = {}  # by stage; None where nothing can be folded
 
-    def waits(self, entry: Entry) -> None:
+    def waits(self, entry: KeptBatch) -> None:
         self._entries.add(entry)
 
-    def degrade(self, running: Running) -> tuple[Entry, int] | None:
+    def degrade(self, running: RunningFragment) -> tuple[KeptBatch, int] | None:
         """O(rows of a batch), and of those that went meanwhile or become no smaller; each is tried once."""
         for _ in range(TRIES):
             found = self._entries.next(running)
@@ -40,7 +40,7 @@ class Folding:
                 return found[0], 0
         return None
 
-    def _folded(self, entry: Entry, running: Running) -> bool:
+    def _folded(self, entry: KeptBatch, running: RunningFragment) -> bool:
         header, payload = entry.header, entry.in_memory
         fold = self._fold(header.stage, running)
         rows = decoded(entry, running) if fold is not None and payload is not None else None
@@ -57,7 +57,7 @@ class Folding:
         self._store.replace(entry, replace(header, rows=states.num_rows, folded=True, packed=packed), smaller)
         return True
 
-    def _fold(self, stage: int, running: Running) -> Fold | None:
+    def _fold(self, stage: int, running: RunningFragment) -> Fold | None:
         if stage not in self._folds:
             window = folds_into(running.stages, stage)
             self._folds[stage] = None if window is None else Fold(window)

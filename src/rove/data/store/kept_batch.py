@@ -13,12 +13,12 @@ from rove.data.log.segments.stored import Stored
 from rove.model.batch import Header
 from rove.model.events import Payload
 
-ENTRY_BYTES = 128  # what a batch without rows is counted as: its header, and the objects around it
+KEPT_BYTES_MIN = 128  # what a batch without rows is counted as: its header, and the objects around it
 
 
 def size_of(header: Header, payload: Sized | None) -> int:
     """Bytes that a batch takes where its rows are looked at, packed or not: what credit is counted in."""
-    return ENTRY_BYTES + (header.packed or (0 if payload is None else len(payload)))
+    return KEPT_BYTES_MIN + (header.packed or (0 if payload is None else len(payload)))
 
 
 class Receipt(Protocol):
@@ -27,12 +27,12 @@ class Receipt(Protocol):
     def release(self) -> None: ...
 
 
-class Entry:
+class KeptBatch:
     """One batch, and since when it is here; `number` is its frame on the link that carried it, 0 before it was sent.
 
     `order` tells which came first. `before` and `after` are those of the same query, origin and stage. One that is
-    `gone` has become part of its neighbour, or is needed no more, and is not sent. `copies` go over other roads; a copy
-    has no bytes of rows, and no rows to account for, beside its `original`'s. Several queries may wait with the same
+    `gone` has become part of its neighbour, or is needed no more, and is not sent. `copies` go over other routes; a
+    copy counts no bytes and no rows, its `original` does. Several queries may wait with the same
     rows: these are there once, and the first of the `sharers` counts their bytes. Rows that lie on the disk are
     `disk_bytes`, and none in memory; one that is `stored` is on the disk, or on its way to it (`leaving_bytes`), and
     stays as it is.
@@ -45,15 +45,15 @@ class Entry:
 
     def __init__(self, header: Header, payload: Payload | Stored | None, receipt: Receipt | None) -> None:
         self.header, self.payload, self.receipt = header, payload, receipt
-        self.bytes = ENTRY_BYTES if payload is None else ENTRY_BYTES + len(payload)
+        self.bytes = KEPT_BYTES_MIN if payload is None else KEPT_BYTES_MIN + len(payload)
         self.number = self.order = self.since = self.disk_bytes = self.leaving_bytes = 0
         self.stored = self.alone = False
-        self.before: Entry | None = None
-        self.after: Entry | None = None
+        self.before: KeptBatch | None = None
+        self.after: KeptBatch | None = None
         self.gone = False
-        self.original: Entry | None = None
-        self.copies: list[Entry] = []
-        self.sharers: list[Entry] | None = None
+        self.original: KeptBatch | None = None
+        self.copies: list[KeptBatch] = []
+        self.sharers: list[KeptBatch] | None = None
 
     @property
     def in_memory(self) -> Payload | None:

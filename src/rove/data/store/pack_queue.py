@@ -12,7 +12,7 @@ from collections import deque
 import pyarrow as pa
 
 from rove.data.events import Pack, Packed
-from rove.data.store.kept_batch import Entry
+from rove.data.store.kept_batch import KeptBatch
 from rove.data.store.store import Store
 from rove.model.events import Payload
 
@@ -22,15 +22,15 @@ PATIENCE_US = 500_000  # less than it takes until it is written to a disk
 MUCH_ROOM = 1 / 2  # of what a store may take
 
 
-class Shrinking:
+class PackQueue:
     """Which entries of a store are to be packed, and which are being packed."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._next: deque[tuple[Entry, pa.Schema]] = deque()
-        self._out: dict[int, tuple[Entry, Payload]] = {}
+        self._next: deque[tuple[KeptBatch, pa.Schema]] = deque()
+        self._out: dict[int, tuple[KeptBatch, Payload]] = {}
 
-    def waits(self, entry: Entry, schema: pa.Schema, now: int) -> list[Pack]:
+    def waits(self, entry: KeptBatch, schema: pa.Schema, now: int) -> list[Pack]:
         """A batch that could not be sent at once. O(1), spread out."""
         if entry.payload is None or len(entry.payload) < BYTES_MIN:
             return []
@@ -61,7 +61,7 @@ class Shrinking:
                 orders.append(Pack(entry.order, kind, schema, rows))
         return orders
 
-    def _waits(self, entry: Entry) -> bool:
+    def _waits(self, entry: KeptBatch) -> bool:
         """Whether it is still here, with the rows it came with, and was never sent, or written: what was must stay the
         same."""
         plain = not entry.header.packed and not entry.header.folded

@@ -11,21 +11,21 @@ import pyarrow as pa
 
 from rove.data.ends.shelf import Shelf
 from rove.data.events import DiskDone, Evicted, OnDisk, Pack, Packed
-from rove.data.fragment.running_fragment import Running
+from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.settings import WorkerSettings
 from rove.data.store.degrading import Degrading
 from rove.data.store.eviction import Guarded, Policy, policy
 from rove.data.store.folding import Folding
-from rove.data.store.kept_batch import Entry
-from rove.data.store.pack_queue import Shrinking
-from rove.data.store.spill import Tier
+from rove.data.store.kept_batch import KeptBatch
+from rove.data.store.pack_queue import PackQueue
+from rove.data.store.spill import Spill
 from rove.data.store.store import Store
 from rove.data.store.thinning import Thinning
 from rove.model.batch import Header
 from rove.model.ids import QueryId, source_of
 
 
-class Ring:
+class Retention:
     """The rules for a store of bounded size, with a disk behind it if there is one and some of it was given. `damaged`
     counts batches on that disk that could not be read."""
 
@@ -38,19 +38,19 @@ class Ring:
         own_policy: Policy | None = None,
     ) -> None:
         self._store, self._settings = store, settings
-        self._tier = None
+        self._on_disk = None
         if shelf is not None and settings.disk_bytes:
-            self._tier = Tier(store, shelf, settings.disk_bytes, incarnation)
-        self.damaged = 0 if self._tier is None else self._tier.damaged
-        self.disk_bytes = 0 if self._tier is None else settings.disk_bytes
+            self._on_disk = Spill(store, shelf, settings.disk_bytes, incarnation)
+        self.damaged = 0 if self._on_disk is None else self._on_disk.damaged
+        self.disk_bytes = 0 if self._on_disk is None else settings.disk_bytes
         self._degrading: dict[QueryId, Degrading] = {}
         self._batch = ("", -1)  # the last batch of a source of which something was kept
-        self._recent: list[Entry] = []  # and what that was
+        self._recent: list[KeptBatch] = []  # and what that was
         self._policy = policy(settings.evict, settings.weights) if own_policy is None else Guarded(own_policy)
-        self._shrinking = Shrinking(store) if settings.compress != "off" else None
+        self._pack_queue = PackQueue(store) if settings.compress != "off" else None
         self._refused = False  # whether the policy was asked in vain, the last time
 
-    def waits(self, entry: Entry, running: Running, now: int) -> list[Pack]:
+    def waits(self, entry: KeptBatch, running: RunningFragment, now: int) -> list[Pack]:
         """A batch could not be sent at once. If another query has just kept the same rows, they are kept once. What
         only passes by is not packed: whoever sent it keeps it too, and would only send more. O(queries that kept rows
         of the same batch)."""
@@ -63,9 +63,9 @@ class Ring:
         elif entry.may_go and self._shared(entry):
             return []
         made_here = entry.receipt is None or source_of(entry.header.origin) in running.fragment.makes.values()
-        return self._shrinking.waits(entry, schema, now) if self._shrinking is not None and made_here else []
+        return self._pack_queue.waits(entry, schema, now) if self._pack_queue is not None and made_here else []
 
-    def _shared(self, entry: Entry) -> bool:
+    def _shared(self, entry: KeptBatch) -> bool:
         batch = (source_of(entry.header.origin), entry.header.seq)
         if batch != self._batch:
             self._batch, self._recent = batch, []
@@ -77,20 +77,20 @@ class Ring:
         return False
 
     def packed(self, event: Packed, now: int) -> list[Pack]:
-        return [] if self._shrinking is None else self._shrinking.packed(event, now)
+        return [] if self._pack_queue is None else self._pack_queue.packed(event, now)
 
     def tick(self, now: int) -> list[Pack | OnDisk]:
         """What has waited for long is packed, then written; what is needed no more is deleted from the disk."""
-        packs: list[Pack | OnDisk] = [] if self._shrinking is None else [*self._shrinking.due(now)]
-        return packs if self._tier is None else [*packs, *self._tier.tick(now)]
+        packs: list[Pack | OnDisk] = [] if self._pack_queue is None else [*self._pack_queue.due(now)]
+        return packs if self._on_disk is None else [*packs, *self._on_disk.tick(now)]
 
     def forget(self, query: QueryId) -> None:
         """A query is over."""
         self._degrading.pop(query, None)
-        if self._tier is not None:
-            self._tier.forget(query)
+        if self._on_disk is not None:
+            self._on_disk.forget(query)
 
-    def make_room(self, query: QueryId, queries: Mapping[QueryId, Running]) -> Iterator[Evicted]:
+    def make_room(self, query: QueryId, queries: Mapping[QueryId, RunningFragment]) -> Iterator[Evicted]:
         """Throw away what the policy points at, after a batch of `query` has come, until what is left fits, on the disk
         if that takes some."""
         self._spill()
@@ -125,54 +125,54 @@ class Ring:
 
     def write_all(self, now: int) -> list[OnDisk]:
         """What waits is written, while there is time."""
-        return [] if self._tier is None else self._tier.write_all(now)
+        return [] if self._on_disk is None else self._on_disk.write_all(now)
 
     def done(self, event: DiskDone) -> bool:
-        """Disk work is over; whether it was the ring's."""
-        return self._tier is not None and self._tier.done(event)
+        """Disk work is over; whether it was ours."""
+        return self._on_disk is not None and self._on_disk.done(event)
 
-    def pick_up(self, running: Running, now: int) -> list[Entry]:
+    def pick_up(self, running: RunningFragment, now: int) -> list[KeptBatch]:
         """What an earlier start had kept of its sources' rows is in the store again. What its operators had given they
         give again."""
-        if self._tier is None or running.road is None:
+        if self._on_disk is None or running.route is None:
             return []
         found = [
             (each, self._store.put(each.header, each.rows, None, now, alone=True))  # it may have arrived
-            for each in self._tier.left_behind(running.fragment.query)
+            for each in self._on_disk.left_behind(running.fragment.query)
             if source_of(each.header.origin) not in running.fragment.makes.values()
         ]
-        self._tier.adopt(found)
+        self._on_disk.adopt(found)
         return [entry for _, entry in found]
 
     def left_behind(self) -> list[Header]:
         """Batches on the disk of an earlier start whose queries nobody has asked for yet."""
-        return [] if self._tier is None else list(self._tier.headers())
+        return [] if self._on_disk is None else list(self._on_disk.headers())
 
     def earlier(self) -> set[str]:
         """Origins of earlier starts whose batches are still here."""
-        return set() if self._tier is None else self._tier.origins()
+        return set() if self._on_disk is None else self._on_disk.origins()
 
     @property
     def trouble(self) -> str:
         """What is wrong with the disk, if anything is."""
-        return "" if self._tier is None else self._tier.trouble
+        return "" if self._on_disk is None else self._on_disk.trouble
 
-    def _victim(self, query: QueryId) -> Entry | None:
+    def _victim(self, query: QueryId) -> KeptBatch | None:
         """What goes: on the disk if it is full, but where nothing there may go, in memory. Rows on a disk with room
         whose name has to stay as it is would go in vain."""
         found = None
-        if self._tier is not None and self._tier.evicts:
+        if self._on_disk is not None and self._on_disk.evicts:
             found = self._policy.victim(self._store.on_disk, query)
-            if found is not None and found.alone and not self._tier.has_no_room:
+            if found is not None and found.alone and not self._on_disk.has_no_room:
                 found = None
         return self._policy.victim(self._store.in_memory, query) if found is None else found
 
     def _spill(self) -> None:
-        if self._tier is not None:
-            self._tier.press()
+        if self._on_disk is not None:
+            self._on_disk.press()
 
 
-def _same(one: Entry, other: Entry) -> bool:
+def _same(one: KeptBatch, other: KeptBatch) -> bool:
     """Whether two queries' batches are the same rows, packed alike."""
     if one.header.query == other.header.query or one.header.packed != other.header.packed:
         return False

@@ -1,4 +1,4 @@
-"""The second tier of a ring: what waits for long is on the disk, and not in memory.
+"""The part of a store that is on the disk: what waits for long is there, and not in memory.
 
 Law: a batch is written once, in the order in which batches came, in one folder a query and start of the node. Its rows
 leave the memory when they are safe, and are read when they are sent. What a start has left behind is sent by the next
@@ -27,7 +27,7 @@ from rove.data.log.segments.commands import Clear, Group, Position
 from rove.data.log.segments.partition import Partition
 from rove.data.log.segments.settings import LogSettings
 from rove.data.log.segments.stored import Stored
-from rove.data.store.kept_batch import ENTRY_BYTES, Entry
+from rove.data.store.kept_batch import KEPT_BYTES_MIN, KeptBatch
 from rove.data.store.store import Store
 from rove.model.batch import Header
 from rove.model.errors import RoveError
@@ -44,7 +44,7 @@ SEGMENTS = 32
 FILES_MAX = 2  # times the limit: what files may be, with what is in them and needed no more
 READER = "ring"
 SENT = "-sent"  # behind a start: what may have arrived
-NOBODY = ""  # the origin of all entries: they are numbered by the ring
+NOBODY = ""  # the origin of all entries: they are numbered by the store
 CLEARS = 0  # the token of a group that nobody waits for
 LOOK_MIN = 64
 NO_COLUMNS = pa.schema([])
@@ -64,12 +64,12 @@ class _Folder:
     """A partition, which of its batches are still needed, in order, and which are on their way to it."""
 
     partition: Partition
-    live: deque[tuple[Position, Entry]] = field(default_factory=deque)
-    writing: dict[Position, Entry] = field(default_factory=dict)
+    live: deque[tuple[Position, KeptBatch]] = field(default_factory=deque)
+    writing: dict[Position, KeptBatch] = field(default_factory=dict)
     look_at: int = LOOK_MIN  # when so many are listed, those in the middle that have gone are forgotten
 
 
-class Tier:
+class Spill:
     """A bounded number of bytes on the disk behind a store. `damaged` counts batches that could not be read."""
 
     def __init__(self, store: Store, shelf: Shelf, limit_bytes: int, incarnation: int) -> None:
@@ -123,7 +123,7 @@ class Tier:
         """Batches of a query that earlier starts have left, in the order of their numbers; each once."""
         return self._found.pop(query, ())
 
-    def adopt(self, batches: Iterable[tuple[Found, Entry]]) -> None:
+    def adopt(self, batches: Iterable[tuple[Found, KeptBatch]]) -> None:
         """All batches of a query that were left behind are in the store again, and their rows are on the disk."""
         for found, entry in sorted(batches, key=lambda each: each[0].position):
             self._store.spilled(entry, found.rows)
@@ -184,7 +184,7 @@ class Tier:
         return [OnDisk(name, group) for name, group in groups if group is not None]
 
     def done(self, event: DiskDone) -> bool:
-        """A group was carried out, or was not; whether it was one of a ring's."""
+        """A group was carried out, or was not; whether it was one of ours."""
         folder = self._folders.get(event.folder)
         if folder is None:
             return False
@@ -209,9 +209,9 @@ class Tier:
             self._fails(str(error))
         return True
 
-    def _take(self, entry: Entry) -> bool:
+    def _take(self, entry: KeptBatch) -> bool:
         """Write a batch; whether the disk takes it."""
-        size = entry.bytes - ENTRY_BYTES
+        size = entry.bytes - KEPT_BYTES_MIN
         if not self._works or self._full or self._store.leaving_bytes + size > max(self._writing_max, size):
             return False
         header, mine = entry.header, self._mine if entry.untouched else f"{self._mine}{SENT}"
@@ -261,7 +261,7 @@ class Tier:
         """Whether a folder is of this start."""
         return folder.rpartition("/")[0] in (self._mine, f"{self._mine}{SENT}")
 
-    def _needs(self, entry: Entry) -> bool:
+    def _needs(self, entry: KeptBatch) -> bool:
         return entry.disk_bytes > 0 and self._store.holds(entry)
 
     @property
@@ -280,7 +280,7 @@ class Tier:
 
 
 def _start(folder: str) -> str:
-    """Which start of the node a folder is of, if it is one of a ring's."""
+    """Which start of the node a folder is of, if it is one of ours."""
     return folder.split("/")[1].removesuffix(SENT)
 
 

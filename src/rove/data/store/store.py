@@ -3,7 +3,7 @@
 Law: what is put in is there until it is dropped, and the accounts are those of what is there, by query and by origin.
 A batch that is evicted leaves its header, which says how many rows went; neighbouring headers become one, so they are
 never more than the batches between them. Numbers have no gaps, and who counts at the end counts these rows too. A
-store decides nothing about roads; links and policies do.
+store decides nothing about routes; links and policies do.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from rove.data.log.segments.stored import Stored
 from rove.data.store.eviction import Candidates
-from rove.data.store.kept_batch import ENTRY_BYTES, Entry, Receipt
+from rove.data.store.kept_batch import KEPT_BYTES_MIN, KeptBatch, Receipt
 from rove.model.batch import Header
 from rove.model.events import Payload
 from rove.model.ids import QueryId
@@ -35,13 +35,15 @@ class Store:
         self.leaving_bytes = 0  # of those in memory, on their way to the disk
         self.bytes_taken = 0
         self.shrunk = (0, 0)  # bytes of all rows that were made small: before, and after
-        self._entries: dict[str, dict[int, Entry]] = {}  # by query, the oldest first
+        self._entries: dict[str, dict[int, KeptBatch]] = {}  # by query, the oldest first
         self._bytes: dict[str, int] = {}
         self._rows: dict[tuple[str, str], int] = {}
         self.in_memory = Candidates(self.bytes_of)  # what may go to make room in memory
         self.on_disk = Candidates(self.bytes_of)  # and what on the disk
-        self._unwritten: OrderedDict[int, Entry] = OrderedDict()  # with rows, from here, not on their way to the disk
-        self._last: dict[tuple[str, str, int], Entry] = {}  # by query, origin and stage, the one that came last
+        self._unwritten: OrderedDict[int, KeptBatch] = (
+            OrderedDict()
+        )  # with rows, from here, not on their way to the disk
+        self._last: dict[tuple[str, str, int], KeptBatch] = {}  # by query, origin and stage, the one that came last
         self._count = 0
 
     def put(
@@ -51,10 +53,10 @@ class Store:
         receipt: Receipt | None = None,
         now: int = 0,
         alone: bool = False,
-    ) -> Entry:
+    ) -> KeptBatch:
         """Keep a batch. A header may be `gone` at once, if the one before it could take it in, unless it is to stay
         `alone`: it may have been sent before, by itself, and counts of which a part is known cannot be parted. O(1)."""
-        entry = Entry(header, payload, receipt)
+        entry = KeptBatch(header, payload, receipt)
         entry.alone = alone
         self._count += 1
         entry.order, entry.since = self._count, now
@@ -73,26 +75,26 @@ class Store:
         self._fold(entry)
         return entry
 
-    def copy(self, entry: Entry) -> Entry:
-        """The same batch once more, for another road. It may arrive from now on, and is not evicted any more. O(1)."""
-        found = Entry(entry.header, entry.payload, None)
-        found.original, found.bytes, found.since = entry, ENTRY_BYTES, entry.since
+    def copy(self, entry: KeptBatch) -> KeptBatch:
+        """The same batch once more, for another route. It may arrive from now on, and is not evicted any more. O(1)."""
+        found = KeptBatch(entry.header, entry.payload, None)
+        found.original, found.bytes, found.since = entry, KEPT_BYTES_MIN, entry.since
         entry.copies.append(found)
         self.sent(entry)
         self._entries[entry.header.query][id(found)] = found
         self._account(found, 1)
         return found
 
-    def share(self, entry: Entry, other: Entry) -> None:
+    def share(self, entry: KeptBatch, other: KeptBatch) -> None:
         """Two batches that wait have the same rows: keep them once. O(1)."""
         self._account(other, -1)
         if entry.sharers is None:
             entry.sharers = [entry]
         entry.sharers.append(other)
-        other.payload, other.bytes, other.sharers = entry.payload, ENTRY_BYTES, entry.sharers
+        other.payload, other.bytes, other.sharers = entry.payload, KEPT_BYTES_MIN, entry.sharers
         self._account(other, 1)
 
-    def _unshare(self, entry: Entry) -> None:
+    def _unshare(self, entry: KeptBatch) -> None:
         """Its rows are others' alone from now on; one of these counts them. O(queries that share them)."""
         sharers, entry.sharers = entry.sharers, None
         if sharers is None:
@@ -104,10 +106,10 @@ class Store:
             sharers[0].bytes = entry.bytes
             self._account(sharers[0], 1)
             self._account(entry, -1)
-            entry.bytes = ENTRY_BYTES
+            entry.bytes = KEPT_BYTES_MIN
             self._account(entry, 1)
 
-    def drop(self, entry: Entry) -> None:
+    def drop(self, entry: KeptBatch) -> None:
         """Forget a batch: it is in safe hands, or nobody wants it any more; copies that were not sent, too. O(copies
         and sharers)."""
         query = entry.header.query
@@ -130,7 +132,7 @@ class Store:
         if entry.receipt is not None:
             entry.receipt.release()
 
-    def rows_of(self, entry: Entry) -> Payload | None:
+    def rows_of(self, entry: KeptBatch) -> Payload | None:
         """The rows of a batch, from the disk if they lie there. Those that cannot be read any more are lost, and its
         header says so."""
         if entry.payload is None or isinstance(entry.payload, bytes | memoryview):
@@ -145,10 +147,10 @@ class Store:
             self._account(entry, 1)
             return None
 
-    def holds(self, entry: Entry) -> bool:
+    def holds(self, entry: KeptBatch) -> bool:
         return id(entry) in self._entries.get(entry.header.query, ())
 
-    def shrink(self, entry: Entry, payload: Payload) -> None:
+    def shrink(self, entry: KeptBatch, payload: Payload) -> None:
         """Keep a batch's rows in fewer bytes, for all who share them. O(queries that share them)."""
         before, after = self.shrunk
         plain = 0 if entry.payload is None else len(entry.payload)
@@ -157,36 +159,36 @@ class Store:
             self._account(each, -1)
             each.header = replace(each.header, packed=plain)
             each.payload = payload
-            if each.bytes > ENTRY_BYTES:
-                each.bytes = ENTRY_BYTES + len(payload)
+            if each.bytes > KEPT_BYTES_MIN:
+                each.bytes = KEPT_BYTES_MIN + len(payload)
             self._account(each, 1)
 
-    def replace(self, entry: Entry, header: Header, payload: Payload) -> None:
+    def replace(self, entry: KeptBatch, header: Header, payload: Payload) -> None:
         """Keep other rows of a batch, of which nobody has any yet. O(1)."""
         self._account(entry, -1)
-        entry.header, entry.payload, entry.bytes = header, payload, ENTRY_BYTES + len(payload)
+        entry.header, entry.payload, entry.bytes = header, payload, KEPT_BYTES_MIN + len(payload)
         self._account(entry, 1)
 
     # The disk behind it
 
-    def first_unwritten(self) -> Entry | None:
+    def first_unwritten(self) -> KeptBatch | None:
         """The oldest batch from here whose rows are in memory and not on their way to the disk."""
         return next(iter(self._unwritten.values()), None)
 
-    def leaves(self, entry: Entry) -> None:
+    def leaves(self, entry: KeptBatch) -> None:
         """A batch is on its way to the disk. To throw it away would bring no room: its bytes are counted as gone."""
         del self._unwritten[entry.order]
         self.in_memory.remove(entry)
-        entry.stored, entry.leaving_bytes = True, entry.bytes - ENTRY_BYTES
+        entry.stored, entry.leaving_bytes = True, entry.bytes - KEPT_BYTES_MIN
         self.leaving_bytes += entry.leaving_bytes
 
-    def _stays(self, entry: Entry) -> None:
+    def _stays(self, entry: KeptBatch) -> None:
         """A batch does not go to the disk, or is there."""
         self._unwritten.pop(entry.order, None)
         self.leaving_bytes -= entry.leaving_bytes
         entry.leaving_bytes = 0
 
-    def spilled(self, entry: Entry, rows: Stored) -> None:
+    def spilled(self, entry: KeptBatch, rows: Stored) -> None:
         """The rows of a batch are on the disk, and are read there. O(copies and sharers)."""
         self._unshare(entry)
         self._account(entry, -1)
@@ -194,7 +196,7 @@ class Store:
         entry.payload, entry.stored = rows, True
         for copy in entry.copies:
             copy.payload = rows
-        entry.bytes, entry.disk_bytes = ENTRY_BYTES, len(rows)
+        entry.bytes, entry.disk_bytes = KEPT_BYTES_MIN, len(rows)
         self._account(entry, 1)
         self.in_memory.remove(entry)
         if entry.may_go:
@@ -202,13 +204,13 @@ class Store:
 
     # Eviction
 
-    def sent(self, entry: Entry) -> None:
+    def sent(self, entry: KeptBatch) -> None:
         """It may have arrived, from now on, whatever happens to the link: who takes it counts its rows, and what is
         said of them later is not heard."""
         self.in_memory.remove(entry)
         self.on_disk.remove(entry)
 
-    def evict(self, entry: Entry) -> None:
+    def evict(self, entry: KeptBatch) -> None:
         """Throw a batch's rows away. Its header stays, alone or as part of the one before it; late rows have none that
         anybody waits for, and go as if they had not been there. O(1)."""
         header = entry.header
@@ -223,18 +225,18 @@ class Store:
         entry.header = replace(
             header, rows=0, born=0, evicted=header.evicted + header.born, event_min=None, event_max=None, packed=0
         )
-        entry.payload, entry.bytes, entry.disk_bytes = None, ENTRY_BYTES, 0
+        entry.payload, entry.bytes, entry.disk_bytes = None, KEPT_BYTES_MIN, 0
         self._account(entry, 1)
         self._fold(entry)
 
-    def _fold(self, entry: Entry) -> None:
+    def _fold(self, entry: KeptBatch) -> None:
         """Make neighbouring headers one."""
         if entry.before is not None and _neighbours(entry.before, entry):
             entry = self._absorb(entry.before, entry)
         if entry.after is not None and _neighbours(entry, entry.after):
             self._absorb(entry, entry.after)
 
-    def _absorb(self, entry: Entry, after: Entry) -> Entry:
+    def _absorb(self, entry: KeptBatch, after: KeptBatch) -> KeptBatch:
         a, b = entry.header, after.header
         self._account(entry, -1)
         entry.header = replace(
@@ -251,7 +253,7 @@ class Store:
         self.drop(after)
         return entry
 
-    def _unlink(self, entry: Entry) -> None:
+    def _unlink(self, entry: KeptBatch) -> None:
         key = (entry.header.query, entry.header.origin, entry.header.stage)
         if entry.before is not None:
             entry.before.after = entry.after
@@ -275,7 +277,7 @@ class Store:
     def held(self, now: int) -> tuple[Held, ...]:
         """Bytes kept, and for how long the oldest rows of them, by query. O(queries, and headers before those rows)."""
 
-        def waits(entries: dict[int, Entry]) -> int:
+        def waits(entries: dict[int, KeptBatch]) -> int:
             return now - next((e.since for e in entries.values() if e.payload is not None), now)
 
         return tuple(
@@ -289,10 +291,10 @@ class Store:
     def __len__(self) -> int:
         return sum(map(len, self._entries.values()))
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[KeptBatch]:
         return (entry for entries in self._entries.values() for entry in entries.values())
 
-    def _account(self, entry: Entry, sign: int) -> None:
+    def _account(self, entry: KeptBatch, sign: int) -> None:
         header = entry.header
         self.bytes += sign * entry.bytes
         self.disk_bytes += sign * entry.disk_bytes
@@ -310,7 +312,7 @@ def _count(numbers: dict[K, int], key: K, more: int) -> None:
         numbers.pop(key, None)
 
 
-def _neighbours(entry: Entry, after: Entry) -> bool:
+def _neighbours(entry: KeptBatch, after: KeptBatch) -> bool:
     """Whether two headers of an origin stand for numbers without a gap, at one stage."""
     a, b = entry.header, after.header
     return entry.folds and after.folds and a.through + 1 == b.seq and (a.stage, a.epoch) == (b.stage, b.epoch)

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import replace
 
-from rove.data.fragment.running_fragment import Running
+from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.store.degrading import Degradable, decoded, encoded
-from rove.data.store.kept_batch import Entry
+from rove.data.store.kept_batch import KeptBatch
 from rove.data.store.packing import head_of
 from rove.data.store.store import Store
 
@@ -27,10 +27,10 @@ class Thinning:
         self._store, self._codec = store, codec
         self._entries = Degradable(store, LEVELS)
 
-    def waits(self, entry: Entry) -> None:
+    def waits(self, entry: KeptBatch) -> None:
         self._entries.add(entry)
 
-    def degrade(self, running: Running) -> tuple[Entry, int] | None:
+    def degrade(self, running: RunningFragment) -> tuple[KeptBatch, int] | None:
         """O(rows of a batch), and of those that went meanwhile."""
         while (found := self._entries.next(running)) is not None:
             entry, level = found
@@ -40,7 +40,7 @@ class Thinning:
                 return entry, gone
         return None
 
-    def _thinned(self, entry: Entry, running: Running) -> int | None:
+    def _thinned(self, entry: KeptBatch, running: RunningFragment) -> int | None:
         header, payload = entry.header, entry.in_memory
         if payload is None or not ROWS_MIN <= header.rows <= header.born:  # more than born: an operator multiplies them
             return None
