@@ -1,5 +1,5 @@
 # `make check` is everything that must be green before a commit lands.
-.PHONY: check lint types test bench
+.PHONY: check lint types test bench pins
 
 check: lint types test
 
@@ -15,3 +15,7 @@ test:
 
 bench:
 	uv run rove bench engine
+
+# After a change of the dependencies. `make pins UPGRADE=--upgrade` takes the newest version of everything.
+pins:
+	uv run --no-project .ci/pins.py $(UPGRADE)
