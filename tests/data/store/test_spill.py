@@ -362,7 +362,7 @@ def test_late_batches_at_the_front_keep_no_files() -> None:
     device = Device(SimShelf(Random(14)), compress="off", disk_bytes=60_000)
     (running,) = device.worker.running().values()
     header = Header(query="q", origin=device.origin, seq=0, through=0, rows=100, born=100, late=True)
-    device.worker._outlet.forward(running, header, encode_rows(rows(100)), None)
+    device.worker._exits.forward(running, header, encode_rows(rows(100)), None)
     device.makes(range(300))
     files = sum(sum(device.shelf.disk(f).sizes().values()) for f in device.shelf.folders("ring"))
     assert files < 2 * 60_000
