@@ -406,7 +406,7 @@ def test_the_next_start_that_is_away_as_well_throws_away_what_it_must_and_no_mor
         assert len(again.evicted) - before <= 16, "those that were found, and are too many, and one for each that comes"
     assert len(again.evicted) < 310
     assert again.worker.store.disk_bytes > 1_800_000
-    files = sum(folder.partition.file_bytes for folder in again.worker._ring._tier._folders.values())  # type: ignore[union-attr]
+    files = sum(folder.partition.file_bytes for folder in again.worker._retention._on_disk._folders.values())  # type: ignore[union-attr]
     assert files < 2 * 2_000_000
 
 
@@ -436,7 +436,7 @@ class Hung(Device):
 def test_what_is_handed_to_a_disk_that_does_not_answer_has_a_bound() -> None:
     device = Hung(SimShelf(Random(22)), compress="off", disk_bytes=100_000_000)
     device.makes(range(500))
-    tier = device.worker._ring._tier
+    tier = device.worker._retention._on_disk
     assert tier is not None
     assert sum(folder.partition.pending_bytes for folder in tier._folders.values()) < 20_000
     assert device.worker.store.bytes < 30_000
