@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from rove.data.events import Evicted, Produced, Wait
+from rove.data.events import Evicted, Note, Produced, Wait
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
 from rove.model.errors import SetupError
+from rove.model.events import Tick
 from rove.model.ids import NodeId
 from rove.model.messages import Peer
 from rove.runtime.loading import policy_at
@@ -33,8 +34,8 @@ BAD = {
 }
 
 
-def evicted(text: str) -> list[int]:
-    """The batches that go on a device with room for a few."""
+def evicted(text: str) -> tuple[list[int], list[Note]]:
+    """The batches that go on a device with room for a few, and what is said about it."""
     settings = WorkerSettings(
         node=NodeId("device"), kind="device", parents=(NodeId("west"),), memory_bytes=4_000, evict=text, compress="off"
     )
@@ -42,16 +43,19 @@ def evicted(text: str) -> list[int]:
     worker.add_source("s", ORIGIN, COLUMNS)
     peers = (Peer(node=NodeId("west"), address="there"),)
     worker.handle(orders(fragment(NodeId("west"), (ORIGIN,)), peers=peers), 0)
-    gone = []
+    gone, notes = [], []
     for n in range(30):
-        gone += [c.seq for c in worker.handle(Produced(ORIGIN, rows(), n), n) if isinstance(c, Evicted)]
+        said = worker.handle(Produced(ORIGIN, rows(), n), n) + worker.handle(Tick(), n)
+        gone += [c.seq for c in said if isinstance(c, Evicted)]
+        notes += [c for c in said if isinstance(c, Note)]
         assert worker.store.bytes <= 4_000
-    return gone
+    return gone, notes
 
 
 def test_a_policy_of_the_users_own_decides(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(NEWEST)
-    gone = evicted(f"{tmp_path}/mine.py:Newest")
+    gone, notes = evicted(f"{tmp_path}/mine.py:Newest")
+    assert not notes
     assert gone
     assert 0 not in gone, "the oldest stays"
     assert policy_at("fifo") is None
@@ -60,9 +64,11 @@ def test_a_policy_of_the_users_own_decides(tmp_path: Path) -> None:
 @pytest.mark.parametrize("what", BAD)
 def test_one_that_is_wrong_is_done_without(tmp_path: Path, what: str) -> None:
     (tmp_path / "bad.py").write_text(BAD[what])
-    gone = evicted(f"{tmp_path}/bad.py:Bad")
+    gone, notes = evicted(f"{tmp_path}/bad.py:Bad")
     assert gone == list(range(len(gone)))
     assert gone, "the oldest went"
+    raised = [note.error for note in notes]
+    assert [str(error) for error in raised] == (["no"] if what == "fails" else []), "it is told once"
 
 
 def test_one_that_gives_nothing_up_lets_sources_wait(tmp_path: Path) -> None:
@@ -85,7 +91,7 @@ def test_a_file_alone_is_no_policy() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["no_such_module:Name", "rove.data.store.eviction:Nothing", "rove.data.store.eviction:log"]
+    "text", ["no_such_module:Name", "rove.data.store.eviction:Nothing", "rove.data.store.eviction:POLICIES"]
 )
 def test_one_that_is_not_there_says_so(text: str) -> None:
     with pytest.raises(SetupError, match=r"cannot be read|has no policy"):

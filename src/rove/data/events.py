@@ -119,9 +119,17 @@ class Met:
 
 
 @dataclass(frozen=True, slots=True)
+class Note:
+    """Tell whoever runs this node, once; `error` is a user's own, if one was raised."""
+
+    text: str
+    error: Exception | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Stop:
     """The process is about to end: whatever the disk takes should be on it. Said until nothing comes of it."""
 
 
 Event: TypeAlias = Arrived | Garbled | Produced | Tick | DiskDone | Packed | Stop
-Command: TypeAlias = Send | Dial | Drop | Wait | Go | Allow | Remember | OnDisk | Pack | Evicted | Cut | Met
+Command: TypeAlias = Send | Dial | Drop | Wait | Go | Allow | Remember | OnDisk | Pack | Evicted | Cut | Met | Note

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rove.data.events import Command, Cut, Dial, Event, Evicted, Go, Met, OnDisk, Pack, Remember, Stop, Wait
+from rove.data.events import Command, Cut, Dial, Event, Evicted, Go, Met, Note, OnDisk, Pack, Remember, Stop, Wait
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
 from rove.model.errors import DiskError, RoveError
@@ -157,6 +157,8 @@ class WorkerShell:
             case Cut() | Met() | Evicted():
                 if self._hooks is not None:
                     self._hooks.tell(command)
+            case Note(text=text, error=error):
+                log.error("%s", text, exc_info=error)
             case Pack():
                 self._packing.begin(command)
             case OnDisk() if self.shelf is not None:

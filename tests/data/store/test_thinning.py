@@ -130,7 +130,7 @@ def test_rows_that_an_operator_multiplied_are_not_thinned() -> None:
     (running,) = device.worker.running().values()
     for n in range(60):
         header = Header(query="q", origin=ORIGIN, seq=n, through=n, rows=ROWS, born=12)
-        device.worker._outlet.forward(running, header, encode_rows(rows(n)), None)
+        device.worker._exits.forward(running, header, encode_rows(rows(n)), None)
     assert {(h.rows, h.born >= 0) for h, _ in device.arrives()} == {(0, True), (ROWS, True)}
 
 
@@ -140,5 +140,5 @@ def test_what_operators_gave_is_not_thinned() -> None:
     running.fragment = replace(running.fragment, feeds=())
     for n in range(60):
         header = Header(query="q", origin="q/3/device", seq=n, through=n, rows=ROWS, born=ROWS)
-        device.worker._outlet.forward(running, header, encode_rows(rows(n)), None)
+        device.worker._exits.forward(running, header, encode_rows(rows(n)), None)
     assert {h.rows for h, _ in device.arrives()} == {0, ROWS}

@@ -6,15 +6,13 @@ never among the candidates: it may have arrived. A policy is any object with `vi
 
 from __future__ import annotations
 
-import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol
 
+from rove.data.events import Note
 from rove.data.store.kept_batch import KeptBatch
 from rove.model.errors import SetupError, nearest
-
-log = logging.getLogger(__name__)
 
 
 class Candidates:
@@ -100,19 +98,21 @@ class Priority:
 
 
 class Guarded:
-    """A user's policy. Where it fails, or points at what may not go, the oldest batch of all goes instead."""
+    """A user's policy. Where it fails, or points at what may not go, the oldest batch of all goes instead; `tell` hears
+    of the first failure."""
 
-    def __init__(self, policy: Policy) -> None:
-        self._policy, self._instead, self._failed = policy, Fifo(), False
+    def __init__(self, policy: Policy, tell: Callable[[Note], None]) -> None:
+        self._policy, self._instead, self._tell, self._failed = policy, Fifo(), tell, False
 
     def victim(self, candidates: Candidates, query: str) -> KeptBatch | None:
         try:
             found = self._policy.victim(candidates, query)
             if found is None or found in candidates:
                 return found
-        except Exception:
+        except Exception as error:
             if not self._failed:  # it is asked for every batch
-                log.exception("the eviction policy %s failed; the oldest goes instead", type(self._policy).__name__)
+                name = type(self._policy).__name__
+                self._tell(Note(f"the eviction policy {name} failed; the oldest goes instead", error))
             self._failed = True
         return self._instead.victim(candidates, query)
 

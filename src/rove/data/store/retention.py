@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 
 from rove.data.ends.shelf import Shelf
-from rove.data.events import DiskDone, Evicted, OnDisk, Pack, Packed
+from rove.data.events import DiskDone, Evicted, Note, OnDisk, Pack, Packed
 from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.settings import WorkerSettings
 from rove.data.store.degrading import Degrading
@@ -46,7 +46,8 @@ class Retention:
         self._degrading: dict[QueryId, Degrading] = {}
         self._batch = ("", -1)  # the last batch of a source of which something was kept
         self._recent: list[KeptBatch] = []  # and what that was
-        self._policy = policy(settings.evict, settings.weights) if own_policy is None else Guarded(own_policy)
+        self._notes: list[Note] = []
+        self._policy: Policy = Guarded(own_policy, self._notes.append) if own_policy is not None else _named(settings)
         self._pack_queue = PackQueue(store) if settings.compress != "off" else None
         self._refused = False  # whether the policy was asked in vain, the last time
 
@@ -79,10 +80,13 @@ class Retention:
     def packed(self, event: Packed, now: int) -> list[Pack]:
         return [] if self._pack_queue is None else self._pack_queue.packed(event, now)
 
-    def tick(self, now: int) -> list[Pack | OnDisk]:
+    def tick(self, now: int) -> list[Pack | OnDisk | Note]:
         """What has waited for long is packed, then written; what is needed no more is deleted from the disk."""
-        packs: list[Pack | OnDisk] = [] if self._pack_queue is None else [*self._pack_queue.due(now)]
-        return packs if self._on_disk is None else [*packs, *self._on_disk.tick(now)]
+        commands: list[Pack | OnDisk | Note] = [*self._notes]
+        self._notes.clear()
+        if self._pack_queue is not None:
+            commands += self._pack_queue.due(now)
+        return commands if self._on_disk is None else [*commands, *self._on_disk.tick(now)]
 
     def forget(self, query: QueryId) -> None:
         """A query is over."""
@@ -170,6 +174,10 @@ class Retention:
     def _spill(self) -> None:
         if self._on_disk is not None:
             self._on_disk.press()
+
+
+def _named(settings: WorkerSettings) -> Policy:
+    return policy(settings.evict, settings.weights)
 
 
 def _same(one: KeptBatch, other: KeptBatch) -> bool:

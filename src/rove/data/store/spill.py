@@ -12,7 +12,6 @@ sent and may not go are few, and have a folder of their own, so that they keep n
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -22,7 +21,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from rove.data.ends.shelf import Shelf
-from rove.data.events import DiskDone, OnDisk
+from rove.data.events import DiskDone, Note, OnDisk
 from rove.data.log.segments.commands import Clear, Group, Position
 from rove.data.log.segments.partition import Partition
 from rove.data.log.segments.settings import LogSettings
@@ -32,8 +31,6 @@ from rove.data.store.store import Store
 from rove.model.batch import Header
 from rove.model.errors import RoveError
 from rove.model.ids import QueryId, source_of
-
-log = logging.getLogger(__name__)
 
 FOLDER = "ring"
 WAITS_US = 1_000_000  # what waits for longer is written
@@ -88,6 +85,7 @@ class Spill:
         self._now = 0
         self.trouble = ""
         self.damaged = 0
+        self._notes: list[Note] = []
         self._recover()
 
     # What an earlier start left behind
@@ -101,9 +99,9 @@ class Spill:
                 self._folders[folder] = _Folder(partition)
                 unread = self._find(folder, QueryId(folder.rpartition("/")[2]))
                 self.damaged += max(unread, partition.damaged)  # which has found the same, but not looked at all rows
-            except (RoveError, OSError):
+            except (RoveError, OSError) as error:
                 self.damaged += 1
-                log.exception("what %s holds cannot be read", folder)
+                self._notes.append(Note(f"what {folder} holds cannot be read: {error}"))
         for found in self._found.values():
             found.sort(key=lambda each: (int(_start(each.folder)), each.header.seq))
 
@@ -116,7 +114,7 @@ class Spill:
                 self._found.setdefault(query, []).append(Found(_as_it_was(header, query), rows, folder, position))
             except (ValueError, OSError) as error:
                 unread += 1
-                log.error("a batch in %s cannot be read: %s", folder, error)
+                self._notes.append(Note(f"a batch in {folder} cannot be read: {error}"))
         return unread
 
     def left_behind(self, query: QueryId) -> Iterable[Found]:
@@ -160,17 +158,18 @@ class Spill:
         lacks = self.has_no_room or not any(self._store.in_memory.queries())
         return self._works and lacks and self._store.leaving_bytes < self._writing_max
 
-    def tick(self, now: int) -> list[OnDisk]:
+    def tick(self, now: int) -> list[OnDisk | Note]:
         """Disk work: what has waited long enough goes there, what is needed no more goes away. O(batches of both)."""
         self._now = now
-        commands: list[OnDisk] = []
+        commands: list[OnDisk | Note] = [*self._notes]
+        self._notes.clear()
         if now >= self._look_us:
             self._look_us = now + WAITS_US
             while (entry := self._store.first_unwritten()) is not None and now - entry.since >= WAITS_US:
                 if not self._take(entry):
                     break
             commands += self._clean(now)
-        return commands + self._flush(now)
+        return [*commands, *self._flush(now)]
 
     def write_all(self, now: int) -> list[OnDisk]:
         """Everything that waits, as much of it as the disk takes at once, however short it has waited."""
