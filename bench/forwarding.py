@@ -95,12 +95,12 @@ def deploy(ways: Ways, replication: int) -> None:
 def send(ways: Ways, buffer: list[KeptBatch], replication: int) -> None:
     """All that was buffered, over every path; over when every batch has arrived by one of them."""
     worker, commands = ways.worker, list[Any]()
-    worker._outlet.begin(now_us(), commands)
+    worker._exits.begin(now_us(), commands)
     for entry in buffer:
         for n in range(replication):
             header = replace(entry.header, query=forwarding(n), stage=0)
             running = worker.running()[forwarding(n)]
-            worker._outlet.forward(running, header, entry.in_memory, None)
+            worker._exits.forward(running, header, entry.in_memory, None)
         worker.store.drop(entry)
     ways.shell._obey(commands)
     rows = sum(entry.header.born for entry in buffer)
