@@ -14,6 +14,7 @@ import gc
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -167,9 +168,9 @@ def pipeline_of(query: Query, rows: Rows) -> LocalPipeline:
 
 def run_engine(pipeline: LocalPipeline, feed: list[tuple[str, pa.RecordBatch]]) -> int:
     """The engine as a worker runs it: named batches in, named batches out; the rows that came out."""
-    out = 0
-    for seq, (stream, batch) in enumerate(feed):
-        for emitted in pipeline.process(stream, named(stream, seq, batch)):
+    out, numbers = 0, {stream: count() for stream, _ in feed}
+    for stream, batch in feed:
+        for emitted in pipeline.process(stream, named(stream, next(numbers[stream]), batch)):
             out += emitted.batch.rows
     return out + sum(emitted.batch.rows for emitted in pipeline.finish())
 

@@ -84,7 +84,14 @@ class LocalPipeline:
         return self._at_sinks(self._pipeline.process(stage, batch))
 
     def finish(self) -> list[Arrival]:
-        """No rows follow from anyone: close every window."""
+        """No rows follow from anyone: close every window. Raises if batches still wait for earlier ones."""
+        held = sorted({(b.header.origin, b.header.seq) for b in self._pipeline.held()})
+        if held:
+            origin, seq = held[0]
+            raise DataError(
+                f"{len(held)} batches wait for earlier ones that did not come; the first is number {seq} of origin "
+                f"`{origin}`. Number the batches of each origin 0, 1, 2 … and give all of them before the end"
+            )
         return self._at_sinks(self._pipeline.finish())
 
     def snapshot(self) -> list[Saved]:
