@@ -1,0 +1,53 @@
+"""Named states, and one table of what may happen in each.
+
+Law: a machine is in one named state. Its table says, state by state, which events may happen and where they lead; all
+others are bugs of ours, and raise with the story that led there.
+
+    DOORS = {Door.OPEN: {Push.SHUT: Door.SHUT}, Door.SHUT: {Push.OPEN: Door.OPEN}}
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from typing import Generic, TypeAlias, TypeVar
+
+from rove.model.errors import RoveError
+
+STORY_MAX = 16  # steps that a machine remembers
+
+S = TypeVar("S", bound=Enum)
+E = TypeVar("E", bound=Enum)
+Table: TypeAlias = Mapping[S, Mapping[E, S]]
+
+
+class IllegalStep(RoveError):
+    """Something happened that cannot happen in this state: a bug of ours, not of a peer."""
+
+
+def advanced(table: Table[S, E], state: S, event: E, who: str, story: Iterable[str] = ()) -> S:
+    """The state that an event leads to."""
+    after = table[state].get(event)
+    if after is None:
+        told = " ─► ".join(story)
+        raise IllegalStep(
+            f"{who} is `{state.value}`, where `{event.value}` cannot happen{f'; so far: {told}' if told else ''}"
+        )
+    return after
+
+
+class Machine(Generic[S, E]):
+    """A state, its table, and the last steps that led to it. `who` names it in errors."""
+
+    __slots__ = ("_story", "_table", "state", "who")
+
+    def __init__(self, table: Table[S, E], state: S, who: str) -> None:
+        self._table, self.state, self.who = table, state, who
+        self._story: deque[str] = deque((str(state.value),), maxlen=STORY_MAX)
+
+    def step(self, event: E) -> S:
+        """Go where an event leads; one that cannot happen here raises."""
+        self.state = advanced(self._table, self.state, event, self.who, self._story)
+        self._story.append(f"{event.value}: {self.state.value}")
+        return self.state
