@@ -16,8 +16,8 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from rove.data.ends.output import FOLDED, NOBODY
+from rove.data.fragment.build import ends
 from rove.data.fragment.local import Arrival, LocalPipeline
-from rove.data.fragment.pipeline import ends
 from rove.data.log.segments.reader import Reader
 from rove.data.worker import Worker
 from rove.model.batch import Batch, Header, named

@@ -234,7 +234,7 @@ def test_folded_rows_that_come_too_late_are_counted_as_late_to_the_row() -> None
         network.make(n)
     (running,) = network.edge.running().values()
     running.pipeline.leave(Stage(0), [ORIGIN])  # the device was given up, and its windows have closed
-    step = next(s for s in running.pipeline._with_memory() if s.waits is not None)
+    step = next(s for s in running.pipeline._with_memory if s.waits is not None)
     assert step.logic is not None
     step.logic.watermark(MICROS_MAX)
     sent = network.meet()

@@ -12,44 +12,20 @@ and for nobody else, and hears the lowest of their promises.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from rove.data.fragment.intake import Intake
-from rove.data.fragment.watermarks import Watermarks
-from rove.data.operators.count_window import CountWindowConfig
-from rove.data.operators.join import JoinConfig, JoinLogic
-from rove.data.operators.logic import NOTHING, Logic, Output, Stateless
-from rove.data.operators.scan import ScanConfig
-from rove.data.operators.stateless_run import compiled, through
-from rove.data.operators.watermark import WatermarkConfig
-from rove.data.operators.window import WindowConfig
+from rove.data.fragment.build import Door, Step, Steps, ends, sided
+from rove.data.operators.join import JoinLogic
+from rove.data.operators.logic import NOTHING, Output
+from rove.data.operators.stateless_run import through
 from rove.model.batch import Batch, Header
 from rove.model.clock import END
-from rove.model.errors import DataError, EdgeRefusal, PlanError, StateError
+from rove.model.errors import DataError, StateError
 from rove.model.ids import Origin, Stage
 from rove.model.state import Snapshot
-from rove.plan.explain import describe
-from rove.plan.operators import (
-    Aggregate,
-    CountWindow,
-    Filter,
-    Join,
-    Map,
-    Operator,
-    Project,
-    Received,
-    Scan,
-    Source,
-    Union,
-    Watermark,
-)
-from rove.plan.sites import site
-from rove.plan.stages import Stages, ordered, stateful
-
-Config: TypeAlias = WindowConfig | JoinConfig | ScanConfig | CountWindowConfig
+from rove.plan.stages import Stages, stateful
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,31 +71,6 @@ class Count:
         self.lost += header.lost
 
 
-@dataclass(slots=True, eq=False)
-class _Door:
-    """What comes out of one operator: whether it leaves here, and who reads it here, on which side."""
-
-    stage: Stage
-    leaves: bool
-    forks: bool  # whether the plan goes on from here in several ways
-    readers: list[tuple[_Step, int]] = field(default_factory=list)
-
-
-@dataclass(slots=True, eq=False)
-class _Step:
-    """One operator, or a run of stateless ones, and the door behind it."""
-
-    operator: Operator
-    door: _Door
-    run: list[Operator] = field(default_factory=list)
-    compiled: list[Stateless] | None = None
-    logic: Logic | None = None
-    intake: Intake | None = None
-    waits: Watermarks | None = None
-    feeds_memory: bool = False  # whether what comes out is taken in order here
-    sides_alike: bool = False  # a union whose inputs read one source: the same batch comes in on several sides
-
-
 class Pipeline:
     """The operators `runs` of a plan (all of them, if it is not given).
 
@@ -137,35 +88,19 @@ class Pipeline:
         forgets: bool = False,
         goes_on: bool = False,
     ) -> None:
-        self._stages, self._makes, self._forgets, self._goes_on = stages, dict(makes), forgets, goes_on
+        self._stages, self._goes_on = stages, goes_on
         self._waits = {stage: tuple(origins) for stage, origins in waits.items()}
-        self._runs = sorted(range(len(stages.operators)) if runs is None else runs)
+        here = {Stage(n) for n in range(len(stages.operators))} if runs is None else set(runs)
+        self._steps = Steps(stages, self._waits, makes, here, forgets)
+        self._with_memory = self._steps.with_memory
         self.faults = 0  # batches whose rows could not be computed
         self.counts: dict[str, Count] = {}  # by origin
         self._ends = ends(stages)
-        outputs = {stage for _, stage in stages.outputs}
-        here = set(self._runs)
-        self._doors = [
-            _Door(
-                Stage(n),
-                leaves=n in outputs or any(r not in here for r in stages.readers[n]),
-                forks=len(stages.readers[n]) + (n in outputs) > 1,
-            )
-            for n in range(len(stages.operators))
-        ]
-        self._steps: dict[int, _Step] = {}
-        for n in self._runs:
-            self._build(Stage(n))
-        for n in reversed(self._runs):
-            if (step := self._steps.get(n)) is not None:
-                readers = [reader for reader, _ in step.door.readers]
-                step.feeds_memory = any(r.intake is not None or r.feeds_memory for r in readers)
-                _fuse(step)
 
     def process(self, stage: Stage, batch: Batch) -> list[Emitted]:
         """Take a batch that has come as far as `stage`. O(rows × operators missing here)."""
         emitted: list[Emitted] = []
-        self._send(self._doors[stage], batch, emitted)
+        self._send(self._steps.doors[stage], batch, emitted)
         return emitted
 
     def expect(self, waits: Mapping[Stage, Iterable[str]]) -> list[Emitted]:
@@ -173,8 +108,8 @@ class Pipeline:
         emitted: list[Emitted] = []
         for stage, origins in waits.items():
             self._waits[stage] = tuple(dict.fromkeys((*self._waits.get(stage, ()), *origins)))
-        for step in self._with_memory():
-            origins = self._origins_into(step.operator)
+        for step in self._with_memory:
+            origins = self._steps.origins_into(step.operator, self._waits)
             if step.intake is not None:
                 step.intake.expect(origins)
             if step.waits is not None and step.waits.expect(origins) and step.logic is not None:
@@ -183,13 +118,13 @@ class Pipeline:
 
     def know(self, origins: Mapping[Stage, Iterable[str]]) -> None:
         """Hear these as well, should they speak, and wait for none of them."""
-        for step in self._with_memory():
+        for step in self._with_memory:
             if step.intake is not None:
-                step.intake.expect(self._origins_into(step.operator, origins))
+                step.intake.expect(self._steps.origins_into(step.operator, origins))
 
     def origins_at(self, stage: Stage, waits: Mapping[Stage, Iterable[str]]) -> list[str]:
         """Under which names batches come as far as a stage, if these are the origins that come in."""
-        return self._origins_of(self._stages.operators[stage], waits)
+        return self._steps.origins_of(self._stages.operators[stage], waits)
 
     def waited(self) -> dict[Stage, tuple[str, ...]]:
         """The origins that come in from elsewhere, by stage."""
@@ -200,10 +135,10 @@ class Pipeline:
         comes too late is late."""
         self._waits[stage] = tuple(o for o in self._waits.get(stage, ()) if o not in origins)
         emitted: list[Emitted] = []
-        for step in self._with_memory():
+        for step in self._with_memory:
             if step.waits is None or step.logic is None:
                 continue
-            wanted = set(self._origins_into(step.operator))
+            wanted = set(self._steps.origins_into(step.operator, self._waits))
             for name in [n for n in step.waits.table() if n not in wanted]:
                 if step.waits.leave(name):
                     self._pass_on(step, step.logic.watermark(step.waits.low), emitted)
@@ -212,7 +147,7 @@ class Pipeline:
     def gone(self, origins: Collection[str]) -> list[Emitted]:
         """These will not speak again, and what is missing of them will not come: what waited for it goes on."""
         emitted: list[Emitted] = []
-        steps = [step for step in self._with_memory() if step.intake is not None]
+        steps = [step for step in self._with_memory if step.intake is not None]
         held = [
             (step, name, batch)
             for step in steps
@@ -231,24 +166,24 @@ class Pipeline:
     def finish(self) -> list[Emitted]:
         """No rows follow from anyone: close every window."""
         emitted: list[Emitted] = []
-        for step in self._with_memory():
+        for step in self._with_memory:
             if step.logic is not None and step.waits is not None:
                 self._pass_on(step, step.logic.watermark(END), emitted)
         return emitted
 
     @property
     def duplicates(self) -> int:
-        return sum(s.intake.duplicates for s in self._with_memory() if s.intake is not None)
+        return sum(s.intake.duplicates for s in self._with_memory if s.intake is not None)
 
     def held(self) -> Iterable[Batch]:
         """Batches that came too early for some operator and wait for those before them."""
-        return (b for s in self._with_memory() if s.intake is not None for b in s.intake.held())
+        return (b for s in self._with_memory if s.intake is not None for b in s.intake.held())
 
     def took(self, origin: str, seq: int) -> bool:
         """Whether an operator that waits for others has taken a batch."""
         return any(
             step.intake.took(name, seq)
-            for step in self._with_memory()
+            for step in self._with_memory
             if step.waits is not None and step.intake is not None
             for name in step.intake.table()
             if name.partition("|")[0] == origin
@@ -256,27 +191,27 @@ class Pipeline:
 
     def low(self) -> int | None:
         """The lowest promise that an operator here has heard; None if none waits for any."""
-        return min((s.waits.low for s in self._with_memory() if s.waits is not None), default=None)
+        return min((s.waits.low for s in self._with_memory if s.waits is not None), default=None)
 
     def snapshot(self) -> list[Saved]:
         """The memory of every operator that has one."""
         return [
             Saved(
-                of=_identity(step),
+                of=step.identity,
                 state=step.logic.snapshot(),
                 taken=step.intake.table() if step.intake else {},
                 marks=step.waits.table() if step.waits else {},
                 low=step.waits.low if step.waits else 0,
             )
-            for step in self._with_memory()
+            for step in self._with_memory
             if step.logic is not None
         ]
 
     def adopt(self, other: Pipeline) -> None:
         """Take over the operators that ran in another pipeline of the same plan, with all they remember."""
-        running = {_identity(step): step for step in other._with_memory()}
-        for step in self._with_memory():
-            if (old := running.get(_identity(step))) is not None:
+        running = {step.identity: step for step in other._with_memory}
+        for step in self._with_memory:
+            if (old := running.get(step.identity)) is not None:
                 step.logic, step.intake, step.waits = old.logic, old.intake, old.waits
         self.counts, self.faults = other.counts, other.faults
         mine, theirs = self._stages.operators, other._stages.operators
@@ -284,9 +219,9 @@ class Pipeline:
 
     def restore(self, saved: list[Saved]) -> None:
         """Go on where another pipeline of the same stages stopped. Nothing is loaded unless all of it fits."""
-        if [s.of for s in saved] != [_identity(step) for step in self._with_memory()]:
+        if [s.of for s in saved] != [step.identity for step in self._with_memory]:
             raise StateError("this snapshot is of other queries; restore it into a pipeline of the same plans")
-        for step, each in zip(self._with_memory(), saved, strict=True):
+        for step, each in zip(self._with_memory, saved, strict=True):
             if step.logic is not None:
                 step.logic.restore(each.state)
             if step.intake is not None:
@@ -308,7 +243,7 @@ class Pipeline:
 
     # Running
 
-    def _send(self, door: _Door, batch: Batch, emitted: list[Emitted], left: bool = False) -> None:
+    def _send(self, door: Door, batch: Batch, emitted: list[Emitted], left: bool = False) -> None:
         """Through a door. One that has `left` goes on above as it was further down, and does not leave again."""
         if door.leaves and not left:
             emitted.append(Emitted(door.stage, batch))
@@ -323,27 +258,27 @@ class Pipeline:
                 # This reader takes it on another node, or has; where no other reader leads it there, it passes by.
                 emitted.append(Emitted(door.stage, batch, passes=True))
 
-    def _hears(self, step: _Step, origin: str, side: int) -> bool:
+    def _hears(self, step: Step, origin: str, side: int) -> bool:
         """Whether an operator that takes batches in order is where an origin meets it."""
-        name = _sided(origin, side) if isinstance(step.logic, JoinLogic) else origin
+        name = sided(origin, side) if isinstance(step.logic, JoinLogic) else origin
         return step.intake is not None and step.intake.expects(name)
 
-    def _deliver(self, step: _Step, batch: Batch, emitted: list[Emitted], side: int, left: bool = False) -> None:
+    def _deliver(self, step: Step, batch: Batch, emitted: list[Emitted], side: int, left: bool = False) -> None:
         if step.intake is not None:
-            origin = _sided(batch.header.origin, side) if isinstance(step.logic, JoinLogic) else batch.header.origin
+            origin = sided(batch.header.origin, side) if isinstance(step.logic, JoinLogic) else batch.header.origin
             for each in step.intake.offer(origin, batch):
                 self._compute(step, origin, each, emitted, side)
             return
         if step.sides_alike:
-            batch = Batch(replace(batch.header, origin=_sided(batch.header.origin, side)), batch.data)
+            batch = Batch(replace(batch.header, origin=sided(batch.header.origin, side)), batch.data)
         elif step.run and batch.data is not None:
             try:
-                batch = through(_compiled(step), batch)
+                batch = through(step.compiled, batch)
             except DataError as fault:
                 batch = self._fault(step, batch, fault, emitted)
         self._send(step.door, batch, emitted, left)
 
-    def _compute(self, step: _Step, origin: str, batch: Batch, emitted: list[Emitted], side: int) -> None:
+    def _compute(self, step: Step, origin: str, batch: Batch, emitted: list[Emitted], side: int) -> None:
         logic, header = step.logic, batch.header
         if logic is None:
             return
@@ -366,7 +301,7 @@ class Pipeline:
         if waits is not None and waits.heard(origin, header.watermark):
             self._pass_on(step, logic.watermark(waits.low), emitted)
 
-    def _pass_on(self, step: _Step, output: Output, emitted: list[Emitted]) -> None:
+    def _pass_on(self, step: Step, output: Output, emitted: list[Emitted]) -> None:
         for batch in output.batches:
             if step.waits is not None and batch.rows:
                 self.count(batch.header.origin).produced += batch.rows * self._ends[step.door.stage]
@@ -385,114 +320,9 @@ class Pipeline:
             emitted.append(Emitted(step.door.stage, batch, fault=fault))
             self._send(step.door, batch, emitted)
 
-    def _fault(self, step: _Step, batch: Batch, fault: DataError, emitted: list[Emitted]) -> Batch:
+    def _fault(self, step: Step, batch: Batch, fault: DataError, emitted: list[Emitted]) -> Batch:
         """Say what went wrong; the batch's name goes on, its rows are accounted for as lost."""
         self.faults += 1
         emitted.append(Emitted(step.door.stage, batch, fault=fault))
         header = batch.header
         return Batch(replace(header, rows=0, born=0, lost=header.lost + header.born))
-
-    # Building
-
-    def _build(self, stage: Stage) -> None:
-        operator = self._stages.operators[stage]
-        if isinstance(operator, Source | Received):
-            return
-        if not site(operator).edge:
-            raise EdgeRefusal(f"`{describe(operator)}` cannot run at the edge: {site(operator).why}")
-        step = self._steps[stage] = _Step(operator, self._doors[stage])
-        match operator:
-            case Filter() | Project() | Map():
-                step.run.append(operator)
-            case Union():
-                step.sides_alike = self._alike(operator)
-            case Watermark(column=column, delay_us=delay):
-                step.logic = WatermarkConfig(column, delay, operator.schema, operator.replaces).build()
-            case _:
-                step.logic = _config(operator).build(self._makes[stage])
-        for side, below in enumerate(self._stages.inputs[stage]):
-            self._doors[below].readers.append((step, side))
-        if ordered(operator):
-            origins = self._origins_into(operator)
-            step.intake = Intake(origins, self._forgets)
-            step.waits = Watermarks(origins) if stateful(operator) else None
-
-    def _with_memory(self) -> list[_Step]:
-        return [step for step in self._steps.values() if step.logic is not None]
-
-    def _alike(self, union: Union) -> bool:
-        """Whether two sides of a union hear from one origin."""
-        heard = [origin for side in union.inputs for origin in dict.fromkeys(self._makers_below(side))]
-        return len(set(heard)) < len(heard)
-
-    def _makers_below(self, operator: Operator) -> list[int]:
-        """The sources and stateful operators right below, as their stages."""
-        if isinstance(operator, Source | Received) or stateful(operator):
-            return [id(operator)]
-        return [m for i in operator.inputs for m in self._makers_below(i)]
-
-    def _origins_into(self, operator: Operator, waits: Mapping[Stage, Iterable[str]] | None = None) -> list[str]:
-        """Who an operator hears from, by the names it hears them under."""
-        sided = isinstance(operator, Join) or (isinstance(operator, Union) and self._alike(operator))
-        found: list[str] = []
-        for side, below in enumerate(operator.inputs):
-            origins = self._origins_of(below, waits)
-            found += [_sided(o, side) for o in origins] if sided else origins
-        return list(dict.fromkeys(found))
-
-    def _origins_of(self, operator: Operator, waits: Mapping[Stage, Iterable[str]] | None = None) -> list[str]:
-        if not (isinstance(operator, Source | Received) or stateful(operator)):
-            return self._origins_into(operator, waits)
-        stage = next(Stage(n) for n, op in enumerate(self._stages.operators) if op is operator)
-        own = [self._makes[stage]] if stage in self._steps else []
-        return list(dict.fromkeys([*own, *(self._waits if waits is None else waits).get(stage, ())]))
-
-
-def ends(stages: Stages) -> list[int]:
-    """How many operators with memory, and outputs, a row that comes out of each stage goes to."""
-    found = [0] * len(stages.operators)
-    outputs = [stage for _, stage in stages.outputs]
-    for n in reversed(range(len(found))):
-        found[n] = outputs.count(Stage(n)) and 1
-        for reader in stages.readers[n]:
-            sides = stages.inputs[reader].count(Stage(n))
-            found[n] += sides * (1 if stateful(stages.operators[reader]) else found[reader])
-    return found
-
-
-def _sided(origin: str, side: int) -> str:
-    """An origin as one side of a union or join hears it: there, one source may speak on several sides."""
-    return f"{origin}|{side}"
-
-
-def _identity(step: _Step) -> str:
-    return f"{step.door.stage} {describe(step.operator)}"
-
-
-def _config(operator: Operator) -> Config:
-    match operator:
-        case Aggregate():
-            return WindowConfig(operator)
-        case Join():
-            return JoinConfig(operator)
-        case Scan():
-            return ScanConfig(operator)
-        case CountWindow():
-            return CountWindowConfig(operator)
-    raise PlanError(f"`{describe(operator)}` has no form at the edge")
-
-
-def _fuse(step: _Step) -> None:
-    """Pull a stateless single reader's run into this one, so that a run of them is one hop. Later steps come first."""
-    if not step.run or step.door.leaves or len(step.door.readers) != 1:
-        return
-    reader, _ = step.door.readers[0]
-    if reader.run:
-        step.run, step.door = step.run + reader.run, reader.door
-
-
-def _compiled(step: _Step) -> list[Stateless]:
-    """A run of stateless operators, compiled when it is first needed: most stages are never entered in the middle."""
-    if step.compiled is None:
-        step.compiled = compiled(step.run)
-    return step.compiled

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 import pyarrow as pa
 from msgspec.structs import replace
 
-from rove.data.fragment.pipeline import Count, Emitted, Pipeline, ends
+from rove.data.fragment.build import ends
+from rove.data.fragment.pipeline import Count, Emitted, Pipeline
 from rove.data.link.queue import Queue
 from rove.data.operators.folded import folded_schema, folds_into, window_at
 from rove.data.store.packing import unpack

@@ -1,0 +1,207 @@
+"""What a pipeline is built of: steps, the doors between them, and whom each step hears from.
+
+Law: steps are built once, from a plan and the stages of it that run here. A run of stateless operators becomes one
+step. What the edge does not compute is refused here, before a batch comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from rove.data.fragment.intake import Intake
+from rove.data.fragment.watermarks import Watermarks
+from rove.data.operators.count_window import CountWindowConfig
+from rove.data.operators.join import JoinConfig
+from rove.data.operators.logic import Logic, Stateless
+from rove.data.operators.scan import ScanConfig
+from rove.data.operators.stateless_run import compiled
+from rove.data.operators.watermark import WatermarkConfig
+from rove.data.operators.window import WindowConfig
+from rove.model.errors import EdgeRefusal, PlanError
+from rove.model.ids import Origin, Stage
+from rove.plan.explain import describe
+from rove.plan.operators import (
+    Aggregate,
+    CountWindow,
+    Filter,
+    Join,
+    Map,
+    Operator,
+    Project,
+    Received,
+    Scan,
+    Source,
+    Union,
+    Watermark,
+)
+from rove.plan.sites import site
+from rove.plan.stages import Stages, ordered, stateful
+
+Config: TypeAlias = WindowConfig | JoinConfig | ScanConfig | CountWindowConfig
+Waits: TypeAlias = Mapping[Stage, Iterable[str]]  # origins, by the stage of the source or stateful operator they are
+
+
+@dataclass(slots=True, eq=False)
+class Door:
+    """What comes out of one operator: whether it leaves here, and who reads it here, on which side."""
+
+    stage: Stage
+    leaves: bool
+    forks: bool  # whether the plan goes on from here in several ways
+    readers: list[tuple[Step, int]] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class Step:
+    """One operator, or a run of stateless ones, and the door behind it."""
+
+    operator: Operator
+    door: Door
+    run: list[Operator] = field(default_factory=list)
+    logic: Logic | None = None
+    intake: Intake | None = None
+    waits: Watermarks | None = None
+    feeds_memory: bool = False  # whether what comes out is taken in order here
+    sides_alike: bool = False  # a union whose inputs read one source: the same batch comes in on several sides
+    _compiled: list[Stateless] | None = None
+
+    @property
+    def compiled(self) -> list[Stateless]:
+        """A run of stateless operators, compiled when it is first needed: most stages are never entered midway."""
+        if self._compiled is None:
+            self._compiled = compiled(self.run)
+        return self._compiled
+
+    @property
+    def identity(self) -> str:
+        """What tells a step from others of its plan, and is the same in another version of it."""
+        return f"{self.door.stage} {describe(self.operator)}"
+
+
+class Steps:
+    """The steps of the operators `runs` of a plan, and a door for each of its stages.
+
+    `makes` are the origins that the stateful operators here are; `waits` those that come in. With `forgets` intakes may
+    begin in the middle.
+    """
+
+    def __init__(
+        self,
+        stages: Stages,
+        waits: Waits,
+        makes: Mapping[Stage, Origin],
+        runs: Collection[Stage],
+        forgets: bool,
+    ) -> None:
+        self._stages, self._makes = stages, dict(makes)
+        outputs = {stage for _, stage in stages.outputs}
+        self.doors = [
+            Door(
+                Stage(n),
+                leaves=n in outputs or any(r not in runs for r in stages.readers[n]),
+                forks=len(stages.readers[n]) + (n in outputs) > 1,
+            )
+            for n in range(len(stages.operators))
+        ]
+        self._steps: dict[Stage, Step] = {}
+        for stage in sorted(runs):
+            self._build(stage, waits, forgets)
+        for step in reversed(self._steps.values()):
+            readers = [reader for reader, _ in step.door.readers]
+            step.feeds_memory = any(r.intake is not None or r.feeds_memory for r in readers)
+            _fuse(step)
+        self.with_memory = [step for step in self._steps.values() if step.logic is not None]
+
+    def origins_into(self, operator: Operator, waits: Waits) -> list[str]:
+        """Who an operator hears from, by the names it hears them under, if `waits` come in."""
+        apart = isinstance(operator, Join) or (isinstance(operator, Union) and _alike(operator))
+        found: list[str] = []
+        for side, below in enumerate(operator.inputs):
+            origins = self.origins_of(below, waits)
+            found += [sided(o, side) for o in origins] if apart else origins
+        return list(dict.fromkeys(found))
+
+    def origins_of(self, operator: Operator, waits: Waits) -> list[str]:
+        """Under which names batches come out of an operator, if `waits` come in."""
+        if not (isinstance(operator, Source | Received) or stateful(operator)):
+            return self.origins_into(operator, waits)
+        stage = next(Stage(n) for n, op in enumerate(self._stages.operators) if op is operator)
+        own = [self._makes[stage]] if stage in self._steps else []
+        return list(dict.fromkeys([*own, *waits.get(stage, ())]))
+
+    def _build(self, stage: Stage, waits: Waits, forgets: bool) -> None:
+        operator = self._stages.operators[stage]
+        if isinstance(operator, Source | Received):
+            return
+        if not site(operator).edge:
+            raise EdgeRefusal(f"`{describe(operator)}` cannot run at the edge: {site(operator).why}")
+        step = self._steps[stage] = Step(operator, self.doors[stage])
+        match operator:
+            case Filter() | Project() | Map():
+                step.run.append(operator)
+            case Union():
+                step.sides_alike = _alike(operator)
+            case Watermark(column=column, delay_us=delay):
+                step.logic = WatermarkConfig(column, delay, operator.schema, operator.replaces).build()
+            case _:
+                step.logic = _config(operator).build(self._makes[stage])
+        for side, below in enumerate(self._stages.inputs[stage]):
+            self.doors[below].readers.append((step, side))
+        if ordered(operator):
+            origins = self.origins_into(operator, waits)
+            step.intake = Intake(origins, forgets)
+            step.waits = Watermarks(origins) if stateful(operator) else None
+
+
+def ends(stages: Stages) -> list[int]:
+    """How many operators with memory, and outputs, a row that comes out of each stage goes to."""
+    found = [0] * len(stages.operators)
+    outputs = [stage for _, stage in stages.outputs]
+    for n in reversed(range(len(found))):
+        found[n] = outputs.count(Stage(n)) and 1
+        for reader in stages.readers[n]:
+            sides = stages.inputs[reader].count(Stage(n))
+            found[n] += sides * (1 if stateful(stages.operators[reader]) else found[reader])
+    return found
+
+
+def sided(origin: str, side: int) -> str:
+    """An origin as one side of a union or join hears it: there, one source may speak on several sides."""
+    return f"{origin}|{side}"
+
+
+def _alike(union: Union) -> bool:
+    """Whether two sides of a union hear from one origin."""
+    heard = [maker for side in union.inputs for maker in dict.fromkeys(_makers_below(side))]
+    return len(set(heard)) < len(heard)
+
+
+def _makers_below(operator: Operator) -> list[int]:
+    """The sources and stateful operators right below, as the ids of their objects."""
+    if isinstance(operator, Source | Received) or stateful(operator):
+        return [id(operator)]
+    return [m for i in operator.inputs for m in _makers_below(i)]
+
+
+def _config(operator: Operator) -> Config:
+    match operator:
+        case Aggregate():
+            return WindowConfig(operator)
+        case Join():
+            return JoinConfig(operator)
+        case Scan():
+            return ScanConfig(operator)
+        case CountWindow():
+            return CountWindowConfig(operator)
+    raise PlanError(f"`{describe(operator)}` has no form at the edge")
+
+
+def _fuse(step: Step) -> None:
+    """Pull a stateless single reader's run into this one, so that a run of them is one hop. Later steps come first."""
+    if not step.run or step.door.leaves or len(step.door.readers) != 1:
+        return
+    reader, _ = step.door.readers[0]
+    if reader.run:
+        step.run, step.door = step.run + reader.run, reader.door
