@@ -69,7 +69,7 @@ BAD: list[tuple[str, Callable[[Any], Any], type[RoveError], str]] = [
         "an aggregate without a window",
         lambda t: t.groupBy("train").count(),
         PlanError,
-        "needs one event-time window",
+        "needs exactly one event-time window",
     ),
     (
         "an aggregate without a watermark",
@@ -126,7 +126,7 @@ BAD: list[tuple[str, Callable[[Any], Any], type[RoveError], str]] = [
         PlanError,
         "would skip rows",
     ),
-    ("a column twice", lambda t: t.select("train", F.col("coach").alias("train")), PlanError, "stands twice"),
+    ("a column twice", lambda t: t.select("train", F.col("coach").alias("train")), PlanError, "appears twice"),
     ("no columns left", lambda t: t.select("train").drop("train"), PlanError, "leave no column"),
     ("a union of different widths", lambda t: t.union(t.select("train")), PlanError, "same number"),
     (
@@ -137,7 +137,7 @@ BAD: list[tuple[str, Callable[[Any], Any], type[RoveError], str]] = [
     ),
     ("a join without a condition", lambda t: t.join(t), PlanError, "never ends"),
     ("a join of no kind", lambda t: t.join(t, on="train", how="sideways"), PlanError, "no join `sideways`"),
-    ("a join that doubles names", lambda t: t.join(t, on="train"), PlanError, "stands twice after join"),
+    ("a join that doubles names", lambda t: t.join(t, on="train"), PlanError, "appears twice after join"),
     ("a scan without time", lambda t: t.scan(F.max("boarding").alias("m")), PlanError, "withWatermark"),
     (
         "a step after inSpark",

@@ -40,5 +40,5 @@ def test_a_function_by_value_is_read_only_where_that_is_allowed(spark: Any, tmp_
     assert set(waits) == {"starting" if trusts else "failed"}  # it waits for its log, which is not there
     assert ("trust_functions" in said["by value"].trouble) != trusts
     assert said["damaged"].state == "failed"
-    assert "no plan of Rove" in said["damaged"].trouble
+    assert "not a plan of Rove" in said["damaged"].trouble
     runtime.stop()

@@ -101,7 +101,7 @@ def test_a_function_that_cannot_be_pickled_says_so() -> None:
 
 def test_a_function_that_drags_data_along_is_refused_with_its_size() -> None:
     table = bytes(FUNCTION_BYTES_MAX)
-    with pytest.raises(PlanError, match=r"drags 262,\d+ bytes along, and 262,144 are the most"):
+    with pytest.raises(PlanError, match=r"has 262,\d+ bytes with the data it refers to; the most is 262,144"):
         by_lambda(lambda batches: table)
 
 

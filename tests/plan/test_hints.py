@@ -101,7 +101,7 @@ def test_a_step_shared_by_branches_that_run_apart_is_refused(s: Any) -> None:
     shared = s.where("a > 1")
     plans = {"x": shared.select("a").at("device").plan, "y": shared.select("b").at("edge").plan}
     with pytest.raises(
-        PlanError, match=r"`Filter a > 1` is shared .* `device`.* `edge`; call at\(…\) on what they share"
+        PlanError, match=r"`Filter a > 1` is shared .* `device`.* `edge`; call at\(…\) on the shared step"
     ):
         Stages.of(plans)
     settled = s.where("a > 1").at("device")

@@ -81,7 +81,7 @@ Recipe = Callable[[str, Expr], AggregateCall]
 
 
 def aggregate(function: str, argument: Expr | None, name: str) -> AggregateCall:
-    """The call under Spark's name for it. Functions that are not in the table are Spark's alone."""
+    """The call under Spark's name for it. Functions that are not in the table run in Spark only."""
     recipe = RECIPES.get(function)
     if recipe is None:
         alone = f"the aggregate `{function}` runs in Spark only"
@@ -106,7 +106,7 @@ def aggregate(function: str, argument: Expr | None, name: str) -> AggregateCall:
 
 
 def state_name(name: str, suffix: str) -> str:
-    """The column that holds a part of an aggregate's state; no user's column is called so."""
+    """The column that holds a part of an aggregate's state. The prefix keeps it apart from users' columns."""
     return f"__{name}__{suffix}"
 
 
@@ -146,7 +146,8 @@ def _sum(name: str, argument: Expr) -> AggregateCall:
     if dtype != BIGINT:  # 2^32 rows of the largest int still fit
         states = _states(name, argument, ("sum", "CAST(x AS BIGINT)", "sum"))
         return AggregateCall("sum", argument, name, BIGINT, states, _ref(name, "sum"))
-    # Arrow's sums wrap around unseen; two halves cannot, and their sum is checked once, at the end.
+    # Arrow's sums wrap around silently. Sums of the two halves cannot; putting them together is checked once, at the
+    # end.
     states = _states(name, argument, ("hi", "shiftright(x, 32)", "sum"), ("lo", "x & 4294967295L", "sum"))
     hi, lo = _ref(name, "hi"), _ref(name, "lo")
     finish = f"({hi} + shiftright({lo}, 32)) * 4294967296L + ({lo} & 4294967295L)"
@@ -191,7 +192,8 @@ def _avg(name: str, argument: Expr) -> AggregateCall:
 
 
 def _variance(function: str, finish: str) -> Recipe:
-    """Count, mean and sum of squared distances: sums of squares would drown small spreads of large numbers."""
+    """Count, mean and sum of squared distances from the mean. Plain sums of squares would lose the precision of small
+    variances of large numbers."""
 
     def recipe(name: str, argument: Expr) -> AggregateCall:
         if not is_numeric(argument.dtype):
@@ -214,7 +216,7 @@ _POPULATION = "IF({n} > 0D, {m2} / {n}, NULL)"
 
 
 def _approx_count_distinct(name: str, argument: Expr) -> AggregateCall:
-    """The edge removes duplicates, Spark counts: its sketch gives the same answer with or without them."""
+    """The edge removes duplicates and Spark counts. Spark's sketch gives the same answer with or without duplicates."""
     dtype = argument.dtype
     if not (is_integral(dtype) or dtype in (STRING, BOOLEAN) or pt.is_temporal(dtype) or is_decimal(dtype)):
         raise Refused(f"approx_count_distinct of {type_name(dtype)} values is left to Spark", BIGINT)

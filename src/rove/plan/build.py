@@ -1,4 +1,4 @@
-"""From a user's words to operators: what `where`, `select`, `groupBy` and `join` mean.
+"""Builds operators from what users write: the meaning of `where`, `select`, `groupBy` and `join`.
 
 Law: verbs and SQL statements build plans through these functions alone, so both mean the same.
 """
@@ -58,7 +58,7 @@ JOINS = {
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One entry of a select, groupBy or agg list: its syntax, the text it came from, and the name it goes by."""
+    """One entry of a select, groupBy or agg list: its syntax tree, the text it came from, and its column name."""
 
     node: exp.Expression
     text: str
@@ -78,12 +78,12 @@ def item_of(node: exp.Expression, text: str) -> Item:
 
 
 def _bare(node: exp.Expression) -> exp.Expression:
-    """Without the parentheses around the whole."""
+    """The expression without its outermost parentheses."""
     return _bare(node.this) if isinstance(node, exp.Paren) else node
 
 
 def spark_name(node: exp.Expression) -> str:
-    """The name Spark gives to an expression without an alias, for the forms people leave bare."""
+    """The name Spark gives to an expression without an alias, for the common forms."""
     match node:
         case exp.Column() | exp.Dot() | exp.Identifier():
             return node.name
@@ -116,7 +116,7 @@ def filtered(plan: Operator, node: exp.Expression, text: str) -> Operator:
 
 
 def selected(plan: Operator, items: Sequence[Item]) -> Operator:
-    """`select`. A window of event time drops rows without one, as Spark does."""
+    """`select`. If it computes a window, rows whose time is null are dropped, as Spark does."""
     columns: list[Named] = []
     for each in items:
         columns.extend(_expanded(plan, each))
@@ -124,7 +124,7 @@ def selected(plan: Operator, items: Sequence[Item]) -> Operator:
 
 
 def projected(plan: Operator, columns: Sequence[Named]) -> Operator:
-    """A projection of typed columns, guarded against moments that are null."""
+    """A projection of typed columns. If a column is a window, rows whose time is null are filtered out first."""
     times = {n.args[0] for _, e in columns for n in walk(e) if isinstance(n, Call) and n.name == "window"}
     for time in sorted(times, key=str):
         plan = Filter(plan, RULES["isnotnull"]((time,)))
@@ -163,7 +163,7 @@ def with_column(plan: Operator, name: str, node: exp.Expression, text: str) -> O
 
 
 def renamed(plan: Operator, old: str, new: str) -> Operator:
-    """`withColumnRenamed`: no column of that name is no error, as in Spark."""
+    """`withColumnRenamed`. An unknown column name is ignored, as in Spark."""
     return Project(
         plan,
         tuple((new if f.name.lower() == old.lower() else f.name, Column(f.type, f.name)) for f in plan.schema),
@@ -171,7 +171,7 @@ def renamed(plan: Operator, old: str, new: str) -> Operator:
 
 
 def dropped(plan: Operator, names: Sequence[str]) -> Operator:
-    """`drop`: names that are not there are passed over, as in Spark."""
+    """`drop`. Unknown column names are ignored, as in Spark."""
     gone = {n.lower() for n in names}
     kept = tuple((f.name, Column(f.type, f.name)) for f in plan.schema if f.name.lower() not in gone)
     if not kept:
@@ -180,7 +180,7 @@ def dropped(plan: Operator, names: Sequence[str]) -> Operator:
 
 
 def united(plan: Operator, other: Operator, by_name: bool = False) -> Operator:
-    """`union` by position or by name, each column at the type that holds both."""
+    """`union` by position or by name. Each column gets the type that holds both sides."""
     left = plan.schema
     if len(left) != len(other.schema):
         raise PlanError(f"union of {len(left)} and {len(other.schema)} columns; both sides need the same number")
@@ -206,7 +206,7 @@ def _as(fields: Sequence[pa.Field], names: Sequence[str], types: Sequence[pa.Dat
 
 
 def grouped(plan: Operator, groups: Sequence[Item], outputs: Sequence[Item]) -> Operator:
-    """`groupBy(groups).agg(outputs)`, with expressions over aggregates computed above them."""
+    """`groupBy(groups).agg(outputs)`. Expressions over aggregates become a projection above the aggregate."""
     found = Grouping.of(plan, groups)
     calls, results = found.calls(outputs)
     base = found.aggregate(tuple(calls))
@@ -219,7 +219,7 @@ def grouped(plan: Operator, groups: Sequence[Item], outputs: Sequence[Item]) -> 
 
 @dataclass(slots=True)
 class Grouping:
-    """A groupBy taken apart: the one window, the other keys, and the order they were named in."""
+    """The parts of a groupBy: its one window, its other keys, and the order they were written in."""
 
     plan: Operator
     window_name: str
@@ -242,7 +242,7 @@ class Grouping:
                 keys.append((each.name, bind_node(each.node, plan.schema, each.text)))
         if len(windows) != 1:
             raise PlanError(
-                "an aggregate over an unbounded stream needs one event-time window to end in: "
+                "an aggregate over an unbounded stream needs exactly one event-time window: "
                 f"groupBy(F.window(time, '10 seconds'), …), got {len(windows)}. For running totals use scan(…), "
                 "for anything else inSpark(…)"
             )
@@ -317,7 +317,8 @@ def _is_aggregate(node: exp.Expression) -> bool:
 
 
 def _window_spec(plan: Operator, each: Item) -> tuple[Window | Foreign, Expr | None] | None:
-    """A window to group by: `window(time, …)`, a column that already is one, or one that only Spark knows."""
+    """The window to group by: `window(time, …)`, a column that already holds windows, or a window only Spark
+    computes."""
     node = each.node
     name = node.name.lower() if isinstance(node, exp.Anonymous) else ""
     if name == "session_window":
@@ -332,8 +333,8 @@ def _window_spec(plan: Operator, each: Item) -> tuple[Window | Foreign, Expr | N
         time_name = plan.traits.event_time
         if time_name and not (isinstance(moment, Column) and moment.name == time_name):
             raise PlanError(
-                f"`{each.text}` is a window of something else than the event time `{time_name}`, and would never "
-                "close; name its column in withWatermark"
+                f"`{each.text}` is not a window of the event time `{time_name}`, so it would never close; "
+                "name its column in withWatermark"
             )
         return Window.parse([s.name for s in spans]), moment
     if isinstance(node, exp.Column) and len(node.parts) == 1:
@@ -354,12 +355,12 @@ def _foreign_window(plan: Operator, each: Item, why: str) -> Foreign:
 
 
 def joined(left: Operator, right: Operator, on: Sequence[str] | exp.Expression | None, how: str, text: str) -> Operator:
-    """`join` on names that both sides have, or on a condition."""
+    """`join` on column names that both sides have, or on a condition."""
     kind = JOINS.get(how.lower().replace(" ", ""))
     if kind is None:
         raise PlanError(f"no join `{how}`; there are: {', '.join(sorted(set(JOINS)))}")
     if on is None:
-        raise PlanError("a join of streams needs `on`: matching everything with everything never ends")
+        raise PlanError("a join of streams needs `on`: joining every row with every row never ends")
     if not isinstance(on, exp.Expression):
         keys_left = tuple(column_of(left.schema, n).name for n in on)
         keys_right = tuple(column_of(right.schema, n).name for n in on)
@@ -407,5 +408,5 @@ def _equal_columns(node: exp.Expression, left: pa.Schema, right: pa.Schema) -> t
 
 
 def _named_in(schema: pa.Schema, name: str) -> str | None:
-    """The column of that name, whatever its case."""
+    """The column with that name, ignoring case."""
     return next((n for n in schema.names if n.lower() == name.lower()), None)

@@ -1,8 +1,8 @@
 """A query's numbered operators as bytes, so that any node can hold the whole plan.
 
-Law: `decode(encode(x)) == x`; the writer rebuilds every operator from its word and refuses to send one that comes back
-as another. Bytes that are no sound plan raise `PlanError` and nothing else: words are checked by msgspec, operators by
-their own constructors.
+Law: `decode(encode(x)) == x`. The writer decodes every operator it has encoded and refuses to send one that comes back
+different. Bytes that are not a valid plan raise `PlanError` and nothing else: msgspec checks the structs of
+`plan/wire.py`, and operators check themselves in their constructors.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ def encode(stages: Stages, pickled: Pickler | None = None) -> bytes:
 
 
 def decode(data: bytes, read: Reader = by_name, needed: Collection[Stage] | None = None) -> Stages:
-    """The stages that `encode` wrote. `read` is how users' functions are read; those of stages that are not `needed`
-    are left unread."""
+    """The stages that `encode` wrote. `read` decodes users' functions. Functions of stages that are not `needed` are
+    not decoded."""
     if len(data) > wire.PLAN_BYTES_MAX:
         raise PlanError(f"a plan of {len(data)} bytes; the most is {wire.PLAN_BYTES_MAX}")
     try:
@@ -93,8 +93,8 @@ def decode(data: bytes, read: Reader = by_name, needed: Collection[Stage] | None
         return _stages(_plan.decode(envelope.plan), read, needed)
     except PlanError:
         raise
-    except Exception as error:  # msgspec's, Arrow's, sqlglot's and Python's own ways to say: not a plan
-        raise PlanError(f"these bytes are no plan of Rove: {type(error).__name__}: {error}") from error
+    except Exception as error:  # msgspec, Arrow, sqlglot and Python each have their own error for bad bytes
+        raise PlanError(f"these bytes are not a plan of Rove: {type(error).__name__}: {error}") from error
 
 
 def _stages(plan: wire.Plan, read: Reader, needed: Collection[Stage] | None) -> Stages:
@@ -109,7 +109,7 @@ def _stages(plan: wire.Plan, read: Reader, needed: Collection[Stage] | None) -> 
 
 
 def _checked(operator: Operator, stages: Stages, number: int, pickled: Pickler | None) -> wire.Operator:
-    """An operator's word, after making sure that it says all there is to say."""
+    """The wire form of an operator, after checking that it decodes to an equal operator."""
     word = _write(operator, stages.inputs[number], pickled)
 
     def own_function(_: wire.Function) -> Any:
@@ -162,11 +162,11 @@ def _write(operator: Operator, inputs: Sequence[Stage], pickled: Pickler | None)
             return wire.Scan(inputs[0], keys, _calls(aggregates, below), every)
         case InSpark(function=function):
             return wire.InSpark(inputs[0], write_function(function, pickled))
-    raise PlanError(f"{type(operator).__name__} has no word in a plan's bytes")
+    raise PlanError(f"{type(operator).__name__} cannot be written into a plan's bytes")
 
 
 def _read(word: wire.Operator, known: Sequence[Operator], function: Reader) -> Operator:
-    """The operator over those before it; constructors refuse what makes no sense."""
+    """The operator, built over the operators before it. Its constructor refuses bad input."""
     match word:
         case wire.Source():
             return Source(word.stream, read_schema(word.columns))
@@ -180,7 +180,7 @@ def _read(word: wire.Operator, known: Sequence[Operator], function: Reader) -> O
         case wire.Join():
             left, right = _at(word.left, known), _at(word.right, known)
             if len(word.left_keys) != len(word.right_keys):
-                raise PlanError("a join needs as many keys of one side as of the other")
+                raise PlanError("a join needs the same number of keys on both sides")
             condition = None if word.condition is None else read_expression(word.condition, _both(left, right))
             return Join(left, right, word.how, word.left_keys, word.right_keys, word.using, condition)
     return _read_over(_at(word.input, known), word, function)
@@ -220,17 +220,18 @@ def _read_over(below: Operator, word: wire.Unary, function: Reader) -> Operator:
 
 def _at(number: int, known: Sequence[Operator]) -> Operator:
     if number >= len(known):
-        raise PlanError(f"an operator reads from number {number}, which does not stand before it")
+        raise PlanError(f"an operator reads from operator {number}, which does not come before it")
     return known[number]
 
 
 def _both(left: Operator, right: Operator) -> pa.Schema:
-    """What a join's condition speaks of; keys that both sides have are the left one's."""
+    """The columns a join's condition may use. A key that both sides have is taken from the left side."""
     return pa.schema([*left.schema, *(f for f in right.schema if f.name not in left.schema.names)])
 
 
 def _write_calls(operator: Aggregate) -> tuple[wire.Calls | None, wire.Schema | None]:
-    """An aggregate's calls over the columns they speak of, which a final one has no longer before it."""
+    """An aggregate's calls and the columns they read. A final aggregate needs them written down, because its input has
+    states and no longer those columns."""
     below = operator.input
     if operator.mode != "final":
         return _calls(operator.aggregates, below.schema), None
@@ -245,7 +246,7 @@ def _read_calls(word: wire.Aggregate, below: Operator) -> tuple[AggregateCall, .
         scope = below.schema if word.scope is None else read_schema(word.scope)
         return tuple(read_call(w, scope) for w in word.calls)
     if not isinstance(below, Aggregate):
-        raise PlanError("an aggregate that finishes what no aggregate below it has begun")
+        raise PlanError("a final aggregate has no partial aggregate below it")
     return below.aggregates
 
 

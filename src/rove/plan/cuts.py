@@ -1,7 +1,7 @@
 """Where a plan can be cut in two: the lower part at the edge, the upper part in Spark.
 
-Law: every legal cut gives the same rows, those that are late at their origin left aside. A cut falls between an
-operator and its reader; the two halves of a windowed aggregate are two operators, so it may fall between them as well.
+Law: every legal cut gives the same rows, apart from rows that are late at their origin. A cut lies between an operator
+and its reader. The two halves of a windowed aggregate are two operators, so a cut may lie between them too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from rove.plan.sites import site
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """`lower` plans by the name under which `upper` receives their rows; if that is all of it, no Spark is needed."""
+    """`lower` holds plans by the name under which `upper` receives their rows. Without an upper plan no Spark is
+    needed."""
 
     lower: tuple[tuple[str, Operator], ...]
     upper: Operator
@@ -29,20 +30,20 @@ class Cut:
 
 
 def legal_cuts(plan: Operator) -> Iterator[Cut]:
-    """Every legal cut, from everything at the edge (if it can be) to everything in Spark."""
+    """Every legal cut, from everything at the edge (if possible) to everything in Spark."""
     for upper in _uppers(plan):
         yield _named(upper)
 
 
 def highest_cut(plan: Operator) -> Cut:
-    """As much at the edge as can be."""
+    """The cut that leaves as much as possible at the edge."""
     return _named(_highest(plan))
 
 
 def _uppers(operator: Operator) -> Iterator[Operator]:
-    """The plan with parts replaced by `_Lower` marks, in every legal way."""
+    """The plan with lower parts replaced by `_Lower` placeholders, in every legal way."""
     found = site(operator)
-    if isinstance(operator, At):  # above and below it is one and the same cut
+    if isinstance(operator, At):  # a cut above the hint and a cut below it are the same cut
         for upper in _uppers(operator.input):
             yield _mark(operator) if isinstance(upper, _Lower) else with_inputs(operator, (upper,))
         return
@@ -70,7 +71,7 @@ def _highest(operator: Operator) -> Operator:
 
 @dataclass(frozen=True, slots=True)
 class _Lower(Received):
-    """A mark in an upper plan, still holding the lower part it stands for."""
+    """A placeholder in an upper plan, which still holds the lower part it replaces."""
 
     part: Operator | None = None
 
@@ -80,7 +81,7 @@ def _mark(part: Operator) -> Operator:
 
 
 def _named(upper: Operator) -> Cut:
-    """Give each lower part a name; equal parts are one."""
+    """Give each lower part a name. Equal parts share one name."""
     refuse_tables_alone(upper)
     names: dict[Operator, str] = {}
 

@@ -1,4 +1,4 @@
-"""A plan as people read it: a tree, where each step can run, and why not elsewhere."""
+"""Draws a plan for people: a tree of its steps, where each step can run, and why not elsewhere."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def explain(plan: Operator) -> str:
 def _lines(operator: Operator, first: str, rest: str) -> list[tuple[str, str]]:
     found = site(operator)
     where = "edge or Spark" if found.edge and found.spark else "edge" if found.edge else "Spark"
-    said = isinstance(operator, At)  # no step, but a word on those below it
+    said = isinstance(operator, At)  # not a step of its own: a hint on the steps below it
     lines = [("" if said else where, first + describe(operator))]
     if found.why and not said:
         lines.append(("", f"{rest}{'│  ' if len(operator.inputs) > 1 else ''}because {found.why}"))
@@ -104,7 +104,7 @@ def describe(operator: Operator) -> str:
 
 
 def _bare(text: str) -> str:
-    """Without the parentheses around the whole."""
+    """The text without its outermost parentheses."""
     if not (text.startswith("(") and text.endswith(")")):
         return text
     depth = 0

@@ -27,8 +27,8 @@ Named = tuple[str, Expr]
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What event time means after an operator: the column that carries it, and the columns that are windows of it, with
-    None for one whose windows are not all of a kind."""
+    """Event time after an operator: the column that holds it, and the columns that hold windows of it. A window column
+    that mixes kinds of windows has None."""
 
     event_time: str | None = None
     delay_us: int = 0
@@ -40,8 +40,8 @@ class Traits:
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """Any step. `schema` is what comes out of it, `traits` what is known of its event time; it is `static` if it reads
-    tables and no stream."""
+    """Any step of a plan. `schema` is its output, `traits` describe its event time. It is `static` if it reads tables
+    and no stream."""
 
     schema: pa.Schema = field(init=False, repr=False, compare=False)
     traits: Traits = field(init=False, repr=False, compare=False)
@@ -52,11 +52,11 @@ class Operator:
         return ()
 
     def over(self, inputs: tuple[Operator, ...]) -> Operator:
-        """The same step over other inputs; its constructor checks that it still makes sense."""
+        """The same step over other inputs. Its constructor checks the inputs again."""
         return self
 
     def _settle(self, schema: pa.Schema, traits: Traits) -> None:
-        """The one write to a frozen operator: what its constructor worked out."""
+        """Store what the constructor worked out. This is the only write to a frozen operator."""
         object.__setattr__(self, "schema", schema)
         object.__setattr__(self, "traits", traits)
         tables_only = bool(self.inputs) and all(i.static for i in self.inputs)
@@ -78,7 +78,7 @@ class Source(Operator):
 
 @dataclass(frozen=True, slots=True)
 class Received(Operator):
-    """What a lower part of the plan sends up: the same rows, with what was known of their event time."""
+    """The rows that a lower part of the plan sends up, with their event-time traits."""
 
     stream: str
     columns: pa.Schema
@@ -90,8 +90,8 @@ class Received(Operator):
 
 @dataclass(frozen=True, slots=True)
 class Table(Operator):
-    """Rows that are all there when a query begins. Spark reads them by itself, in a format from a path, or under the
-    name of a table that it knows; `options` are its reader's."""
+    """A table: rows that are complete when the query starts. Spark reads it from a path in a format, or by the name of
+    a table in its catalog. `options` go to Spark's reader."""
 
     path: str
     columns: pa.Schema
@@ -143,7 +143,7 @@ class Project(_Unary):
         self._settle(pa.schema([(name, expr.dtype) for name, expr in self.columns]), self._carried())
 
     def _carried(self) -> Traits:
-        """Event time survives under its new name; `window(event_time, …)` makes a window column."""
+        """Event time keeps its meaning under its new name. `window(event_time, …)` makes a window column."""
         before = self.input.traits
         event_time = None
         windows: list[tuple[str, Window | None]] = []
@@ -151,7 +151,7 @@ class Project(_Unary):
         for name, expr in self.columns:
             if isinstance(expr, Column):
                 if expr.name == before.event_time and (event_time is None or name == before.event_time):
-                    event_time = name  # of several copies the one that kept its name
+                    event_time = name  # of several copies, take the one that kept its name
                 if expr.name in known:
                     windows.append((name, known[expr.name]))
             elif before.event_time and (spec := window_call(expr)) and spec[0] == before.event_time:
@@ -176,30 +176,30 @@ class Watermark(_Unary):
 
     @property
     def replaces(self) -> bool:
-        """Whether an earlier watermark speaks of another column, so that its promises mean nothing here."""
+        """Whether an earlier watermark is on another column, so that its promises do not hold for this one."""
         earlier = any(isinstance(o, Watermark) for o in walk(self.input))
         return earlier and self.input.traits.event_time != self.column
 
 
 @dataclass(frozen=True, slots=True)
 class Map(_Unary):
-    """A user's function over whole record batches; stateless, as `mapInArrow` is in Spark."""
+    """A user's function over whole record batches. It is stateless, as `mapInArrow` is in Spark."""
 
     function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]] = field(compare=False)
     columns: pa.Schema
-    identity: int = field(init=False, repr=False)  # functions are equal if they are the same
+    identity: int = field(init=False, repr=False)  # two functions are equal only if they are the same object
 
     def __post_init__(self) -> None:
-        # The function may have changed event time, so it has to be declared again, as in Spark.
+        # The function may have changed the event-time column, so users declare it again, as in Spark.
         object.__setattr__(self, "identity", id(self.function))
         self._settle(self.columns, Traits())
 
 
 @dataclass(frozen=True, slots=True)
 class At(_Unary):
-    """Says where the steps below it run, down to the next one that says so: `device`, `edge`, `cloud`, or a node.
+    """A hint where the steps below it run, down to the next hint: `device`, `edge`, `cloud`, or a node's name.
 
-    It changes no rows and does nothing itself; no rule moves a step across it.
+    It does not change rows. No rule moves a step across it.
     """
 
     where: str
@@ -212,7 +212,7 @@ class At(_Unary):
 
 @dataclass(frozen=True, slots=True)
 class Union(Operator):
-    """Rows of all inputs, which have equal schemas; batches keep their names."""
+    """The rows of all inputs, which have equal schemas. Batches keep their names."""
 
     members: tuple[Operator, ...]
 
@@ -274,7 +274,7 @@ class Aggregate(_Unary):
 
     @property
     def starts_of(self) -> str | None:
-        """The window column of which the time is the start, if it is one that is known to close."""
+        """The window column whose start is the time of this aggregate, if that window is known to close."""
         match self.time:
             case Call(name=".start", args=(Column(name=name),)) if self.input.traits.window_of(name) is not None:
                 return name
@@ -282,14 +282,14 @@ class Aggregate(_Unary):
 
     @property
     def window_column(self) -> str | None:
-        """The column that already is the window to group by."""
+        """The input column that already holds the window to group by."""
         name = self.starts_of
         return name if name is not None and self.input.traits.window_of(name) == self.window else None
 
 
 @dataclass(frozen=True, slots=True)
 class SparkAggregate(_Unary):
-    """A groupBy whose windows only Spark knows: sessions, and aggregates of aggregates."""
+    """A groupBy whose windows only Spark computes: sessions, and aggregates of aggregates."""
 
     groups: tuple[Named, ...]
     aggregates: tuple[AggregateCall, ...]
@@ -304,8 +304,8 @@ class SparkAggregate(_Unary):
 
 @dataclass(frozen=True, slots=True)
 class Join(Operator):
-    """Two streams, or a stream and a table, matched on equal keys. `using` keys come out once and first, as in PySpark;
-    `condition` is the rest of what must hold, over the columns of both sides."""
+    """Two streams, or a stream and a table, matched on equal keys. With `using` the keys come out once and first, as in
+    PySpark. `condition` is an additional condition over the columns of both sides."""
 
     left: Operator
     right: Operator
@@ -331,18 +331,19 @@ class Join(Operator):
 
     @property
     def keeps_rows(self) -> bool:
-        """Whether rows wait for others that match them. Those of a table are all there."""
+        """Whether rows are kept until matching rows arrive. A table is complete, so nothing waits for it."""
         return not self.left.static and not self.right.static
 
     def _refuse_unmatched_of_tables(self) -> None:
-        """Which rows of a table no row of a stream will ever match, nobody can tell."""
+        """Refuse outer joins that need the unmatched rows of a table: the stream never ends, so they are never
+        known."""
         if self.left.static == self.right.static:
             return
         possible = ("inner", "right_outer") if self.left.static else ("inner", "left_outer", "left_semi", "left_anti")
         if self.how not in possible:
             raise PlanError(
-                f"a {self.how} join with the table on the {'left' if self.left.static else 'right'} would have to know "
-                f"all rows of a stream that never ends; possible are {', '.join(possible)}, or change the sides"
+                f"a {self.how} join with the table on the {'left' if self.left.static else 'right'} needs all rows of "
+                f"a stream that never ends; use one of {', '.join(possible)}, or swap the sides"
             )
 
     @property
@@ -363,7 +364,7 @@ class Join(Operator):
 
 @dataclass(frozen=True, slots=True)
 class Deduplicate(_Unary):
-    """One row for each value of the columns (all of them if none are named)."""
+    """One row for each value of the columns; all columns if none are named."""
 
     columns: tuple[str, ...]
     within_watermark: bool = False
@@ -378,7 +379,7 @@ class Deduplicate(_Unary):
 
 @dataclass(frozen=True, slots=True)
 class _Ordered(_Unary):
-    """What operators that run over rows in event-time order have in common; they emit once every `every_us`."""
+    """The common part of operators that run over rows in event-time order. They emit once every `every_us`."""
 
     keys: tuple[str, ...]
     aggregates: tuple[AggregateCall, ...]
@@ -388,13 +389,13 @@ class _Ordered(_Unary):
         if self.input.traits.event_time is None:
             raise PlanError(f"{verb} runs in event-time order: call withWatermark(column, delay) before it")
         if self.every_us <= 0:
-            raise PlanError(f"{verb} needs an interval longer than nothing")
+            raise PlanError(f"{verb} needs an interval longer than 0")
         object.__setattr__(self, "keys", tuple(column_of(self.input.schema, k).name for k in self.keys))
 
 
 @dataclass(frozen=True, slots=True)
 class CountWindow(_Ordered):
-    """Aggregates of every `rows` rows of a key, in event-time order; a window that is not full is not emitted."""
+    """Aggregates of every `rows` rows of a key, in event-time order. A window that is not full is not emitted."""
 
     rows: int
 
@@ -412,7 +413,7 @@ class CountWindow(_Ordered):
 
 @dataclass(frozen=True, slots=True)
 class Scan(_Ordered):
-    """Every row with the running aggregates of its key up to and with it, in event-time order."""
+    """Every row with the running aggregates of its key up to and including that row, in event-time order."""
 
     def __post_init__(self) -> None:
         self._check("scan")
@@ -423,7 +424,8 @@ class Scan(_Ordered):
 
 @dataclass(frozen=True, slots=True)
 class InSpark(_Unary):
-    """The rest of the pipeline, as a user's function from DataFrame to DataFrame; its columns are known to it alone."""
+    """The rest of the pipeline as a user's function from DataFrame to DataFrame. Rove does not know its output
+    columns."""
 
     function: Callable[[Any], Any] = field(compare=False)
     identity: int = field(init=False, repr=False)
@@ -434,20 +436,20 @@ class InSpark(_Unary):
 
 
 def walk(plan: Operator) -> Iterator[Operator]:
-    """The plan's operators, inputs first; one that two others share comes twice."""
+    """The plan's operators, inputs first. An operator that two others read comes twice."""
     for each in plan.inputs:
         yield from walk(each)
     yield plan
 
 
 def refuse_tables_alone(plan: Operator) -> None:
-    """A query has to read a stream."""
+    """Refuse a query that reads no stream."""
     if plan.static:
-        raise PlanError("the query reads tables alone, and Spark can do that without us; join a stream with them")
+        raise PlanError("the query reads only tables, which Spark can do without Rove; join a stream with them")
 
 
 def column_of(schema: pa.Schema, name: str) -> Column:
-    """A column by name, whatever its case, or an error that names the columns there are."""
+    """The column with that name, ignoring case. If there is none, the error lists the columns."""
     if name in schema.names:
         return Column(schema.field(name).type, name)
     same = [n for n in schema.names if n.lower() == name.lower()]
@@ -475,7 +477,7 @@ def refuse_repeated(names: list[str], verb: str = "select") -> None:
     seen: set[str] = set()
     for name in names:
         if name.lower() in seen:
-            raise PlanError(f"column `{name}` stands twice after {verb}; rename or drop one (withColumnRenamed, drop)")
+            raise PlanError(f"column `{name}` appears twice after {verb}; rename or drop one (withColumnRenamed, drop)")
         seen.add(name.lower())
 
 

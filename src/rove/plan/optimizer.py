@@ -1,4 +1,4 @@
-"""The optimizer: a visible tuple of rules, each in a file of its name, applied in order until nothing changes.
+"""The optimizer: a tuple of rules, each in the file of its name, applied in order until nothing changes.
 
 Law: a rule takes a plan and returns a plan that gives the same rows. Rules do not know each other.
 """
@@ -33,7 +33,7 @@ ROUNDS_MAX = 50
 
 
 def optimize(plan: Operator) -> Operator:
-    """The plan after every rule has nothing left to do. O(rounds × rules × plan)."""
+    """Apply all rules until none changes the plan. O(rounds × rules × plan)."""
     for _ in range(ROUNDS_MAX):
         before = plan
         for rule in RULES:
@@ -44,5 +44,5 @@ def optimize(plan: Operator) -> Operator:
 
 
 def optimize_together(plans: Mapping[str, Operator]) -> dict[str, Operator]:
-    """Several queries, each optimized, and equal beginnings made one."""
+    """Optimize several queries and share their equal beginnings."""
     return share_beginnings({name: optimize(plan) for name, plan in plans.items()})

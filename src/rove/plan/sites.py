@@ -31,8 +31,8 @@ from rove.plan.operators import (
     Watermark,
 )
 
-# A window of starts may close before the windows that begin in it do, and Spark has one event time for both.
-_STARTS = "Spark closes no windows of other windows' starts; write window(`window`, …) for one of their ends"
+# A window over the starts of other windows may close before those windows do, and Spark has one event time for both.
+_STARTS = "Spark cannot close a window over the starts of other windows; write window(`window`, …) to use their ends"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +45,13 @@ class Site:
 
 
 def site(operator: Operator) -> Site:
-    """Where an operator may run, its inputs considered. O(plan below it)."""
+    """Where an operator may run, given where its inputs may run. O(plan below it)."""
     if isinstance(operator, At):
         return site(operator.input)
     own = _own_refusal(operator)
     below = next((_step(i) for i in operator.inputs if not site(i).edge), None)
     if isinstance(operator, Scan | CountWindow):
-        # Spark has no event-time order over an unbounded stream, so there is no second place to go to.
+        # Spark has no event-time order over an unbounded stream, so the edge is the only place.
         return Site(own is None and below is None, False, own or "only the edge keeps rows in event-time order")
     if isinstance(operator, Aggregate) and operator.starts_of is not None and operator.window_column is None:
         return Site(own is None and below is None, False, own or _STARTS)
@@ -63,7 +63,7 @@ def site(operator: Operator) -> Site:
 
 
 def _step(operator: Operator) -> Operator:
-    """The operator below the words on where it runs."""
+    """The operator below any placement hints."""
     return _step(operator.input) if isinstance(operator, At) else operator
 
 

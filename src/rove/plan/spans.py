@@ -1,4 +1,4 @@
-"""How long event time has to go on behind the newest row until everything that the row opened is closed."""
+"""How far event time must advance past the newest row until every window that the row opened is closed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rove.plan.expressions.tree import sql
 from rove.plan.operators import Aggregate, Deduplicate, InSpark, Join, Operator, SparkAggregate, walk
 from rove.plan.windows import Window
 
-UNKNOWN_US = 3_600_000_000  # what a user's own function over DataFrames, or a join with a condition, is taken to need
+UNKNOWN_US = 3_600_000_000  # assumed for a user's function over DataFrames and for a join with a condition
 _QUOTED = re.compile(r"'([^']*)'")
 
 
@@ -24,7 +24,7 @@ def keeps_time(plan: Operator) -> bool:
 
 
 def span_us(plan: Operator) -> int:
-    """An upper bound: all windows and gaps of a plan, one after the other. O(operators)."""
+    """An upper bound: the sum of all windows and gaps of a plan. O(operators)."""
     windows: set[Window] = set()
     total = 0
     for op in walk(plan):
@@ -46,11 +46,11 @@ def span_us(plan: Operator) -> int:
 
 
 def _durations(text: str) -> int:
-    """The durations that are written in a SQL text, all together."""
+    """The sum of the durations written in a SQL text."""
     total = 0
     for found in _QUOTED.findall(text):
         try:
             total += parse_duration(found)
         except PlanError:
-            continue  # a text that says something else
+            continue  # a string that is not a duration
     return total

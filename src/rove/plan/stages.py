@@ -1,13 +1,13 @@
-"""A query's operators in a row, and what each of them asks of a network.
+"""A query's operators, numbered, and what each operator needs from the network.
 
-Law: stage *n* is what comes out of operator *n*. Inputs come before their readers and equal operators are one, so the
-numbers are the same wherever the plan is read, and a batch that carries its stage can be finished by anyone.
+Law: stage *n* is the output of operator *n*. Inputs come before their readers and equal operators share one number, so
+the numbers are the same wherever the plan is read, and any node can finish a batch that carries its stage.
 
     0 Source ─► 1 Filter ─► 2 Watermark ─► 3 Aggregate (partial) ─► 4 Aggregate (final)
 
-Where users want steps to run (`At`) is no stage but a hint on those below it. Sources have none: they run where their
-devices are. A windowed aggregate is placed by its final half, which is where rows meet; its partial half goes with it,
-unless an `At` stands right below the groupBy: then it may begin anywhere from there upwards, and sends fewer rows.
+`At` is not a stage. It is a hint where the stages below it run. Sources have no hint: they run on their devices. A
+windowed aggregate is placed by its final half, where all rows meet. Its partial half is placed with it, unless an `At`
+stands right below the groupBy: then the partial half may run anywhere from there upwards, and sends fewer rows.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from rove.plan.rules.rewrite import with_inputs
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """Numbered operators, the stages whose rows leave the query by the name of the output, and where users want
-    stages to run."""
+    """Numbered operators, the stage of each output by the output's name, and the hints where users want stages to
+    run."""
 
     operators: tuple[Operator, ...]
     outputs: tuple[tuple[str, Stage], ...]
@@ -58,7 +58,7 @@ class Stages:
         for n, each in enumerate(inputs):
             for below in dict.fromkeys(each):
                 if below >= n:
-                    raise PlanError("stages must stand behind their inputs")
+                    raise PlanError("an operator must come after its inputs")
                 readers[below].append(Stage(n))
         self._check_numbers()
         object.__setattr__(self, "inputs", inputs)
@@ -94,27 +94,28 @@ class Stages:
 
 
 def stateful(operator: Operator) -> bool:
-    """Whether it remembers rows: it has one owner in each place, and its output is a new origin's."""
+    """Whether the operator keeps rows. It has one owner in each place, and its output has an origin of its own."""
     return isinstance(operator, Aggregate | Join | Scan | CountWindow)
 
 
 def merges(operator: Operator) -> bool:
-    """Whether it needs the rows of all origins in one place. A partial aggregate, per place, does not."""
+    """Whether the operator needs the rows of all origins in one place. A partial aggregate does not."""
     return stateful(operator) and not (isinstance(operator, Aggregate) and operator.mode == "partial")
 
 
 def ordered(operator: Operator) -> bool:
-    """Whether it must see each origin's batches in the order of their numbers."""
+    """Whether the operator must see each origin's batches in the order of their numbers."""
     return stateful(operator) or isinstance(operator, Watermark)
 
 
 def stateless(operator: Operator) -> bool:
-    """Whether any node may apply it to any batch by itself."""
+    """Whether any node may apply the operator to any single batch."""
     return isinstance(operator, Filter | Project | Map | Union)
 
 
 def _settled(plan: Operator, where: str | None, known: dict[Operator, Operator], said: dict[int, str]) -> Operator:
-    """The plan without its hints, equal parts made one; `said` takes the hints, by the identity of the operator."""
+    """The plan without its hints, with equal parts shared. `said` collects the hints by the identity of the
+    operator."""
     if isinstance(plan, At):
         return _settled(plan.input, plan.where, known, said)
     rebuilt = with_inputs(plan, tuple(_settled(i, where, known, said) for i in plan.inputs))
@@ -125,13 +126,13 @@ def _settled(plan: Operator, where: str | None, known: dict[Operator, Operator],
     if (other := said.setdefault(id(operator), where)) != where:
         raise PlanError(
             f"`{describe(operator)}` is shared by two branches, one at `{other}`, one at `{where}`; "
-            "call at(…) on what they share, before they part"
+            "call at(…) on the shared step, before the branches"
         )
     return operator
 
 
 def _once(plan: Operator, found: Mapping[int, Operator]) -> Iterator[Operator]:
-    """Operators not found yet, inputs first, each once."""
+    """The operators that are not in `found` yet, inputs first, each once."""
     if id(plan) in found:
         return
     for each in plan.inputs:

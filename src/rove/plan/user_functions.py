@@ -1,8 +1,8 @@
-"""Users' functions on their way to another node.
+"""Sends users' functions to other nodes.
 
-Law: a function that both ends import under one name travels as that name, and is the same function there. Any other
-travels by value if the sender has a pickler for it. Reading one runs code, so each receiver says how it reads: names
-alone (`by_name`), values as well (`by_value`), or neither (`unread`), as whoever only passes plans on does.
+Law: a function that both ends can import is sent as its name. Any other function is sent by value, if the sender has a
+pickler. Reading a function by value runs code, so each receiver chooses how it reads: names only (`by_name`), names and
+values (`by_value`), or nothing (`unread`), which a node uses that only passes plans on.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import msgspec
 from rove.model.errors import PlanError
 from rove.plan import wire
 
-FUNCTION_BYTES_MAX = 256 * 1024  # of one by value: code, and no data to speak of
+FUNCTION_BYTES_MAX = 256 * 1024  # of one function sent by value: enough for code, too little for data
 
 Function: TypeAlias = Callable[..., Any]
 Pickler: TypeAlias = Callable[[Any], bytes]
@@ -49,7 +49,7 @@ class Unread:
 
 
 def write_function(function: Any, pickled: Pickler | None) -> wire.Function:
-    """A function as its name, or by value."""
+    """The function as its name, or by value."""
     if isinstance(function, Unread):
         return function.word
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
@@ -65,18 +65,18 @@ def write_function(function: Any, pickled: Pickler | None) -> wire.Function:
         data = pickled(function)
     except PlanError:
         raise
-    except Exception as error:  # whatever the function drags along has its own way to refuse
+    except Exception as error:  # the objects that a function refers to raise errors of many kinds
         raise PlanError(f"the function `{shown}` cannot be sent by value: {error}") from error
     if len(data) > FUNCTION_BYTES_MAX:
         raise PlanError(
-            f"the function `{shown}` drags {len(data):,} bytes along, and {FUNCTION_BYTES_MAX:,} are the most: let it "
-            "read its data where it runs"
+            f"the function `{shown}` has {len(data):,} bytes with the data it refers to; the most is "
+            f"{FUNCTION_BYTES_MAX:,}. Let it read its data where it runs"
         )
     return wire.Pickled(shown, sys.implementation.cache_tag, data)
 
 
 def by_name(word: wire.Function) -> Function:
-    """The function that every node has under its name; one by value is refused."""
+    """The function that every node has under its name. A function sent by value is refused."""
     if isinstance(word, wire.Pickled):
         raise PlanError(
             f"the function `{word.name}` came by value, and reading it would run its sender's code: allow that here "
@@ -86,27 +86,27 @@ def by_name(word: wire.Function) -> Function:
 
 
 def by_value(word: wire.Function) -> Function:
-    """The function, by its name or out of its bytes: for those who trust the sender."""
+    """The function, by its name or from its bytes. Only for receivers that trust the sender."""
     return _called(_imported(word) if isinstance(word, wire.Reference) else _unpickled(word), word)
 
 
 def unread(word: wire.Function) -> Function:
-    """The function as it came, to be passed on: no code of its sender's is run."""
+    """The function as it was received, to be passed on. None of the sender's code runs."""
     return Unread(word)
 
 
 def reader(trusts: bool) -> Reader:
-    """How a process reads functions, by its setting `trust_functions`."""
+    """The reader for a process with this setting of `trust_functions`."""
     return by_value if trusts else by_name
 
 
 def encode_function(function: Any, pickled: Pickler) -> bytes:
-    """A function outside of a plan, as bytes."""
+    """A function as bytes, outside of a plan."""
     return _encoder.encode(write_function(function, pickled))
 
 
 def encode_name(module: str, name: str) -> bytes:
-    """A function outside of a plan that others import by its name, as bytes; nobody looks for it here."""
+    """A function's name as bytes, outside of a plan. The name is not looked up here, only at the receiver."""
     return _encoder.encode(wire.Reference(module, name))
 
 
@@ -131,7 +131,7 @@ def _called(found: Any, word: wire.Function) -> Function:
 
 
 def _is_known_as(function: Any, module: str, name: str) -> bool:
-    """`__main__` is another program on every node."""
+    """Whether importing the name gives this function. Never true for `__main__`, which is another program elsewhere."""
     if module == "__main__" or module not in sys.modules:
         return False
     try:
@@ -147,14 +147,14 @@ def _named(module: object, name: str) -> Any:
 def _imported(word: wire.Reference) -> Any:
     try:
         return _named(import_module(word.module), word.name)
-    except (Exception, SystemExit) as error:  # a module may do anything while it is imported
+    except (Exception, SystemExit) as error:  # a module may raise anything while it is imported
         raise PlanError(
             f"this node has no function `{word.module}:{word.name}` ({error}): install the module that defines it"
         ) from error
 
 
 def _unpickled(word: wire.Pickled) -> Any:
-    """Bytes of another Python's code are not even tried: they may do worse than raise."""
+    """The function from its bytes. Bytes of another Python version are not loaded: they could crash this one."""
     if word.python != sys.implementation.cache_tag:
         raise PlanError(
             f"the function `{word.name}` came from {word.python}, this node runs {sys.implementation.cache_tag}: use "
@@ -165,7 +165,7 @@ def _unpickled(word: wire.Pickled) -> Any:
     except ModuleNotFoundError as error:
         more = "pip install 'rove[functions]'" if error.name == "cloudpickle" else f"install `{error.name}` here"
         raise PlanError(
-            f"the function `{word.name}` came by value and needs more than there is here: {more}"
+            f"the function `{word.name}` came by value and needs a package that is missing here: {more}"
         ) from error
     except (Exception, SystemExit) as error:
         raise PlanError(

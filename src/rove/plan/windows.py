@@ -1,4 +1,4 @@
-"""Event-time windows: how long, how often, and the panes they are made of.
+"""Event-time windows: their size, their slide, and the panes they consist of.
 
 Law: pane *n* holds the rows of `[offset + n·pane, offset + (n+1)·pane)`; a window is a run of whole panes. Numbers
 count from the first instant a timestamp can hold, so they are never negative and every node gives the same ones.
@@ -26,7 +26,7 @@ class Window:
 
     def __post_init__(self) -> None:
         if self.size_us <= 0 or self.slide_us <= 0:
-            raise PlanError("a window's size and slide must be longer than nothing")
+            raise PlanError("a window's size and slide must be longer than 0")
         if self.slide_us > self.size_us:
             raise PlanError("a window that slides further than its size would skip rows; Spark refuses it too")
         if self.offset_us >= self.slide_us:
@@ -59,12 +59,12 @@ class Window:
 
     @property
     def panes(self) -> Window:
-        """The tumbling window that one pane is."""
+        """One pane as a tumbling window."""
         return Window(self.pane_us, self.pane_us, self.offset_us % self.pane_us)
 
     @property
     def origin_us(self) -> int:
-        """The start of window 0, aligned as Spark aligns: no window that holds a row starts before it."""
+        """The start of window 0, aligned as Spark aligns windows. No window that holds a row starts before it."""
         earliest = MICROS_MIN - self.size_us
         return earliest + (self.offset_us - earliest) % self.slide_us
 

@@ -1,7 +1,7 @@
-"""A numbered plan as words that msgspec writes and reads: one for each kind of operator, expression and function.
+"""The wire form of a numbered plan: one msgspec struct (a `Word`) for each kind of operator, expression and function.
 
-Law: a word holds what its operator's constructor takes, and nothing that the constructor works out. Operators stand for
-their inputs by number, always a lower one. Whoever changes a word's meaning raises `FORMAT`.
+Law: a struct holds what its operator's constructor takes, and nothing that the constructor works out. An operator names
+its inputs by number, always a lower one. A change to the meaning of a struct raises `FORMAT`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Text(Word, frozen=True, tag=2):
 
 
 class Constant(Word, frozen=True, tag=3):
-    """A value that SQL has no text for, as one row of Arrow IPC; the type may be one that only Spark knows."""
+    """A value that has no SQL text, as one row of Arrow IPC. Its type may be one that only Spark knows."""
 
     dtype: Schema
     value: bytes
@@ -48,7 +48,7 @@ class Constant(Word, frozen=True, tag=3):
 
 
 class Foreign(Word, frozen=True, tag=4):
-    """Text that only Spark reads, and the columns in it."""
+    """Text that only Spark reads, and the columns it uses."""
 
     dtype: Schema
     text: str
@@ -69,7 +69,7 @@ Named = tuple[tuple[str, Expression], ...]
 
 
 class Call(Word, frozen=True):
-    """An aggregate. `given` is the type and the reason of one that Spark alone runs and no recipe knows."""
+    """An aggregate call. `given` is the type, and the reason why only Spark runs it, of a call without a recipe."""
 
     function: str
     argument: Expression | None
@@ -150,8 +150,8 @@ class Union(Word, frozen=True, tag=7):
 
 
 class Aggregate(Word, frozen=True, tag=8):
-    """A final one reads states, not the columns its calls speak of: they are those of the partial below it (`calls` is
-    None), or `scope` says what those columns were."""
+    """A final aggregate reads states, not the columns its calls use. So its calls are those of the partial aggregate
+    below it (`calls` is None), or `scope` holds those columns."""
 
     input: Number
     window: Window
@@ -224,7 +224,7 @@ class Plan(Word, frozen=True):
 
 
 class Envelope(Word, frozen=True):
-    """The format is read first, so that a plan of another one is refused by its number."""
+    """The format number is read first, so that a plan of another format is refused by its number."""
 
     format: int
     plan: msgspec.Raw

@@ -1,8 +1,7 @@
-"""A typed tree → one function over a record batch.
+"""Compiles a typed tree to one function over a record batch.
 
-Law: compile once, then a batch costs one kernel call a node and nothing per row. Arrow's complaints about the
-data (overflow, division by zero, a cast that fails) come out as `ArithmeticFault` with the expression that
-raised.
+Law: compile once; then a batch costs one kernel call for each node and nothing per row. Arrow's errors about the data
+(overflow, division by zero, a failed cast) are raised as `ArithmeticFault` with the expression that caused them.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ def compile_expression(expr: Expr, schema: pa.Schema) -> Evaluator:
 
 
 def guarded(evaluate: Evaluator, expr: Expr) -> Evaluator:
-    """Turn Arrow's errors into ours. A try block costs nothing until it is needed."""
+    """Turn Arrow's errors into ours. A try block costs nothing unless it catches."""
 
     def run(batch: pa.RecordBatch) -> Datum:
         try:
@@ -86,15 +85,14 @@ def _compile(expr: Expr, schema: pa.Schema) -> Evaluator:
     raise PlanError(f"no such node: {expr!r}")
 
 
-# Spark computes every argument of these; of all others it stops at the first that is null.
+# Spark computes every argument of these functions. For all others it stops at the first argument that is null.
 _COMPUTES_ALL = frozenset(["concat", "concat_ws", "greatest", "least", "named_struct", "array", "in", "<=>"])
 _DIVISOR_FIRST = frozenset(["/", "%", "div", "pmod", "try_divide", "try_mod"])
-_TRIED_DIVISIONS = frozenset(["try_divide", "try_mod"])  # a zero divisor stops these as a null does
+_TRIED_DIVISIONS = frozenset(["try_divide", "try_mod"])  # for these, a zero divisor stops Spark as a null does
 
 
 def evaluation_order(name: str, arguments: int) -> tuple[int, ...]:
-    """The order in which a null argument keeps Spark from computing the next one; one place long if none
-    does."""
+    """The order in which Spark computes arguments and stops at the first null. Of length one if no null stops it."""
     if name in _COMPUTES_ALL:
         return (0,) if arguments else ()
     return (1, 0) if name in _DIVISOR_FIRST else tuple(range(arguments))
@@ -107,9 +105,9 @@ def _apply_in_order(
     order: tuple[int, ...],
     types: tuple[pa.DataType, ...],
 ) -> Evaluator:
-    """An argument that can raise sees only the rows on which those before it have a value.
+    """An argument that can raise is computed only for rows on which the arguments before it are not null.
 
-    As long as no argument has nulls, all rows are alive and nothing is masked.
+    As long as no argument has nulls, all rows are computed and nothing is masked.
     """
     stops_at_zero = 1 if name in _TRIED_DIVISIONS else None
     zero = pc.cast(pa.scalar("0"), types[1]) if stops_at_zero else None
@@ -138,7 +136,8 @@ def _apply_lazily(kernel: Callable[..., Datum], inputs: tuple[Evaluator, ...]) -
 
 
 def _apply(kernel: Callable[..., Datum], inputs: tuple[Evaluator, ...]) -> Evaluator:
-    """Spelled out for the common arities: building an argument list costs as much as a small kernel."""
+    """Apply a kernel. The common arities are written out, because building an argument list costs as much as a small
+    kernel."""
     match inputs:
         case (a,):
             return lambda batch: kernel(a(batch))

@@ -1,7 +1,7 @@
-"""sqlglot's syntax tree + a schema → a typed tree.
+"""Binds sqlglot's syntax tree to a schema and gives a typed tree.
 
-Law: names are resolved without regard to case, as in Spark; every error points at its place in the text;
-whatever the edge cannot compute becomes a node that says why, never an error.
+Law: names are resolved ignoring case, as in Spark. Every error points at its place in the text. An expression that the
+edge cannot compute becomes a node with the reason, never an error.
 """
 
 from __future__ import annotations
@@ -63,8 +63,7 @@ _UNITS = frozenset((*UNIT_US, *UNIT_MONTHS, "dayofyear"))
 
 
 def bind(text: str, schema: pa.Schema) -> Expr:
-    """The typed tree of a piece of Spark SQL over the columns of `schema`; an alias is for the caller to
-    strip."""
+    """The typed tree of a piece of Spark SQL over the columns of `schema`. The caller strips an alias."""
     return bind_node(parse_expression(text), schema, text)
 
 
@@ -107,7 +106,7 @@ class _Binder:
         return RULES[name](tuple(self.bind(n) for n in nodes))
 
     def _foreign(self, node: exp.Expression, reason: str, dtype: pa.DataType) -> Expr:
-        """Spark's business; still, its columns must exist."""
+        """A node that only Spark computes. Its columns must exist all the same."""
         columns = tuple(b for c in node.find_all(exp.Column) for b in self._roots(c))
         if node.find(exp.Star):
             columns = tuple(Column(field.type, field.name) for field in self.schema)
@@ -155,7 +154,7 @@ class _Binder:
 
     def _negative(self, node: exp.Neg) -> Expr:
         if isinstance(node.this, exp.Literal) and not node.this.is_string:
-            return number(f"-{node.this.this}")  # the smallest integers have no positive twin
+            return number(f"-{node.this.this}")  # the positive form of the smallest integer does not fit its type
         if isinstance(node.this, exp.Cast) and isinstance(node.this.this, exp.Literal) and not node.this.this.is_string:
             dtype = arrow_type(node.this.to)
             lowest = pt.is_integer(dtype) and node.this.this.this == str(2 ** (dtype.bit_width - 1))
@@ -174,13 +173,13 @@ class _Binder:
             if not node.this.is_string:
                 return self._cast_literal(node.this.this, dtype)
             if pt.is_temporal(dtype) and node.this.this.strip().lower() in _SPECIAL_MOMENTS:
-                raise Refused(f"`{node.this.this}` is a moment that only Spark knows", dtype)
+                raise Refused(f"`{node.this.this}` is a date or time that only Spark knows", dtype)
         if node.to.this in (exp.DataType.Type.VARCHAR, exp.DataType.Type.CHAR) and node.to.expressions:
             raise Refused(f"a cast to {node.to.sql('spark')} is left to Spark", STRING)
         return cast(self.bind(node.this), dtype, null_on_error=isinstance(node, exp.TryCast))
 
     def _cast_literal(self, digits: str, dtype: pa.DataType) -> Expr:
-        """`5L`, `1.5D` and their negatives: a number written at a type of its own."""
+        """`5L`, `1.5D` and their negatives: a number with a type suffix."""
         if pt.is_integer(dtype):
             value = int(Decimal(digits))
             if not -(2 ** (dtype.bit_width - 1)) <= value < 2 ** (dtype.bit_width - 1):
@@ -272,7 +271,7 @@ class _Binder:
         )
 
     def _struct(self, node: exp.Anonymous) -> Expr:
-        """`struct(a, b AS c, 1)`: fields are named by column, by alias, or by place."""
+        """`struct(a, b AS c, 1)`: a field's name is its column, its alias, or its position."""
         args: list[Expr] = []
         for i, part in enumerate(node.expressions):
             if part.find(exp.Star):
@@ -291,7 +290,7 @@ class _Binder:
 
 
 def fold(expr: Expr) -> Expr:
-    """A call on constants becomes a constant; one that raises is kept, to raise when a row asks for it."""
+    """A call on constants becomes a constant. A call that raises is kept, and raises when a row needs it."""
     if not isinstance(expr, Call) or not all(isinstance(a, Literal) for a in expr.args) or refusal_of(expr):
         return expr
     if pt.is_nested(expr.dtype):

@@ -1,8 +1,8 @@
-"""Typed trees as words, and back.
+"""Writes typed trees as wire structs and reads them back.
 
-Law: what comes back is the tree that went in, to the last flag. Most trees are their SQL text; the writer reads its own
-text before it trusts it, and where binding gives another tree (it folds what an aggregate left unfolded, and knows
-nothing of a date past the year 9999) the tree is taken apart until every part comes back as it was.
+Law: the tree that is read equals the tree that was written, flags included. Most trees are written as SQL text. The
+writer reads its own text first; if that gives another tree (the binder folds what an aggregate left unfolded, and does
+not know dates past the year 9999), the tree is written in smaller parts until every part reads back as it was.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from rove.plan.aggregates import AggregateCall, aggregate
 from rove.plan.expressions.bind import bind
 from rove.plan.expressions.tree import Call, Column, Expr, Foreign, Literal, sql, substitute, walk
 
-# What SQL has no text for, and what the binder says of text that means something else here than there.
+# Errors of a tree that has no SQL text, and of text that the binder reads differently.
 _NO_TEXT = (RoveError, TypeError, ValueError, LookupError, ArithmeticError)
 
 
 def write_expression(expr: Expr, schema: pa.Schema) -> wire.Expression:
-    """The first word for an expression that reads back as the same one, the shortest kind first."""
+    """The shortest wire form of an expression that reads back as the same expression."""
     for word in _words(expr, schema):
         try:
             if same(read_expression(word, schema), expr):
@@ -53,7 +53,7 @@ def read_expression(word: wire.Expression, schema: pa.Schema) -> Expr:
 
 
 def same(a: Expr, b: Expr) -> bool:
-    """Whether two trees are equal, and so are the flags that equality leaves out."""
+    """Whether two trees are equal, including the flags that `==` does not compare."""
     return a == b and all(_flags(x) == _flags(y) for x, y in zip(walk(a), walk(b), strict=True))
 
 
@@ -74,7 +74,7 @@ def read_call(word: wire.Call, schema: pa.Schema) -> AggregateCall:
 
 
 def columns_read(exprs: Iterable[Expr]) -> pa.Schema:
-    """The columns that expressions speak of, in the order of their first mention."""
+    """The columns that expressions read, in the order of their first use."""
     found = {n.name: n.dtype for e in exprs for n in walk(e) if isinstance(n, Column)}
     return pa.schema(list(found.items()))
 
@@ -106,13 +106,13 @@ def _words(expr: Expr, schema: pa.Schema) -> Iterator[wire.Expression]:
             yield wire.Constant(write_type(dtype), _write_value(value), said)
         case Call(args=args):
             yield from _text(expr)
-            # Some functions take only literals at some places; others would fold them away.
+            # Some functions need literals in some positions; others would fold the literals away.
             for holes in ([i for i, a in enumerate(args) if not isinstance(a, Literal)], range(len(args))):
                 yield from _filled(expr, holes, schema)
 
 
 def _filled(expr: Call, holes: Sequence[int], schema: pa.Schema) -> Iterator[wire.Filled]:
-    """The call with some arguments left open, each of which is a word of its own."""
+    """The call with some arguments replaced by holes. Each of those arguments is written separately."""
     names = {i: f"__{n}" for n, i in enumerate(holes)}
     args = tuple(Column(a.dtype, names[i]) if i in names else a for i, a in enumerate(expr.args))
     for word in _text(replace(expr, args=args)):

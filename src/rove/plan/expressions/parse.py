@@ -1,7 +1,7 @@
-"""Spark SQL text → sqlglot's syntax tree.
+"""Parses Spark SQL text to sqlglot's syntax tree.
 
-Law: a function keeps the name the user wrote. sqlglot's own renaming of functions between dialects is
-switched off, because the binder's table is in Spark's names and nothing else.
+Law: a function keeps the name the user wrote. sqlglot's renaming of functions between dialects is switched off, because
+the binder's table uses Spark's names only.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ TEXT_CHARS_MAX = 100_000
 
 
 class RoveSpark(Spark):
-    """Spark's dialect with functions left as they are written."""
+    """Spark's dialect, with function names left as they are written."""
 
     class Parser(Spark.Parser):  # type: ignore[misc, valid-type]
         STRICT_CAST = True
-        # `window(…)` is a function here; the WINDOW clause, which streams cannot have, would get in its way.
+        # `window(…)` is a function here. The WINDOW clause is switched off: streams cannot have it, and it would hide
+        # the function.
         QUERY_MODIFIER_PARSERS: ClassVar = {
             k: v for k, v in Spark.Parser.QUERY_MODIFIER_PARSERS.items() if k != TokenType.WINDOW
         }
@@ -59,7 +60,7 @@ def parse_query(text: str) -> exp.Expression:
 
 
 def span(node: exp.Expr, offset: int = len("SELECT ")) -> tuple[int, int] | None:
-    """Where in its expression's text a node stands, from the places that its names were read at."""
+    """Where a node is in its expression's text, from the positions of the names in it."""
     places = [n.meta for n in node.walk() if "start" in n.meta]
     if not places:
         return None
@@ -74,7 +75,7 @@ _DOUBLED = {"'": re.compile(r"(\\.)|''", re.DOTALL), '"': re.compile(r'(\\.)|""'
 
 
 def doubled_quotes_escaped(text: str) -> str:
-    """`'it''s'` as `'it\\'s'`, which is as long: the parser would read two neighbouring strings."""
+    """`'it''s'` as `'it\\'s'`, which has the same length. The parser would read two neighbouring strings."""
 
     def mend(found: re.Match[str]) -> str:
         token = found[0]

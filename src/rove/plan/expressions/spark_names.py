@@ -1,4 +1,4 @@
-"""The names of Spark 4.3's built-in functions: what tells a function left to Spark from a slip of the pen."""
+"""The names of Spark 4.3's built-in functions. They tell a function that only Spark runs from a misspelled name."""
 
 SPARK_FUNCTIONS = frozenset(
     """

@@ -1,7 +1,7 @@
-"""What Spark SQL's syntax means where sqlglot sees it otherwise: grouping, numbers, and printing back.
+"""Syntax that Spark SQL and sqlglot read differently: grouping, numbers, and printing back.
 
-Law: text that the parser and Spark could group differently is refused, not guessed at; what is printed is in
-parentheses throughout, so that Spark cannot group it in another way.
+Law: text that the parser and Spark could group differently is refused, not guessed at. Printed text has parentheses
+everywhere, so that Spark cannot group it in another way.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def check_precedence(node: exp.Expr, text: str) -> None:
         alike = shifts if isinstance(node, shifts) else type(node)
         mixed = any(isinstance(side, _BITS) and not isinstance(side, alike) for side in sides)
     if isinstance(node, exp.Array):
-        # The parser takes `array(…)[0]` for `ARRAY[0]` and loses what stood between the parentheses.
+        # The parser reads `array(…)[0]` as `ARRAY[0]` and loses what was between the parentheses.
         raise ParseError("put parentheses around the array: `(array(…))[0]`", text)
     if mixed:
         raise ParseError(
@@ -78,8 +78,7 @@ def check_precedence(node: exp.Expr, text: str) -> None:
 
 
 def spark_text(node: exp.Expression) -> str:
-    """Syntax as text that Spark reads the same way: every operator in parentheses, functions as they were
-    written."""
+    """The syntax tree as text that Spark reads the same way: every operator in parentheses, functions as written."""
     root = exp.Paren(this=node.copy())
     for part in list(root.walk()):
         operator = isinstance(part, exp.Binary | exp.Unary | exp.Between | exp.In | exp.Is)
@@ -94,7 +93,8 @@ def spark_text(node: exp.Expression) -> str:
 
 
 def number(digits: str) -> Literal:
-    """A bare number at the type Spark reads it as: int, bigint, decimal, or double with an exponent."""
+    """A number without a suffix, with the type Spark gives it: int, bigint, decimal, or double if it has an
+    exponent."""
     try:
         value = Decimal(digits)
     except InvalidOperation as error:
@@ -113,7 +113,7 @@ def number(digits: str) -> Literal:
 
 
 def ancestors(node: exp.Expression, kind: type[exp.Expression]) -> list[exp.Expression]:
-    """The nodes of a kind that stand above one."""
+    """The nodes of a kind above a node."""
     found: list[exp.Expression] = []
     above = node.parent
     while above is not None:

@@ -1,7 +1,7 @@
-"""The typed tree that an expression becomes.
+"""The typed tree of an expression.
 
-Law: a node knows its type, its Spark SQL text, and whether the edge computes it. A node that the edge refuses
-still has a place in a plan; the reason travels with it to `explain()`.
+Law: a node knows its type, its Spark SQL text, and whether the edge computes it. A node that the edge cannot compute is
+still part of the plan; it carries the reason, which `explain()` shows.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class Column(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Literal(Expr):
-    """A constant; `value` is an Arrow scalar of the literal's type, `text` its SQL where that says more: an
-    interval written in days moves a date to a date, one written in hours moves it to a timestamp.
+    """A constant. `value` is an Arrow scalar of the literal's type. `text` is its SQL where the value is not enough: a
+    date plus an interval written in days is a date, plus one written in hours it is a timestamp.
 
-    Two are equal if they are the same value to the bit: -0.0 is not 0.0, and NaN is itself.
+    Two literals are equal if their values are equal to the bit: -0.0 is not 0.0, and NaN equals NaN.
     """
 
     value: pa.Scalar = field(compare=False)
@@ -56,9 +56,8 @@ class Literal(Expr):
 class Call(Expr):
     """A function or operator applied to arguments that already have the types it wants.
 
-    `kernel` takes the evaluated arguments; a `lazy` one takes the batch and the arguments' evaluators
-    instead, so that a branch that is not taken is not computed. `template` prints the call where `name(args)`
-    would not do.
+    `kernel` takes the evaluated arguments. A `lazy` kernel takes the batch and the arguments' evaluators instead, so
+    that a branch that is not taken is not computed. `template` prints the call if it is not written as `name(args)`.
     """
 
     name: str
@@ -123,8 +122,7 @@ def fallible(expr: Expr) -> bool:
 
 
 def substitute(expr: Expr, replacements: Mapping[str, Expr]) -> Expr:
-    """The expression with columns replaced. A `Foreign` node can only have its columns kept or renamed away
-    from."""
+    """The expression with columns replaced. A `Foreign` node is left as it is."""
     match expr:
         case Column(name=name):
             return replacements.get(name, expr)

@@ -1,8 +1,7 @@
-"""Spark 4's ANSI rules for which types meet and what they become.
+"""Spark 4's ANSI rules for which types can be combined, and their common type.
 
-Law: where Spark would cast implicitly and Arrow casts the same way, so do we; where Spark would refuse, we
-raise `TypeMismatch`; where Spark would cast from a string, the edge steps back (`Refused`), since that hides
-bad data.
+Law: where Spark casts implicitly and Arrow casts the same way, so do we. Where Spark refuses, we raise `TypeMismatch`.
+Where Spark would cast from a string, the edge leaves it to Spark (`Refused`), because such a cast hides bad data.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ def is_numeric(t: pa.DataType) -> bool:
 
 
 def decimal_of(expr: Expr) -> pa.DataType:
-    """The decimal that holds an integral operand: exact for a literal, by its type otherwise."""
+    """The decimal type that holds an integral operand: by its digits for a literal, by its type otherwise."""
     if is_decimal(expr.dtype):
         return expr.dtype
     if isinstance(expr, Literal) and expr.value.is_valid:
@@ -80,7 +79,7 @@ def wider_decimal(a: pa.DataType, b: pa.DataType) -> pa.DataType:
 
 
 def common_type(types: Sequence[pa.DataType]) -> pa.DataType:
-    """The type that `coalesce`, `case`, `in`, comparison and `union` bring their operands to."""
+    """The type to which `coalesce`, `case`, `in`, comparison and `union` cast their operands."""
     result = VOID
     for t in types:
         result = _common(result, t)
@@ -103,9 +102,9 @@ def _common(a: pa.DataType, b: pa.DataType) -> pa.DataType:
             return TIMESTAMP
         if {a, b} == {DATE, TIMESTAMP_NTZ}:
             return TIMESTAMP_NTZ
-        raise Refused("timestamp and timestamp_ntz meet by Spark's session rules")
+        raise Refused("timestamp and timestamp_ntz are combined by Spark's session rules")
     if pt.is_nested(a) and pt.is_nested(b):
-        raise Refused(f"{type_name(a)} and {type_name(b)} are brought together by Spark only")
+        raise Refused(f"{type_name(a)} and {type_name(b)} are combined by Spark only")
     raise TypeMismatch(f"{type_name(a)} and {type_name(b)} have no common type")
 
 

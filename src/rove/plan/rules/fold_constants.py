@@ -1,6 +1,6 @@
-"""Conditions that are known: `where true` goes, `true AND x` becomes `x`.
+"""Removes constant conditions: `where true` is dropped, `true AND x` becomes `x`.
 
-Calls on literals are folded when an expression is bound; this rule takes what earlier rules have made constant.
+The binder already folds calls on literals. This rule folds what earlier rules have made constant.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _fold_operator(operator: Operator) -> Operator:
 
 
 def folded_expression(expr: Expr) -> Expr:
-    """The expression with constant parts computed and neutral operands of AND and OR taken out."""
+    """The expression with constant parts computed and neutral operands of AND and OR removed."""
     if not isinstance(expr, Call):
         return expr
     args = tuple(folded_expression(a) for a in expr.args)

@@ -1,4 +1,4 @@
-"""Stateless neighbours become one: two filters one condition, two projections one, so that a batch is walked once."""
+"""Merges stateless neighbours: two filters into one condition, two projections into one, so a batch is walked once."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def fuse_neighbours(plan: Operator) -> Operator:
 def _fuse(operator: Operator) -> Operator:
     match operator:
         case Filter(input=Filter(input=below, condition=first), condition=second):
-            # One that only Spark can ask must not take the other along; and a row that the first makes null is gone,
-            # whereas AND would still ask the second, which might raise.
+            # A condition that only Spark can evaluate must not pull the other into Spark. And where the first condition
+            # is null the row is dropped, but AND would still evaluate the second, which might raise.
             if not refusal_of(first) and not refusal_of(second) and not fallible(second):
                 return Filter(below, RULES["and"]((first, second)))
         case Project(input=Project(input=below, columns=inner), columns=outer):
@@ -64,7 +64,7 @@ def _can_inline(inner: dict[str, Expr], outer: tuple[tuple[str, Expr], ...]) -> 
 
 
 def _always_computed(name: str, outer: tuple[tuple[str, Expr], ...]) -> bool:
-    """Whether a column is read outside any branch that might not be taken."""
+    """Whether a column is always evaluated: not only inside a branch that may not be taken."""
     for _, expr in outer:
         if name in columns_of(expr):
             return not any(

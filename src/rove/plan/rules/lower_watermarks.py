@@ -1,6 +1,6 @@
-"""Watermarks move below steps that only Spark can run, so that workers decide who is late, by each origin's own clock.
+"""Moves watermarks below steps that only Spark can run, so that workers decide lateness by each origin's own clock.
 
-They stop at what the edge can run as well, and at a step that computes their column or keeps rows of its own.
+A watermark stops at a step that the edge can run, and at a step that computes its column or keeps rows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def _lower(operator: Operator) -> Operator:
 
 
 def _below(step: Operator, column: str, delay_us: int) -> Operator:
-    """The step over a watermark; itself, if its rows could not have one by then."""
+    """The step with a watermark below it, or the step unchanged if its input has no such column."""
     match step:
         case Filter(input=below):
             return with_inputs(step, (_lower(Watermark(below, column, delay_us)),))

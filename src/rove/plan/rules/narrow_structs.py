@@ -1,4 +1,4 @@
-"""Struct columns of which only some fields are read are taken apart before a filter, so that it copies just those."""
+"""Takes only the fields that are read out of struct columns before a filter, so that the filter copies just those."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _accesses(expr: Expr) -> list[tuple[Call, Column]]:
 
 
 def _whole_columns(expr: Expr) -> list[Column]:
-    """The columns an expression reads other than by one of their fields."""
+    """The columns that an expression reads as a whole, not by one of their fields."""
     if _access(expr):
         return []
     if isinstance(expr, Column):

@@ -1,4 +1,4 @@
-"""Columns nobody reads are dropped as early as possible, so that they are neither computed nor sent."""
+"""Drops columns that are not read, as early as possible, so that they are neither computed nor sent."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def prune_columns(plan: Operator) -> Operator:
 
 
 def _prune(operator: Operator, wanted: tuple[str, ...]) -> Operator:
-    """The operator with at least the `wanted` columns; more only where it must."""
+    """The operator with at least the `wanted` columns, and more only where they are needed."""
     match operator:
         case Project(input=below, columns=columns):
-            # A column that can raise is computed even if nobody reads it: the query would fail in Spark as well.
+            # A column that can raise is computed even if it is not read: the query would fail in Spark too.
             kept = tuple((n, e) for n, e in columns if n in wanted or fallible(e)) or columns[:1]
-            if isinstance(below, Source):  # this projection is where the source's other columns go
+            if isinstance(below, Source):  # this projection already drops the source's other columns
                 return Project(below, kept)
             return Project(_prune(below, _reads(below, *(e for _, e in kept))), kept)
         case Filter(input=below, condition=condition):
@@ -74,7 +74,7 @@ def _prune(operator: Operator, wanted: tuple[str, ...]) -> Operator:
 
 
 def _prune_received(operator: Received, wanted: set[str]) -> Operator:
-    """Fewer columns of the same rows. Their event time stays, or the window that is all they have of it."""
+    """The same rows with fewer columns. The event-time column stays, or the first window column if there is none."""
     traits = operator.traits
     time = traits.event_time or next((name for name, _ in traits.windows), None)
     kept = _some(operator, _ordered(operator, {*wanted, *([time] if time else ())}))
@@ -86,7 +86,7 @@ def _prune_received(operator: Received, wanted: set[str]) -> Operator:
 
 
 def _prune_union(operator: Union, wanted: tuple[str, ...]) -> Operator:
-    """All members give the same columns in the same order, or the union would not fit."""
+    """Prune every member to the same columns in the same order, as a union requires."""
     wanted = _some(operator, wanted)
     pruned = tuple(_prune(m, wanted) for m in operator.members)
     if all(p.schema.equals(pruned[0].schema) for p in pruned):
@@ -112,7 +112,7 @@ def _exactly(operator: Operator, wanted: tuple[str, ...]) -> Operator:
 
 
 def _some(operator: Operator, wanted: tuple[str, ...]) -> tuple[str, ...]:
-    """A table of no columns has no rows either, so one is kept for its length."""
+    """The wanted columns, or one column if none is wanted: a batch without columns would lose its number of rows."""
     return wanted or (operator.schema.names[0],)
 
 

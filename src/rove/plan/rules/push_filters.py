@@ -1,7 +1,7 @@
-"""Filters move towards the source, so that fewer rows are computed on and sent.
+"""Moves filters towards the source, so that fewer rows are computed and sent.
 
-A filter that can raise stays above what might have shielded it; one that only Spark can run must not drag what is
-below it into Spark, so it stays as well.
+A filter that can raise stays above steps that may remove the rows it raises on. A filter that only Spark can run stays
+too, because the steps it moved below would then run in Spark as well.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def push_filters(plan: Operator) -> Operator:
 def _push(operator: Operator) -> Operator:
     match operator:
         case Filter(input=Project(input=Source(), columns=columns)) if _picks(columns):
-            return operator  # picking columns of a source costs nothing, and a filter copies fewer of them after it
+            return operator  # picking columns of a source costs nothing, and the filter then copies fewer columns
         case Filter(input=Project(input=below, columns=columns), condition=condition):
             moved = _through(dict(columns), condition)
             if moved is not None:
@@ -50,7 +50,7 @@ def _movable(condition: Expr) -> bool:
 
 
 def _through(columns: dict[str, Expr], condition: Expr) -> Expr | None:
-    """The condition in terms of what a projection reads, if it can be asked there."""
+    """The condition over the columns that a projection reads, or None if it cannot be evaluated there."""
     read = {name: columns[name] for name in columns_of(condition)}
     if refusal_of(condition) or any(isinstance(n, Foreign) for n in walk(condition)):
         return None
@@ -60,7 +60,7 @@ def _through(columns: dict[str, Expr], condition: Expr) -> Expr | None:
 
 
 def _below_aggregate(operator: Filter, below: Aggregate, condition: Expr) -> Operator:
-    """A condition on keys alone picks the same groups before as after."""
+    """Move a condition on keys below the aggregate: it selects the same groups there."""
     keys = dict(below.keys)
     if below.mode != "whole" or not _movable(condition) or not columns_of(condition):
         return operator
@@ -81,7 +81,7 @@ def _below_aggregate(operator: Filter, below: Aggregate, condition: Expr) -> Ope
 
 
 def _below_join(operator: Filter, below: Join, condition: Expr) -> Operator:
-    """A condition on one side's columns is asked of that side."""
+    """Move a condition on the columns of one side to that side."""
     names = columns_of(condition)
     if names and names <= set(below.left.schema.names):
         left: Operator = _push(Filter(below.left, condition))

@@ -1,4 +1,4 @@
-"""Rebuilding a plan from the bottom up: what every rule is made of."""
+"""Rebuilds a plan from the bottom up. Every rule uses it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rove.plan.operators import Operator
 
 
 def with_inputs(operator: Operator, inputs: tuple[Operator, ...]) -> Operator:
-    """The step over these inputs; itself, if they are the ones it has."""
+    """The step over these inputs, or the same object if it has them already."""
     if all(new is old for new, old in zip(inputs, operator.inputs, strict=True)):
         return operator
     return operator.over(inputs)

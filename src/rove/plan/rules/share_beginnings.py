@@ -1,6 +1,6 @@
-"""Queries that begin alike share their beginning: equal parts of several plans become one and the same object.
+"""Shares the equal beginnings of several plans: equal operators become one object.
 
-A pipeline builds one operator for one object, so what is shared runs once, whoever reads it.
+A pipeline builds one running operator for each object, so a shared operator runs once for all its readers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A windowed aggregate in two: partial where the rows are, final where they meet.
+"""Splits a windowed aggregate in two: partial near the rows, final where all rows meet.
 
-Whoever gets both halves puts them together again (`merge_aggregates`), so a plan that is not cut between them pays
-nothing for it.
+A node that gets both halves merges them again (`merge_aggregates`), so a plan that is not cut between them costs
+nothing extra.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from rove.plan.rules.rewrite import bottom_up
 
 
 def split_aggregates(plan: Operator) -> Operator:
-    """Every aggregate that the edge can begin, as a final over a partial."""
+    """Split every aggregate that the edge can begin into a final aggregate over a partial one."""
     return bottom_up(plan, _split)
 
 
 def merge_aggregates(plan: Operator) -> Operator:
-    """The inverse: both halves in one place are one aggregate."""
+    """The inverse of `split_aggregates`: both halves in one place become one aggregate."""
     return bottom_up(plan, _merge)
 
 

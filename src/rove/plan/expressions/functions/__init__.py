@@ -1,4 +1,4 @@
-"""The functions the edge computes, a family a file. Importing this package fills the registry."""
+"""The functions that the edge computes, one family in each file. Importing this package fills the registry."""
 
 from rove.plan.expressions.functions import (
     arithmetic,

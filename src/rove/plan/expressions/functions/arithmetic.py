@@ -31,7 +31,7 @@ Kernel = Callable[..., Datum]
 
 
 def operands(symbol: str, args: tuple[Expr, ...]) -> tuple[Expr, Expr, pa.DataType]:
-    """Both sides of an arithmetic operator at the type Spark computes in; decimals keep their own scales."""
+    """Both sides of an arithmetic operator, cast to the type Spark computes in. Decimals keep their own scales."""
     arity(f"`{symbol}`", args, 2)
     a, b = args
     for side in args:
@@ -52,7 +52,7 @@ def operands(symbol: str, args: tuple[Expr, ...]) -> tuple[Expr, Expr, pa.DataTy
 
 
 def bounded_decimal(precision: int, scale: int) -> pa.DataType:
-    """A result's decimal; past 38 digits Spark gives up fraction digits, which Arrow cannot follow."""
+    """The decimal type of a result. Past 38 digits Spark drops fraction digits, which Arrow cannot do."""
     if precision <= DECIMAL_DIGITS_MAX:
         return pa.decimal128(precision, scale)
     whole = precision - scale
@@ -83,7 +83,7 @@ _additive("-", "-", pc.subtract_checked, pc.subtract)
 
 
 def _decimal_kernel(plain: Kernel, result: pa.DataType) -> Kernel:
-    """Arrow's own result type is Spark's, but for the precision it gives to scalars."""
+    """Arrow's result type is the same as Spark's, except for the precision of scalars."""
     return lambda a, b: pc.cast(plain(a, b), result)
 
 
@@ -101,7 +101,7 @@ def multiply(args: tuple[Expr, ...]) -> Expr:
 
 
 def zero_of(dtype: pa.DataType) -> pa.Scalar:
-    """A zero; through text, since Arrow will not cast an integer to a narrow decimal."""
+    """A zero of this type. It is cast from text, because Arrow does not cast an integer to a narrow decimal."""
     return pc.cast(pa.scalar("0"), dtype)
 
 
@@ -113,7 +113,7 @@ def refuse_zero(dividend: Datum, divisor: Datum) -> None:
 
 
 def hide_zero(divisor: Datum) -> Datum:
-    """Zeroes become null, for kernels that would stumble over them beside a null dividend."""
+    """Replace zeros by null, for kernels that would raise on a zero divisor even where the dividend is null."""
     return pc.if_else(pc.equal(divisor, zero_of(divisor.type)), pa.scalar(None, divisor.type), divisor)
 
 
@@ -122,8 +122,7 @@ def _never_zero(expr: Expr) -> bool:
 
 
 def dividing(kernel: Kernel, divisor: Expr) -> tuple[Kernel, bool]:
-    """A kernel that raises on a zero divisor, and whether it still can: a literal divisor is looked at once,
-    here."""
+    """A kernel that raises on a zero divisor, and whether it can raise. A literal divisor is checked once, here."""
     if _never_zero(divisor):
         return kernel, False
 
@@ -149,8 +148,7 @@ def divide(args: tuple[Expr, ...]) -> Expr:
 
 
 def decimal_division(a: pa.DataType, b: pa.DataType) -> tuple[pa.DataType, Kernel]:
-    """Spark's quotient type, rounded half up: one digit more than wanted is computed in 256 bits, then
-    rounded away."""
+    """Spark's quotient type, rounded half up. One extra digit is computed in 256 bits and then rounded away."""
     scale = max(MINIMUM_ADJUSTED_SCALE, a.scale + b.precision + 1)
     precision = a.precision - a.scale + b.scale + scale
     result = bounded_decimal(precision, scale)
@@ -181,7 +179,7 @@ def integral_divide(args: tuple[Expr, ...]) -> Expr:
 
 @function("%", "mod")
 def remainder(args: tuple[Expr, ...]) -> Expr:
-    """The sign is the dividend's, as C and Java have it; so has Arrow's `remainder`."""
+    """The remainder. Its sign is the sign of the dividend, as in C, Java and Arrow."""
     a, b, dtype = operands("%", args)
     if is_decimal(dtype):
         raise Refused("`%` of decimals is left to Spark")
@@ -206,7 +204,7 @@ def negate(args: tuple[Expr, ...]) -> Expr:
 
 
 def refuse_long_decimal(what: str, dtype: pa.DataType) -> None:
-    """Spark changes a decimal's sign in 34 digits, and so rounds a longer one."""
+    """Refuse decimals of more than 34 digits: Spark rounds them to 34 digits when it changes the sign."""
     if is_decimal(dtype) and dtype.precision > 34:
         raise Refused(f"{what} of {type_name(dtype)} is left to Spark, which rounds it to 34 digits", dtype)
 
@@ -251,14 +249,14 @@ def _shift(name: str, symbol: str, kernel: Kernel) -> None:
         value = value if value.dtype == BIGINT else coerce(value, INT)
         bits = value.dtype.bit_width
         unsigned = pa.uint64() if bits == 64 else pa.uint32()
-        mask = pa.scalar(bits - 1, value.dtype)  # as Java: only the low 5 or 6 bits of the amount count
+        mask = pa.scalar(bits - 1, value.dtype)  # as in Java, only the low 5 or 6 bits of the amount count
         narrowed = coerce(by, INT)
 
         def shifted(x: Datum, amount: Datum) -> Datum:
-            # Arrow does not shift a signed number by all of its value bits; an unsigned one it does.
+            # Arrow cannot shift a signed number by all of its value bits, but it can shift an unsigned one.
             steps = pc.cast(pc.bit_wise_and(pc.cast(amount, value.dtype), mask), unsigned)
             moved = kernel(pc.cast(x, unsigned, safe=False), steps)
-            if name == "shiftright":  # copies of the sign come in from the left
+            if name == "shiftright":  # the sign bit is copied in from the left
                 ones = pc.shift_left(
                     pc.subtract(pa.scalar(0, unsigned), pa.scalar(1, unsigned)), _left_over(steps, bits)
                 )
@@ -266,7 +264,7 @@ def _shift(name: str, symbol: str, kernel: Kernel) -> None:
                 moved = pc.if_else(pc.less(x, pa.scalar(0, x.type)), pc.bit_wise_or(moved, fill), moved)
             return pc.cast(moved, value.dtype, safe=False)
 
-        # Printed as a function: Spark cannot read `>>` where an `array(` stands before it.
+        # Printed as a function, because Spark cannot read `>>` after an `array(`.
         known = narrowed.value.as_py() if isinstance(narrowed, Literal) else None
         if known is not None and symbol and known & (bits - 1) < bits - 1:
             steps = pa.scalar(known & (bits - 1), value.dtype)  # the ordinary case is one kernel
@@ -275,7 +273,7 @@ def _shift(name: str, symbol: str, kernel: Kernel) -> None:
 
 
 def _left_over(steps: Datum, bits: int) -> Datum:
-    """How far the ones that stand for the sign are shifted; never by the whole width."""
+    """How far the copied sign bits are shifted. Never by the whole width."""
     return pc.if_else(pc.equal(steps, pa.scalar(0, steps.type)), steps, pc.subtract(pa.scalar(bits, steps.type), steps))
 
 

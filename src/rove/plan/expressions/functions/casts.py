@@ -1,8 +1,8 @@
 """`cast` and `try_cast` between Spark's types.
 
-Law: a conversion is written once, as its `try_cast`: null where a value cannot be cast. `cast` is the same
-kernel with a raise wherever a null is new. Pairs without a conversion are left to Spark: Java prints doubles
-in its own way.
+Law: a conversion is written once, as its `try_cast`: null where a value cannot be cast. `cast` is the same kernel,
+which then raises if a null is new. Pairs of types without a conversion are left to Spark, such as double to string,
+because Java prints doubles in its own way.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ def cast(expr: Expr, dtype: pa.DataType, null_on_error: bool = False) -> Expr:
         try:
             return Literal(dtype, kernel(pa.repeat(expr.value, 1))[0])
         except (ArithmeticFault, pa.ArrowInvalid):
-            pass  # kept as a call, to raise when a row asks for it
+            pass  # kept as a call, which raises when a row needs it
     return Call(dtype, name, (expr,), kernel, fallible, template=template)
 
 
 def find_conversion(have: pa.DataType, want: pa.DataType) -> Conversion:
-    """How values of one type become another's."""
+    """The conversion from one type to another."""
     if is_spark_only(have) or is_spark_only(want) or pt.is_nested(have) or pt.is_nested(want):
         raise Refused(f"a cast from {type_name(have)} to {type_name(want)} is left to Spark")
     for applies, build in _FAMILIES:
@@ -110,7 +110,7 @@ def _power_of_ten(exponent: int, scale: int) -> pa.Scalar:
 
 
 def _fraction_to_integer(have: pa.DataType, want: pa.DataType) -> Conversion:
-    """Java's bounds are the integers' own as floating point, so a float of 2⁶³ still becomes the greatest
+    """Java compares with the integer bounds as floating-point numbers, so a float of 2⁶³ becomes the greatest
     bigint."""
     low, high = -(2.0 ** (want.bit_width - 1)), 2.0 ** (want.bit_width - 1)
     exact_bounds = want != BIGINT
@@ -127,12 +127,12 @@ def _fraction_to_integer(have: pa.DataType, want: pa.DataType) -> Conversion:
 
 
 def _decimal_to_fraction(have: pa.DataType, want: pa.DataType) -> Conversion:
-    # Through text: Arrow's direct cast may be off by a bit, its number parser is exact.
+    # Cast through text: Arrow's direct cast may be off by one bit, its number parser is exact.
     return Conversion(lambda x: pc.cast(pc.cast(x, STRING), want))
 
 
 def rescale(have: pa.DataType, want: pa.DataType) -> Conversion:
-    """Decimal to decimal, rounding half up where digits go."""
+    """Decimal to decimal, rounding half up where digits are dropped."""
     fits = want.precision - want.scale >= have.precision - have.scale + (1 if want.scale < have.scale else 0)
     if want.scale >= have.scale:
         if fits:

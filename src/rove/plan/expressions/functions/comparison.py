@@ -1,7 +1,7 @@
 """Comparison, `in`, `between`, `greatest` and `least`.
 
-Law: NaN equals NaN and is greater than every other number, as in Spark; Arrow's kernels know IEEE only, so
-the NaN cases are put right where an operand can be NaN, and nowhere else.
+Law: NaN equals NaN and is greater than every other number, as in Spark. Arrow's kernels follow IEEE, so the NaN cases
+are corrected where an operand can be NaN, and only there.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ _NAN_KERNELS: dict[str, Callable[[Datum, Datum], Datum]] = {
 
 
 def comparable(args: tuple[Expr, ...], what: str) -> tuple[Expr, ...]:
-    """The operands at one type that has an order, as Spark would bring them there."""
+    """The operands, cast to one type that has an order, as Spark casts them."""
     if any(is_decimal(a.dtype) for a in args) and not any(is_fractional(a.dtype) for a in args):
-        # Spark widens an integer literal beside a decimal by its own digits, not by its type's.
+        # Beside a decimal, Spark widens an integer literal by its digits, not by its type.
         dtype = common_type([decimal_of(a) if is_integral(a.dtype) else a.dtype for a in args])
     else:
         dtype = common_type([a.dtype for a in args])
@@ -73,7 +73,7 @@ def comparable(args: tuple[Expr, ...], what: str) -> tuple[Expr, ...]:
 
 
 def can_be_nan(expr: Expr) -> bool:
-    """Whether a value can be NaN: only fractions, and not a constant that is none."""
+    """Whether a value can be NaN: a fractional type, and not a constant other than NaN."""
     if not is_fractional(expr.dtype):
         return False
     if isinstance(expr, Literal) and expr.value.is_valid:
@@ -87,7 +87,7 @@ def _compare(name: str) -> None:
         arity(SYMBOLS[name], args, 2)
         a, b = comparable(args, f"`{SYMBOLS[name]}`")
         nan_a, nan_b = can_be_nan(a), can_be_nan(b)
-        # IEEE already agrees with Spark unless a NaN could be the greater, or meet a NaN.
+        # IEEE agrees with Spark unless a NaN could be the greater side, or be compared with a NaN.
         ieee = (
             not (nan_a or nan_b)
             or (name in ("eq", "ne") and not (nan_a and nan_b))
@@ -161,7 +161,7 @@ def _extreme(name: str, ieee: Callable[..., Datum], nan_wins: bool) -> None:
 
 
 def _as_numbers(kernel: Callable[..., Datum], dtype: pa.DataType) -> Callable[..., Datum]:
-    """Arrow compares moments, but picks extremes of plain numbers only."""
+    """Compute on plain numbers: Arrow compares timestamps, but has no minimum or maximum of them."""
     return lambda *moments: pc.cast(kernel(*(pc.cast(m, pa.int64()) for m in moments)), dtype)
 
 

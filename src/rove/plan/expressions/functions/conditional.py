@@ -1,7 +1,7 @@
-"""`case`, `if`, `coalesce` and their kin.
+"""`case`, `if`, `coalesce` and similar functions.
 
-Law: a branch is computed only for the rows that take it, as soon as it could raise; branches that cannot are
-computed for all rows, which costs less than picking rows out.
+Law: a branch that can raise is computed only for the rows that take it. A branch that cannot raise is computed for all
+rows, which costs less than selecting rows.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from rove.plan.expressions.types import Refused, common_type
 
 @function("case")
 def case(args: tuple[Expr, ...]) -> Expr:
-    """`case(condition, value, condition, value, …, default)`; the binder adds a null default where there is
-    none."""
+    """`case(condition, value, condition, value, …, default)`. The binder adds a null default if there is none."""
     conditions = [coerce(c, BOOLEAN) for c in args[:-1:2]]
     values = [*args[1::2], args[-1]]
     dtype = common_type([v.dtype for v in values])
@@ -41,7 +40,7 @@ def case(args: tuple[Expr, ...]) -> Expr:
 def _eager_case(*args: Datum) -> Datum:
     result = args[-1]
     for condition, value in reversed(list(zip(args[:-1:2], args[1::2], strict=True))):
-        # A null condition does not hold; if_else would make the row null instead.
+        # A null condition counts as false; if_else would make the row null instead.
         result = pc.if_else(pc.fill_null(condition, False), value, result)
     return result
 

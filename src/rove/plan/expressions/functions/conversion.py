@@ -1,4 +1,4 @@
-"""What a cast is made of: a kernel that gives null where a value cannot be converted, and whether that can
+"""A conversion, the core of a cast: a kernel that gives null where a value cannot be converted, and whether that can
 happen."""
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ class Conversion:
 
 
 def refuse_new_nulls(convert: Kernel, have: pa.DataType, want: pa.DataType) -> Kernel:
-    """The kernel of ANSI's `cast`: a null that was not there before is an error, and the first such value is
-    named."""
+    """The kernel of ANSI's `cast`: a new null is an error, which names the first value that could not be cast."""
 
     def kernel(x: pa.Array) -> pa.Array:
         result = convert(x)
@@ -57,7 +56,7 @@ def only(mask: Datum, x: Datum) -> Datum:
 
 
 def rewrite(column: pa.Array, mask: pa.Array, replace: Callable[[str], str | None]) -> pa.Array:
-    """The texts that `mask` picks, rewritten in Python, each distinct one once; free when none is picked."""
+    """Rewrite the texts that `mask` selects in Python, each distinct text once. Free if none is selected."""
     if not mask.true_count:
         return column
     odd = pc.unique(column.filter(mask))

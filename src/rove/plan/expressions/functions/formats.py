@@ -1,7 +1,7 @@
 """`date_format` and `from_unixtime` for patterns made of plain numbers.
 
-Law: only the letters whose text is a zero-padded number, in the widths below; names of days and months, and
-widths that Java reads in its own way, are left to Spark.
+Law: only pattern letters that print a zero-padded number, in the widths below. Names of days and months, and widths
+with a special meaning in Java, are left to Spark.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _PIECES: dict[str, Piece] = {
 
 
 def format_kernel(pattern: str) -> Callable[[pa.Array], pa.Array]:
-    """The kernel of a pattern: its pieces side by side."""
+    """The kernel of a pattern: its pieces joined together."""
     pieces: list[str | Piece] = []
     place = 0
     while place < len(pattern):
@@ -91,6 +91,6 @@ def from_unixtime(args: tuple[Expr, ...]) -> Expr:
     seconds = coerce(args[0], BIGINT)
 
     def run(x: pa.Array, *_: Datum) -> pa.Array:
-        return kernel(pc.cast(pc.multiply(x, 1_000_000), TIMESTAMP))  # Spark lets it wrap around
+        return kernel(pc.cast(pc.multiply(x, 1_000_000), TIMESTAMP))  # wraps around on overflow, as in Spark
 
     return Call(STRING, "from_unixtime", (seconds, *args[1:]), run)

@@ -1,7 +1,7 @@
-"""Intervals, and the arithmetic of moments.
+"""Intervals, and arithmetic on dates and timestamps.
 
-Law: a day-time interval is a number of microseconds, a year-month interval a number of months that exists
-only beside a date or a timestamp. A date plus whole days is a date; plus hours it is a timestamp.
+Law: a day-time interval is a number of microseconds. A year-month interval is a number of months, and exists only
+beside a date or a timestamp. A date plus whole days is a date; plus hours it is a timestamp.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def minus(args: tuple[Expr, ...]) -> Expr:
     if a.dtype in (DATE, *MOMENTS) and b.dtype in (DATE, *MOMENTS):
         kind = a.dtype if a.dtype != DATE else b.dtype
         if {a.dtype, b.dtype} == set(MOMENTS):
-            raise Refused("timestamp and timestamp_ntz meet by Spark's session rules", DAY_TIME)
+            raise Refused("timestamp and timestamp_ntz are combined by Spark's session rules", DAY_TIME)
         sides = (coerce(a, kind), coerce(b, kind))
         kernel = lambda x, y: pc.cast(pc.subtract_checked(micros(x), micros(y)), DAY_TIME)  # noqa: E731
         return Call(DAY_TIME, "-", sides, kernel, fallible=True, template="({0} - {1})")
@@ -201,7 +201,7 @@ def _months_moved(value: Expr, by: Literal, sign: int, template: str) -> Expr:
 
 
 def shift_months(x: pa.Array, months: Datum) -> pa.Array:
-    """Dates or timestamps some months on; the time of day stays."""
+    """Dates or timestamps moved by some months. The time of day stays."""
     days = add_months(days_of(x), months)
     if pt.is_date(x.type):
         return pc.cast(pc.cast(days, INT), DATE)
@@ -261,7 +261,7 @@ def timestampadd(args: tuple[Expr, ...]) -> Expr:
             return pc.cast(pc.add_checked(pc.cast(x, BIGINT), pc.multiply_checked(n, step)), value.dtype)
         months = pc.multiply_checked(n, UNIT_MONTHS[unit])
         if pc.any(pc.greater(pc.abs(_whole(months, x)), 2**31 - 1)).as_py():
-            raise ArithmeticFault("timestampadd goes past the calendar's end")
+            raise ArithmeticFault("the result of timestampadd is past the end of the calendar")
         return shift_months(_whole(x, n), months)
 
     return Call(value.dtype, f"timestampadd {unit}", (count, value), kernel, True, template=template)
@@ -269,7 +269,7 @@ def timestampadd(args: tuple[Expr, ...]) -> Expr:
 
 @function("timestampdiff")
 def timestampdiff(args: tuple[Expr, ...]) -> Expr:
-    """Whole units from the first moment to the second, cut towards zero."""
+    """Whole units from the first moment to the second, rounded towards zero."""
     arity("timestampdiff", args, 3)
     unit = _unit(args[0])
     sides = tuple(cast(m, TIMESTAMP) if m.dtype == DATE else m for m in (moment(a, "timestampdiff") for a in args[1:]))
@@ -286,7 +286,7 @@ def timestampdiff(args: tuple[Expr, ...]) -> Expr:
 
 
 def _steps_apart(x: Datum, y: Datum, step: int) -> Datum:
-    """Whole steps from x to y, without the microseconds between them, which may be more than 64 bits hold."""
+    """Whole steps from x to y. The difference in microseconds is not computed, because it may not fit 64 bits."""
     steps = pc.subtract_checked(floor_divide(y, step), floor_divide(x, step))
     rest = pc.subtract(floor_modulo(y, step), floor_modulo(x, step))
     short = pc.and_(pc.greater(steps, 0), pc.less(rest, 0))
@@ -297,7 +297,7 @@ def _steps_apart(x: Datum, y: Datum, step: int) -> Datum:
 def _months_apart(x: pa.Array, y: pa.Array) -> pa.Array:
     """Whole months from x to y."""
     start, end, clock_x, clock_y = days_of(x), days_of(y), time_of_day(x), time_of_day(y)
-    # As Java: an incomplete last day is given back first, then months are counted by their days.
+    # As in Java: an incomplete last day is removed first, then months are counted by their days.
     short = pc.and_(pc.greater(end, start), pc.less(clock_y, clock_x))
     over = pc.and_(pc.less(end, start), pc.greater(clock_y, clock_x))
     end = pc.add(pc.subtract(end, pc.cast(short, BIGINT)), pc.cast(over, BIGINT))
@@ -312,7 +312,8 @@ def _packed(days: pa.Array) -> pa.Array:
 
 @function("months_between")
 def months_between(args: tuple[Expr, ...]) -> Expr:
-    """Whole months where the days agree or both end a month; else 31 days to a month, to 8 places."""
+    """Whole months if both days are equal or both are the last of their month; else with 31 days to a month, rounded to
+    8 places."""
     arity("months_between", args, 2, 3)
     rounds = constant(args[2], "the rounding of months_between") if len(args) == 3 else True
     sides = tuple(cast(m, TIMESTAMP) if m.dtype == DATE else m for m in (moment(a, "months_between") for a in args[:2]))
@@ -326,7 +327,7 @@ def months_between(args: tuple[Expr, ...]) -> Expr:
         apart = pc.add(pc.multiply(pc.subtract(day_x, day_y), 86_400), seconds)
         exact = pc.add(pc.cast(months, DOUBLE), pc.divide(pc.cast(apart, DOUBLE), 31.0 * 86_400.0))
         whole = pc.or_(pc.equal(day_x, day_y), last)
-        for side in (x, y):  # Spark computes the midnight before, which the first of all days does not have
+        for side in (x, y):  # Spark computes the midnight before, which does not exist for the very first day
             pc.multiply_checked(days_of(side).filter(pc.invert(whole), null_selection_behavior="drop"), DAY_US)
         if rounds:
             exact = pc.divide(pc.floor(pc.add(pc.multiply(exact, 1e8), 0.5)), 1e8)

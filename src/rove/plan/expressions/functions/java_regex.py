@@ -1,8 +1,8 @@
-"""Java's regular expressions in RE2's words.
+"""Translates Java's regular expressions to RE2.
 
-Law: an allow-list. A construct is translated only if both engines then match the same texts at the same
-places; anything else (lookaround, back-references, possessive quantifiers, flags, word boundaries, Unicode
-classes) is left to Spark.
+Law: an allow-list. A construct is translated only if both engines then match the same texts at the same places.
+Anything else (lookaround, back-references, possessive quantifiers, flags, word boundaries, Unicode classes) is left to
+Spark.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _META = "\\^$.|?*+()[]{}"
 
 @dataclass(frozen=True, slots=True)
 class Regex:
-    """A translated pattern: `body` without a trailing `$`, which is `at_end`; whether it can match nothing at
-    all."""
+    """A translated pattern: `body` without a trailing `$`, `at_end` if there was one, and whether it can match the
+    empty text."""
 
     body: str
     at_end: bool
@@ -42,7 +42,7 @@ class Regex:
 
 
 def translate(pattern: str) -> Regex:
-    """The pattern for RE2, or `Refused` with what stands in the way."""
+    """The pattern for RE2. Raises `Refused` with the reason if it cannot be translated."""
     reader = _Reader(pattern)
     body, empty = reader.alternatives(top=True)
     if reader.place < len(pattern):
@@ -58,7 +58,7 @@ def translate(pattern: str) -> Regex:
 
 
 class _Reader:
-    """A recursive-descent reader; every method gives RE2 text and whether it can match the empty text."""
+    """A recursive-descent parser. Every method returns RE2 text and whether it can match the empty text."""
 
     def __init__(self, pattern: str) -> None:
         self.pattern, self.place, self.groups = pattern, 0, 0

@@ -1,8 +1,8 @@
-"""Upper and lower case as Spark's ICU has them.
+"""Upper and lower case, as Spark's ICU library computes them.
 
-Law: Arrow maps letters one to one, which is right for all but a few: those that become several letters (ß →
-SS), the Greek sigma, whose small form depends on where it stands, and letters newer than Spark's Unicode 16,
-which Spark leaves as they are. Texts with such letters are done apart, each distinct one once.
+Law: Arrow maps letters one to one. That is right except for letters that become several letters (ß → SS), the Greek
+sigma, whose small form depends on its position, and letters newer than Spark's Unicode 16, which Spark does not change.
+Texts with such letters are converted separately, each distinct text once.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _EXPANDED = {ord(letter): letter.upper() for letter in _EXPANDING}
 
 
 def _case(x: pa.Array, kernel: Callable[[Datum], Datum], odd_letters: str, mend: Callable[[str], str]) -> pa.Array:
-    """Arrow's case; over it, the texts with odd letters: mended, cased, and the newer letters put back."""
+    """Arrow's conversion, with texts that contain odd letters converted separately. Newer letters are put back."""
     plain = kernel(x)
     odd = pc.fill_null(pc.match_substring_regex(x, odd_letters), False)
     if not odd.true_count:
@@ -58,6 +58,6 @@ def lower(x: pa.Array) -> pa.Array:
 
 
 def _lower_positional(text: str) -> str:
-    """Only İ and Σ in lower case: the first takes two letters, the second looks at its neighbours."""
+    """Lower case of İ and Σ only: İ becomes two letters, Σ depends on its neighbours."""
     text = text.replace("İ", "i̇")
     return "".join(low if letter == "Σ" else letter for letter, low in zip(text, text.lower(), strict=True))

@@ -46,7 +46,7 @@ def is_not_null_rule(args: tuple[Expr, ...]) -> Expr:
 
 
 def _guarding_and(batch: pa.RecordBatch, left: Evaluator, right: Evaluator) -> Datum:
-    """The right side can raise: it sees only rows that the left side has not already made false."""
+    """AND whose right side can raise: the right side is computed only for rows where the left side is not false."""
     a = left(batch)
     return pc.and_kleene(a, evaluate_where(is_not_false(a, batch.num_rows), right, batch, BOOLEAN))
 

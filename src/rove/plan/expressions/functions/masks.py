@@ -1,7 +1,7 @@
-"""Computing on some rows of a batch only.
+"""Computes an expression on some rows of a batch only.
 
-Law: ANSI SQL raises on a bad row only if that row is asked for. So a branch that can raise sees just the rows
-that reach it, and its results are laid back over the batch with nulls elsewhere.
+Law: ANSI SQL raises on a bad row only if that row is needed. So a branch that can raise is computed for just the rows
+that reach it. Its results are put back in place, with nulls elsewhere.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def row_numbers(rows: int) -> pa.Array:
 
 
 def as_array(value: Datum, rows: int) -> pa.Array:
-    """A column for a constant; columns pass as they are."""
+    """A constant as a column. A column is returned as it is."""
     if isinstance(value, pa.Scalar):
         return pa.repeat(value, rows)
     return value
@@ -37,14 +37,13 @@ def evaluate_where(mask: pa.Array, evaluate: Evaluator, batch: pa.RecordBatch, d
     if picked == 0:
         return pa.nulls(batch.num_rows, dtype)
     values = as_array(evaluate(batch.filter(mask)), picked)
-    # Positions among the picked rows, null elsewhere: one take lays any type, nested ones too, back over the
-    # batch.
+    # Positions among the picked rows, null elsewhere: one `take` puts values of any type back in place.
     positions = pc.if_else(mask, pc.subtract(pc.cumulative_sum(mask.cast(pa.int64())), 1), None)
     return values.take(positions)
 
 
 def is_not_false(condition: Datum, rows: int) -> pa.Array:
-    """True and null become true: the rows that an AND still has to look at."""
+    """True and null become true: the rows for which an AND still needs its right side."""
     return pc.fill_null(as_array(condition, rows), True)
 
 

@@ -1,8 +1,8 @@
 """Mathematical functions.
 
-Law: those that IEEE 754 defines exactly are exact; the transcendental ones come from the C library, Spark's
-from Java's, and each is within an ulp of the true value, so they may differ in the last digit. Domains and
-nulls are Spark's.
+Law: functions that IEEE 754 defines exactly are exact. The transcendental ones come from the C library, and Spark's
+from Java's. Each is within one ulp of the true value, so they may differ in the last digit. Domains and nulls are
+Spark's.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NO_DOUBLE = pa.scalar(None, DOUBLE)
 
 
 def above(kernel: Kernel, bound: float) -> Kernel:
-    """Spark's logarithms are null where they have no value; NaN stays NaN."""
+    """A kernel that gives null at or below the bound, as Spark's logarithms do. NaN stays NaN."""
     return lambda x: kernel(pc.if_else(pc.less_equal(x, bound), _NO_DOUBLE, x))
 
 
@@ -130,7 +130,7 @@ def positive_modulo(args: tuple[Expr, ...]) -> Expr:
     if is_decimal(dtype):
         raise Refused("`pmod` of decimals is left to Spark")
 
-    wide = INT if is_integral(dtype) and dtype.bit_width < 32 else dtype  # as Java: small integers are added as int
+    wide = INT if is_integral(dtype) and dtype.bit_width < 32 else dtype  # as in Java, small integers are added as int
 
     def kernel(x: Datum, y: Datum) -> Datum:
         x, y = pc.cast(x, wide), pc.cast(y, wide)
@@ -155,7 +155,7 @@ simple("factorial", (INT,), BIGINT, _factorial)
 
 @function("bit_count")
 def bit_count(args: tuple[Expr, ...]) -> Expr:
-    """The ones in 64 bits, whatever the type: a narrower negative number is widened first."""
+    """The number of ones in 64 bits. A narrower number is widened first, which matters if it is negative."""
     arity("bit_count", args, 1)
     (value,) = args
     if value.dtype == BOOLEAN:
@@ -170,7 +170,7 @@ def _unsigned(value: int) -> pa.Scalar:
 
 
 def _ones(x: pa.Array) -> pa.Array:
-    """Pairs, then fours, then bytes are summed side by side."""
+    """Count the ones of all rows: sum pairs of bits, then groups of four, then bytes."""
     bits = pc.cast(pc.cast(x, BIGINT), pa.uint64(), safe=False)
     half = pc.bit_wise_and(pc.shift_right(bits, _unsigned(1)), _unsigned(0x5555555555555555))
     bits = pc.subtract(bits, half)
@@ -209,7 +209,7 @@ def _bucket(value: Datum, low: Datum, high: Datum, count: Datum) -> Datum:
 
 
 def _trying(name: str, symbol: str) -> None:
-    """`try_add` and its kin: the operator, with null in place of an error."""
+    """Register `try_add` and the like: the operator, with null in place of an error."""
 
     @function(name)
     def rule(args: tuple[Expr, ...]) -> Expr:
@@ -227,7 +227,7 @@ def _trying(name: str, symbol: str) -> None:
 
 
 def _wide(kernel: Kernel) -> Callable[[pa.DataType], Kernel]:
-    """Computed in decimals that cannot overflow, then brought back where the result fits."""
+    """Compute in decimals that cannot overflow, then cast back. Null where the result does not fit."""
     digits = pa.decimal256(19, 0)
 
     def build(dtype: pa.DataType) -> Kernel:

@@ -1,8 +1,7 @@
-"""Dates and timestamps from text and numbers, and back. The session's time zone is UTC.
+"""Casts of dates and timestamps from text and numbers, and back. The session's time zone is UTC.
 
-Law: the grammar is Spark's. Two spellings of a timestamp are not read at the edge and raise, since their
-meaning is not in the text: a time without a date (Spark takes today's) and a zone by region (it takes the
-zone's rules).
+Law: the grammar is Spark's. Two forms of a timestamp raise at the edge, because their meaning is not in the text: a
+time without a date (Spark takes today) and a zone by region (Spark looks up the rules of the zone).
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ def _text_to_moment(have: pa.DataType, want: pa.DataType) -> Conversion:
         fraction = pc.utf8_rpad(pc.utf8_slice_codeunits(pc.struct_field(parts, "f"), 0, 6), 6, "0")
         zone = _zone_offsets(pc.struct_field(parts, "z"))
         if want == TIMESTAMP_NTZ:
-            zone = pc.multiply(zone, 0)  # read, then left out of account
+            zone = pc.multiply(zone, 0)  # the zone is checked, then ignored
         within = pc.add(pc.multiply(pc.subtract(seconds, zone), SECOND_US), pc.cast(fraction, BIGINT))
         return pc.cast(_sum(only(sound, days), within), want)
 
@@ -88,7 +87,7 @@ def _text_to_moment(have: pa.DataType, want: pa.DataType) -> Conversion:
 
 
 def _sum(days: pa.Array, within: pa.Array) -> pa.Array:
-    """Days and microseconds together, null where 64 bits are too few; negative days count a day later."""
+    """Days and microseconds added, null where the sum does not fit 64 bits. Negative days are added one day later."""
     early = pc.less(days, 0)
     product = pc.multiply(pc.add(days, pc.cast(early, BIGINT)), DAY_US)
     rest = pc.subtract(within, pc.multiply(pc.cast(early, BIGINT), DAY_US))
@@ -106,7 +105,7 @@ def _refuse(text: pa.Array, pattern: str, what: str) -> None:
 
 
 def _zone_offsets(zones: pa.Array) -> pa.Array:
-    """Seconds east of Greenwich of each zone text, null where it is none; each distinct text is read once."""
+    """Seconds east of Greenwich for each zone text, null where it is not a zone. Each distinct text is parsed once."""
     if not pc.not_equal(zones, "").true_count:
         return pc.if_else(pc.is_valid(zones), pa.scalar(0, BIGINT), None)
     known = pc.unique(zones)
@@ -118,7 +117,7 @@ _OFFSET = re.compile(r"([+-])(\d{1,2})(?::(\d{1,2})(?::(\d\d))?|(\d\d)(\d\d)?)?"
 
 
 def zone_seconds(text: str) -> int | None:
-    """The offset that a zone text names; regions raise."""
+    """The offset that a zone text names. A region raises."""
     zone = text.strip(" ")
     if zone in ("", "Z", "UTC", "GMT", "UT"):
         return 0

@@ -1,4 +1,4 @@
-"""Structs, arrays and maps: reaching into them, measuring and building them.
+"""Structs, arrays and maps: access to their items, their size, and building them.
 
 Law: an array's index is looked up through its offsets, so one `take` answers for all rows. An index out of
 bounds raises with `[]` and `element_at`, and is null with `get` and `try_element_at`; a map's missing key is
@@ -29,7 +29,7 @@ _STRUCT_FIELD = pc.get_function("struct_field")
 
 @function(".")
 def field(args: tuple[Expr, ...]) -> Expr:
-    """A struct's field, whatever the case it is written in."""
+    """A field of a struct, ignoring case."""
     value, name = args[0], known_text(args[1], "a field's name")
     if pt.is_list(value.dtype) and pt.is_struct(value.dtype.value_type):
         raise Refused("a field of every struct in an array is left to Spark")
@@ -48,12 +48,12 @@ def field(args: tuple[Expr, ...]) -> Expr:
     (index,) = found
     part = value.dtype.field(index)
     template = f"{{0}}.{quoted(part.name)}"
-    options = pc.StructFieldOptions([index])  # made once, since a batch of few rows feels it
+    options = pc.StructFieldOptions([index])  # made once, because its cost would show in small batches
     return Call(part.type, f".{part.name}", (value,), lambda x: _STRUCT_FIELD.call([x], options), template=template)
 
 
 def items_at(lists: pa.Array, index: Datum) -> tuple[pa.Array, pa.Array]:
-    """The items at 0-based places, null where there is none; and the rows whose place is out of bounds."""
+    """The items at 0-based positions, null where there is none, and the rows whose position is out of bounds."""
     length = pc.list_value_length(lists)
     inside = pc.and_(pc.greater_equal(index, 0), pc.less(index, length))
     starts = lists.offsets.slice(0, len(lists))
@@ -78,7 +78,7 @@ def _array_item(name: str, value: Expr, index: Expr, strict: bool, template: str
 
 
 def _refuse_unmarked_null(value: Expr, index: Expr) -> None:
-    """Spark takes an item of `array(…)` for one that cannot be null, and gives 0 where the index is null."""
+    """Refuse a nullable index into `array(…)`: Spark believes the item cannot be null, and gives 0 for a null index."""
     if isinstance(value, Call) and value.name == "array" and not isinstance(index, Literal):
         raise Refused("an item of a new array at a place that may be null is left to Spark", value.dtype.value_type)
 
@@ -200,7 +200,7 @@ def _map(expr: Expr) -> pa.DataType:
 
 
 def _parts(maps: pa.Array, items: pa.Array) -> pa.Array:
-    """Keys or values as lists. Arrow gives those of the whole buffer, to which the offsets refer."""
+    """Keys or values as lists. Arrow returns those of the whole buffer, and the offsets refer to the whole buffer."""
     offsets = maps.offsets
     mask = pc.is_null(maps) if maps.null_count else None
     return pa.ListArray.from_arrays(pa.concat_arrays([offsets]), items, mask=mask).cast(pa.list_(items.type))
@@ -257,7 +257,7 @@ def struct(args: tuple[Expr, ...]) -> Expr:
 
 @function("array")
 def array(args: tuple[Expr, ...]) -> Expr:
-    """The columns side by side, then picked row by row."""
+    """Concatenate the columns, then reorder the values row by row with one `take`."""
     if not args:
         raise Refused("an empty array has no type until Spark gives it one")
     item = common_type([a.dtype for a in args])

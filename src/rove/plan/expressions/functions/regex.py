@@ -1,7 +1,7 @@
 """`rlike`, `regexp_replace`, `regexp_extract`, `regexp_count` and `split`.
 
-Law: the pattern is a literal that `java_regex` can translate; a pattern that may match the empty text only
-answers yes or no, since the engines step over empty matches differently.
+Law: the pattern is a literal that `java_regex` can translate. A pattern that may match the empty text is used only for
+yes-or-no answers, because the engines step over empty matches differently.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rove.plan.expressions.functions.strings import known_int, known_text, text
 from rove.plan.expressions.tree import Call, Datum, Expr
 from rove.plan.expressions.types import Refused
 
-# Java's `$` stands at the end, or before one last line terminator, but not inside a final `\r\n`.
+# Java's `$` matches at the end, or before one last line terminator, but not inside a final `\r\n`.
 _AFTER_CRLF = "(?:\\r\\n)?\\z"
 _AFTER_OTHER = "(?:[\\n\\r\\x{85}\\x{2028}\\x{2029}])?\\z"
 

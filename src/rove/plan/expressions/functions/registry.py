@@ -1,7 +1,7 @@
-"""The table of functions: Spark's name → a rule that types a call and picks its kernel.
+"""The table of functions: Spark's name → the rule that gives a call its type and its kernel.
 
-Law: a rule is total over types. It returns a `Call` with a kernel, raises `TypeMismatch` where Spark refuses
-too, or raises `Refused` where Spark has an answer that Arrow kernels cannot give exactly.
+Law: a rule handles every type. It returns a `Call` with a kernel, raises `TypeMismatch` where Spark refuses too, or
+raises `Refused` where Spark has an answer that Arrow kernels cannot give exactly.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def arity(name: str, args: tuple[Expr, ...], least: int, most: int | None = None
 
 
 def coerce(expr: Expr, dtype: pa.DataType) -> Expr:
-    """The argument as `dtype` if Spark casts it there by itself."""
+    """The argument cast to `dtype`, if Spark casts it implicitly."""
     from rove.plan.expressions.functions.casts import cast
 
     have = expr.dtype
@@ -68,7 +68,7 @@ def coerce(expr: Expr, dtype: pa.DataType) -> Expr:
 
 
 def apply(name: str, *args: Expr) -> Expr:
-    """A rule used inside another rule; constants are folded as they are when the binder calls it."""
+    """Use a rule inside another rule. Constants are folded, as when the binder calls the rule."""
     from rove.plan.expressions.bind import fold
 
     return fold(RULES[name](args))

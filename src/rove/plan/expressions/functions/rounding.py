@@ -1,7 +1,7 @@
 """`round`, `bround`, `ceil` and `floor`.
 
-Law: Spark rounds a double as the decimal number that Java prints for it, half up or half even; so the digits
-are rounded here, not the binary value. Results that do not fit their type raise.
+Law: Spark rounds a double as the decimal number that Java prints for it, half up or half even. So the digits are
+rounded here, not the binary value. Results that do not fit their type raise.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ def _rounding(name: str, mode: str) -> None:
 
 
 def _fraction(dtype: pa.DataType, places: int, mode: str) -> Kernel:
-    """Doubles past 2⁵² are whole and those far below the last place are zero; the others go through their
+    """Round doubles. Doubles past 2⁵² are whole, doubles far below the last place are zero, others are rounded by their
     digits."""
     if not 0 <= places <= PLACES_MAX:
-        # Java 17 prints doubles past 2⁵³ with digits of its own, which rounding to tens would show.
+        # Java 17 prints doubles past 2⁵³ with other digits, and rounding to tens would show the difference.
         raise Refused(f"doubles are rounded to 0 to {PLACES_MAX} places at the edge", dtype)
     largest, least = 2.0**53, 10.0 ** (-places - 2)
 
     def by_digits(x: pa.Array) -> pa.Array:
         size = pc.abs(x)
         inside = pc.and_(pc.less(size, largest), pc.greater_equal(size, least))
-        # A float is rounded by the digits of the double that it is.
+        # A float is rounded by the digits of the equal double.
         digits = pc.cast(pc.cast(pc.if_else(inside, x, pa.scalar(0.0, dtype)), DOUBLE), STRING)
         exact = pc.cast(pc.if_else(pc.less(size, 1e-25), "0", digits), _WIDE)
         rounded = pc.round(exact, places, round_mode=mode)

@@ -1,7 +1,7 @@
 """Finding, replacing and splitting by a literal text, and SQL's LIKE.
 
-Law: what is searched for is a literal at the edge. LIKE's pattern becomes a prefix, suffix or substring test
-where that says the same, and an anchored regular expression where not.
+Law: the text that is searched for is a literal at the edge. A LIKE pattern becomes a prefix, suffix or substring test
+where that is equivalent, and an anchored regular expression otherwise.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def like(args: tuple[Expr, ...]) -> Expr:
 
 
 def like_kernel(pattern: str, escape: str) -> Kernel:
-    """`pattern` cut into literal texts and wildcards, then the cheapest test that says the same."""
+    """Split `pattern` into literal texts and wildcards, and use the cheapest equivalent test."""
     parts: list[tuple[bool, str]] = []  # (is a wildcard, text)
     chars = iter(pattern)
     for char in chars:
@@ -177,7 +177,7 @@ def like_kernel(pattern: str, escape: str) -> Kernel:
 
 
 def re2_quote(char: str) -> str:
-    """One character as RE2 takes it literally."""
+    """One character, quoted for RE2."""
     if char == "\0":
         return "\\x00"
     return re.escape(char) if char.isascii() and not char.isalnum() else char
@@ -185,7 +185,7 @@ def re2_quote(char: str) -> str:
 
 @function("ilike")
 def ilike(args: tuple[Expr, ...]) -> Expr:
-    """As Spark: both sides in lower case, then LIKE."""
+    """As in Spark: both sides in lower case, then LIKE."""
     arity("ilike", args, 2, 3)
     known_text(args[1], "the pattern of ILIKE")
     found = like((apply("lower", args[0]), apply("lower", args[1]), *args[2:]))

@@ -27,7 +27,7 @@ Kernel = Callable[..., Datum]
 
 
 def text(expr: Expr, what: str) -> Expr:
-    """The argument as a string, as Spark casts it there by itself."""
+    """The argument as a string, as Spark casts it implicitly."""
     if expr.dtype in (STRING, VOID):
         return coerce(expr, STRING)
     if pt.is_nested(expr.dtype):
@@ -121,7 +121,7 @@ def concat_ws(args: tuple[Expr, ...]) -> Expr:
         return literal("", STRING)
 
     def kernel(_: Datum, *xs: Datum) -> Datum:
-        # Arrow loses a row whose values are all null, so an empty text goes first and is taken off again.
+        # Arrow gives null for a row whose values are all null, so an empty text is put first and removed again.
         joined = pc.binary_join_element_wise("", *xs, separator, null_handling="skip")
         return pc.utf8_slice_codeunits(joined, len(separator))
 
@@ -189,7 +189,7 @@ def overlay(args: tuple[Expr, ...]) -> Expr:
 def _trimming(name: str, kernel: Kernel, chars_first: bool) -> None:
     @function(name)
     def rule(args: tuple[Expr, ...]) -> Expr:
-        """Spaces only, or the characters given: `btrim(s, chars)`, but `trim(chars, s)`, as Spark has it."""
+        """Trim spaces, or the given characters: `btrim(s, chars)`, but `trim(chars, s)`, as in Spark."""
         arity(name, args, 1, 2)
         if len(args) == 1:
             return Call(STRING, name, (text(args[0], name),), lambda x: kernel(x, " "))
@@ -210,7 +210,7 @@ _trimming("rtrim", pc.utf8_rtrim, chars_first=True)
 def _padding(name: str, left_side: bool) -> None:
     @function(name)
     def rule(args: tuple[Expr, ...]) -> Expr:
-        """Padded or cut to a length. The paddings of every length are laid out once and picked per row."""
+        """Pad or cut to a length. The paddings of all lengths are prepared once, and each row picks one."""
         arity(name, args, 2, 3)
         if args[0].dtype == BINARY:
             raise Refused(f"{name} of binary is left to Spark", BINARY)
@@ -260,8 +260,7 @@ simple("chr char", (pa.int64(),), STRING, _character)
 
 @function("ascii")
 def ascii_rule(args: tuple[Expr, ...]) -> Expr:
-    """The code point of the first character, 0 for an empty text: a distinct first character is looked up
-    once."""
+    """The code point of the first character, 0 for an empty text. Each distinct character is looked up once."""
     arity("ascii", args, 1)
 
     def kernel(x: Datum) -> Datum:

@@ -1,7 +1,7 @@
-"""Numbers and truth values from text, and back.
+"""Casts of numbers and booleans from text, and back.
 
-Law: the grammar is Spark's, spelled out as a regular expression; what it lets through Arrow parses exactly.
-Spellings that only Java knows (`1.5d`, `0x1p3`, `Infinity`) are rewritten first, each distinct one once.
+Law: the grammar is Spark's, written as a regular expression. Arrow parses the texts that match, exactly. Forms that
+only Java knows (`1.5d`, `0x1p3`, `Infinity`) are rewritten first, each distinct text once.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from rove.model.schema import BIGINT, BINARY, BOOLEAN, STRING
 from rove.plan.expressions.functions.conversion import Conversion, between, only, plain, rewrite
 from rove.plan.expressions.types import is_decimal, is_fractional, is_integral
 
-BLANKS = "".join(map(chr, range(0x21)))  # what Java's String.trim takes away
-WHITE = BLANKS + "\x7f"  # and what Spark's own trimAll does
+BLANKS = "".join(map(chr, range(0x21)))  # the characters that Java's String.trim removes
+WHITE = BLANKS + "\x7f"  # the characters that Spark's trimAll removes
 DECIMAL_TEXT_DIGITS_MAX = 38
 _EXACT = Context(prec=400)
 
@@ -27,7 +27,7 @@ _EDGES = {BLANKS: r"^[\x00-\x20]|[\x00-\x20]$", WHITE: r"^[\x00-\x20\x7f]|[\x00-
 
 
 def trim_all(x: pa.Array, characters: str = WHITE) -> pa.Array:
-    """Text without the blanks around it; most columns have none, and are not copied."""
+    """Text without surrounding blanks. A column without blanks, the common case, is not copied."""
     if not pc.match_substring_regex(x, _EDGES[characters]).true_count:
         return x
     return pc.utf8_trim(x, characters=characters)
@@ -39,7 +39,7 @@ def _to_integer(have: pa.DataType, want: pa.DataType) -> Conversion:
     def convert(x: pa.Array) -> pa.Array:
         if not pc.match_substring(x, "x", ignore_case=True).true_count:
             try:
-                return pc.cast(x, want)  # hexadecimal is all that Arrow would read beyond Spark
+                return pc.cast(x, want)  # Arrow reads the same texts as Spark, except that it also reads hexadecimal
             except pa.ArrowInvalid:
                 pass
         text = trim_all(x)
@@ -123,8 +123,8 @@ def _to_decimal(have: pa.DataType, want: pa.DataType) -> Conversion:
 
 
 def _long_number(text: str, want: pa.DataType) -> str | None:
-    """A number with an exponent, very many digits, or digits of another script, rounded and written out;
-    null if it is none or does not fit."""
+    """A number with an exponent, very many digits, or digits of another script, rounded and written in full. None if it
+    is not a number or does not fit."""
     if not re.fullmatch(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,9})?", text) or max(text) > "\uffff":
         return None
     value = Decimal(text)
@@ -149,8 +149,8 @@ def _to_boolean(have: pa.DataType, want: pa.DataType) -> Conversion:
 
 
 def _decimal_to_text(have: pa.DataType, want: pa.DataType) -> Conversion:
-    """All digits, as Java's toPlainString; Arrow turns to exponents for small values, so digits are laid out
-    here."""
+    """All digits, as Java's toPlainString prints them. Arrow prints small values with exponents, so the digits are
+    written here."""
     if not have.scale:
         return Conversion(plain(STRING))
     digits = pa.decimal128(have.precision, 0)

@@ -1,6 +1,6 @@
 """Parts of dates and timestamps, truncation, and counting from 1970. The session's time zone is UTC.
 
-Law: the calendar is the proleptic Gregorian one, in years that Python's calendar does not reach too.
+Law: the calendar is the proleptic Gregorian one, also in years that Python's calendar does not reach.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MILLIONTH = pa.scalar("0.000001").cast(pa.decimal128(7, 6))
 
 
 def moment(expr: Expr, what: str) -> Expr:
-    """A date or a timestamp; Spark would cast text, the edge asks for it to be written."""
+    """A date or a timestamp. Spark would cast text implicitly; at the edge the cast must be written."""
     if expr.dtype in (DATE, *MOMENTS):
         return expr
     if expr.dtype == VOID:
@@ -69,7 +69,7 @@ def _start(year: Datum, month: Datum | int) -> Datum:
 
 
 def _iso_week(days: Datum) -> tuple[Datum, Datum]:
-    """Week and its year: those of the week's Thursday."""
+    """The ISO week and its year, which are those of the week's Thursday."""
     thursday = pc.add(pc.subtract(days, _weekday(days)), 3)
     year, _, _ = civil(thursday)
     return pc.add(pc.divide(pc.subtract(thursday, _start(year, 1)), 7), 1), year
@@ -176,7 +176,7 @@ def extract(args: tuple[Expr, ...]) -> Expr:
 
 
 def _seconds(x: pa.Array) -> pa.Array:
-    """Microseconds are the unscaled digits of decimal(8,6) already."""
+    """Seconds with their fraction. Microseconds are already the unscaled digits of decimal(8,6)."""
     within = pc.remainder(time_of_day(x), pa.scalar(60_000_000, BIGINT))
     return pc.cast(pc.multiply(pc.cast(within, pa.decimal128(19, 0)), _MILLIONTH), SECONDS_TYPE)
 
@@ -223,7 +223,7 @@ def date_trunc(args: tuple[Expr, ...]) -> Expr:
 
 
 def _null_unasked(dtype: pa.DataType, name: str, args: tuple[Expr, ...]) -> Expr:
-    """Null for a unit that is none; like Spark, without computing the moment, so that it cannot raise."""
+    """Null for an unknown unit. As in Spark, the moment is not computed, so it cannot raise."""
     return Call(dtype, name, args, lambda batch, *_: pa.nulls(batch.num_rows, dtype), lazy=True)
 
 
@@ -292,7 +292,7 @@ def _make_date(*parts: Datum) -> Datum:
     all_there = pc.and_(pc.and_(pc.is_valid(year), pc.is_valid(month)), pc.is_valid(day))
     in_range = pc.and_(pc.greater_equal(year, -5_000_000), pc.less_equal(year, 5_000_000))
     if any_true(pc.and_(all_there, pc.invert(pc.fill_null(pc.and_(sound, in_range), False)))):
-        raise ArithmeticFault("make_date was asked for a day that does not exist")
+        raise ArithmeticFault("make_date got a day that does not exist")
     return as_date(days_from_civil(year, month, pc.if_else(all_there, day, pa.scalar(None, BIGINT))))
 
 
@@ -325,7 +325,7 @@ def timestamp_seconds(args: tuple[Expr, ...]) -> Expr:
 
 @function("unix_timestamp", "to_unix_timestamp")
 def unix_timestamp(args: tuple[Expr, ...]) -> Expr:
-    """Cut towards 1970, unlike `unix_seconds`."""
+    """Rounded towards 1970, unlike `unix_seconds`."""
     if len(args) != 1 or args[0].dtype not in (DATE, TIMESTAMP):
         raise Refused("unix_timestamp of other things than one timestamp is left to Spark", BIGINT)
     value = coerce(args[0], TIMESTAMP)
