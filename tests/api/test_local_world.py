@@ -11,7 +11,10 @@ import pytest
 
 import rove
 from rove import functions as F
+from rove.api.local_world import LocalWorld
+from rove.data.worker import Worker
 from rove.model.errors import RoveError, SetupError
+from rove.model.messages import Report
 
 COLUMNS = "train string, ts timestamp, boarding int"
 
@@ -97,3 +100,19 @@ def test_streams_are_joined_with_a_table_in_spark(spark: Any, tmp_path: Path) ->
             RoveError, match=r"Table .* is wanted at `edge`, but runs in Spark only: .*before this step"
         ):
             named(trains, lines).at("edge").writeStream.toTable("other")
+
+
+def test_a_world_with_a_node_that_stays_broken_says_its_last_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = LocalWorld(tmp_path)
+    assert len(world.nodes()) == 3
+
+    def breaks(self: Worker) -> Report:
+        raise KeyError("broken on purpose")
+
+    monkeypatch.setattr(Worker, "report", breaks)
+    world._thread.join(30)
+    with pytest.raises(RoveError, match=r"ends: KeyError: 'broken on purpose', at Tick"):
+        world.nodes()
+    world.close()

@@ -37,12 +37,12 @@ class Cluster:
         keys = str(self.folder / f"{node}.joined" / KEY_FILE)
         self._write(node, "worker", node=node, kind=kind, keys=keys, **settings)
 
-    def start(self, *names: str) -> None:
+    def start(self, *names: str, program: tuple[str, ...] = ("-m", "rove.runtime.process")) -> None:
         """Start processes, and wait until they listen."""
         for name in names:
             with open(self.folder / f"{name}.log", "a") as log:
                 self._processes[name] = subprocess.Popen(
-                    [sys.executable, "-m", "rove.runtime.process", str(self._settings[name])],
+                    [sys.executable, *program, str(self._settings[name])],
                     stdout=subprocess.PIPE,
                     stderr=log,
                     text=True,
@@ -62,6 +62,10 @@ class Cluster:
         """End a process with SIGTERM, and wait for it."""
         self._processes[name].terminate()
         self._processes[name].wait(20)
+
+    def ended(self, name: str, timeout_s: float) -> int:
+        """The exit code of a process that ends by itself."""
+        return self._processes[name].wait(timeout_s)
 
     def submit(self, file: Path, *flags: str) -> None:
         """Hand a query file to the coordinator."""

@@ -9,12 +9,15 @@ import pytest
 
 from rove.api.accounts import excess
 from rove.control.asks.requests import AccountLine, Named, NodeLine, QueryLine
+from rove.data.events import Command, Event
 from rove.data.settings import WorkerSettings
+from rove.data.worker import Worker
 from rove.model.errors import RoveError, SetupError
 from rove.model.events import COORDINATOR
 from rove.model.ids import NodeId
 from rove.model.messages import Sink
 from rove.runtime.adapters.sources import SourceSpec, generated, read_spec
+from rove.runtime.broken import RESTARTS_MAX, Broken
 from rove.runtime.local import LocalNet
 from tests.runtime.queries import COLUMNS, as_rows, busy, computed, in_log, staged, windows
 
@@ -166,16 +169,48 @@ def test_trouble_and_silence_are_told(net: LocalNet) -> None:
         net.start(NodeId("edge2"))
 
 
-def test_an_error_in_a_machine_costs_one_event(net: LocalNet, monkeypatch: pytest.MonkeyPatch) -> None:
-    shell = net.worker(GATEWAY)
-    report = shell.worker.report
-    monkeypatch.setattr(shell.worker, "report", lambda: 1 // 0)
-    net.run_for(1.5)
-    assert shell.worker.refused["bug"] >= 1
-    monkeypatch.setattr(shell.worker, "report", report)
+def test_a_machine_that_breaks_is_started_again_and_no_row_is_lost(
+    net: LocalNet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go = tmp_path / "go"
+    net.submit("busy", staged(busy()), Sink(kind="log"))
+    specs = devices(net, go)
+    assert net.run_until(lambda: runs(net, 3), 20)
+    go.touch()
+    want = as_rows([computed(busy(), {spec.name: list(generated(spec)) for spec in specs})])
+    for name in (GATEWAY, EDGE, COORDINATOR):
+        net.run_for(0.2)
+        if name == COORDINATOR:
+            broken: object = net._shells[name].machine  # type: ignore[union-attr]
+        else:
+            broken = net.worker(name).worker
+        monkeypatch.setattr(broken, "handle", lambda *event: 1 // 0)
+        net.run_for(0.2)
+    assert net.run_until(lambda: len(as_rows(in_log(tmp_path / "gateway/log/busy/out")[0])) >= len(want), 20)
+    batches, names = in_log(tmp_path / "gateway/log/busy/out")
+    assert as_rows(batches) == want
+    assert len(set(names)) == len(names)
 
-    def told() -> bool:
-        lines = net.ask("topology", None, list[NodeLine])
-        return any(line.node == GATEWAY and line.refused.get("bug") for line in lines)
 
-    assert net.run_until(told, 5)
+def test_a_machine_that_breaks_again_and_again_stays_down(net: LocalNet, monkeypatch: pytest.MonkeyPatch) -> None:
+    handle, broke = Worker.handle, [0]
+
+    def breaks(self: Worker, event: Event, now: int) -> list[Command]:
+        if self.node == GATEWAY:
+            broke[0] += 1
+            raise KeyError("no such thing")
+        return handle(self, event, now)
+
+    monkeypatch.setattr(Worker, "handle", breaks)
+    with pytest.raises(Broken, match=r"gateway ends: KeyError: 'no such thing', at Tick.* A restart is safe"):
+        net.run_for(30)
+    assert broke == [RESTARTS_MAX + 1]
+
+
+def test_a_device_that_breaks_is_not_started_again_since_its_sources_would_begin_anew(
+    net: LocalNet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    devices(net, tmp_path / "go")
+    monkeypatch.setattr(net.worker(NodeId("dev0")).worker, "handle", lambda *event: 1 // 0)
+    with pytest.raises(Broken, match="dev0 ends: ZeroDivisionError"):
+        net.run_for(5)

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from shutil import rmtree
 from typing import Any, TypeVar
 
@@ -28,6 +28,7 @@ from rove.model.errors import RoveError, SetupError
 from rove.model.ids import NodeId, QueryId
 from rove.model.schema import schema_text
 from rove.runtime.adapters.sources import SourceSpec
+from rove.runtime.broken import Broken
 from rove.runtime.local import LocalNet
 
 T = TypeVar("T")
@@ -55,6 +56,7 @@ class LocalWorld:
         self._in_spark: set[str] = set()  # queries that end there
         self._devices = 0
         self._calls: SimpleQueue[tuple[Callable[[LocalNet], Any], SimpleQueue[Any]]] = SimpleQueue()
+        self._last_word = ""  # of a node that broke and could not be started again: nothing runs any more
         self._ended, self._spark_ended = threading.Event(), threading.Event()
         self._cloud: threading.Thread | None = None
         self.runtime: CloudRuntime | None = None
@@ -78,8 +80,13 @@ class LocalWorld:
             raise SetupError("this session was closed; make another")
         answer: SimpleQueue[Any] = SimpleQueue()
         self._calls.put((what, answer))
-        result: T = _result(answer)
-        return result
+        while True:
+            try:
+                result: T = _result(answer, STEP_S)
+                return result
+            except Empty:
+                if not self._thread.is_alive():
+                    raise RoveError(self._last_word or "the network of this session has ended; make another") from None
 
     def add_device(self, name: str, sources: tuple[SourceSpec, ...], parents: tuple[NodeId, ...] = ()) -> None:
         """A device with its producers, below an edge; the edges take turns if nobody says which."""
@@ -206,8 +213,12 @@ class LocalWorld:
                     what, answer = self._calls.get()
                     try:
                         answer.put(what(net))
+                    except Broken:
+                        raise
                     except BaseException as error:
                         answer.put(error)
+        except Broken as broken:
+            self._last_word = str(broken)
         finally:
             net.close()
 
@@ -242,8 +253,8 @@ def _all_handed_on(net: LocalNet, query: QueryId) -> bool:
     return all(p.ended for p in net.producers()) and not any(w.store.bytes_of(query) for w in net.workers())
 
 
-def _result(answer: SimpleQueue[Any]) -> Any:
-    found = answer.get()
+def _result(answer: SimpleQueue[Any], timeout_s: float | None = None) -> Any:
+    found = answer.get(timeout=timeout_s)
     if isinstance(found, BaseException):
         raise found
     return found

@@ -34,6 +34,7 @@ def main() -> None:
         worker,
     )
     from rove.model.errors import RoveError
+    from rove.runtime.broken import EXIT_CODE, Broken
 
     app = typer.Typer(
         name="rove",
@@ -59,6 +60,9 @@ def main() -> None:
         app()
     except RoveError as error:
         sys.exit(f"rove: {error}")
+    except Broken as broken:
+        print(f"rove: {broken}", file=sys.stderr)
+        sys.exit(EXIT_CODE)
 
 
 def _version() -> None:

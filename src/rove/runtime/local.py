@@ -1,11 +1,12 @@
 """Many nodes in one process, in real time: queues instead of sockets, real disks, real clocks, one thread.
 
 Law: the machines and what is done for them are those of a process of their own; only the wires differ. What is said to
-a node that is not there is lost, as on any wire.
+a node that is not there is lost, as on any wire. A node whose machine breaks ends alone, and is started again.
 """
 
 from __future__ import annotations
 
+import logging
 import select
 import time
 from collections import deque
@@ -27,11 +28,14 @@ from rove.model.messages import Answer, Ask, Message, Peer, Sink
 from rove.plan import codec
 from rove.plan.stages import Stages
 from rove.runtime.adapters.sources import Producer, SourceSpec
+from rove.runtime.broken import Broken, Restarts
 from rove.runtime.catalog import Catalog
 from rove.runtime.clock import now_us
 from rove.runtime.network.bell import Bell
 from rove.runtime.shelf import DiskShelf
 from rove.runtime.shell import CoordinatorShell, WorkerShell
+
+log = logging.getLogger("rove")
 
 T = TypeVar("T")
 
@@ -89,6 +93,8 @@ class LocalNet:
         self._shells: dict[str, WorkerShell | CoordinatorShell] = {}
         self._made: dict[str, tuple[WorkerSettings, tuple[SourceSpec, ...], bool]] = {}
         self._cut: set[frozenset[str]] = set()
+        self._restarts: dict[str, Restarts] = {}
+        self._down: dict[str, int] = {}  # who ended by a bug, and when it is started again
         self._user = self._wires[USER] = LocalWires(self, USER)
         self._user.dial(COORDINATOR, "")
         self.start_coordinator()
@@ -122,8 +128,29 @@ class LocalNet:
 
     def stop(self, name: NodeId) -> None:
         """Stop a node, or the coordinator, cleanly."""
-        self._shells.pop(name).stop()
+        if self._down.pop(name, None) is None:
+            self._shells.pop(name).stop()
+            del self._wires[name]
+
+    def _fell(self, name: str, broken: Broken) -> None:
+        """A machine is broken. It is started again from its disk, but for one that breaks too often, and one with
+        sources: these would begin anew, and make the same rows twice."""
+        log.error("%s", broken)
+        self._shells.pop(name).abandon()
         del self._wires[name]
+        again = self._restarts.setdefault(name, Restarts()).after(now_us())
+        if again is None or (name in self._made and self._made[NodeId(name)][1]):
+            raise broken
+        self._down[name] = again
+
+    def _start_again(self) -> None:
+        for name in [n for n, due in self._down.items() if due <= now_us()]:
+            del self._down[name]
+            log.warning("%s is started again", name)
+            if name == COORDINATOR:
+                self.start_coordinator()
+            else:
+                self.start(NodeId(name))
 
     def cut(self, a: str, b: str) -> None:
         """Nothing gets from one to the other any more."""
@@ -196,6 +223,7 @@ class LocalNet:
         """One round of everyone who has something to do, or a short wait if nobody has."""
         idle_us = SETTLE_US
         self._bell.quiet()
+        self._start_again()
         self._land()
         if self._flying:
             idle_us = max(0, min(idle_us, self._flying[0][0] - now_us()))
@@ -203,7 +231,10 @@ class LocalNet:
             inbox = self._wires[name].inbox
             waits = 0 if inbox or _disk_done(shell) else shell.due() - now_us()
             if waits <= 0:
-                shell.round(self._wires[name].take())
+                try:
+                    shell.round(self._wires[name].take())
+                except Broken as broken:
+                    self._fell(name, broken)
                 idle_us = 0
             idle_us = min(idle_us, max(0, waits))
         if idle_us:

@@ -1,7 +1,7 @@
 """One node, one process: `python -m rove.runtime.process settings.toml`.
 
-Law: receive, handle, do, wait. Nothing ends a process that has started but a signal; it starts only if all it needs is
-there. Data flows without the coordinator, which is dialed for ever.
+Law: receive, handle, do, wait. Nothing ends a process that has started but a signal, or a bug (`runtime/broken`); it
+starts only if all it needs is there. Data flows without the coordinator, which is dialed for ever.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from rove.model.events import COORDINATOR
 from rove.model.ids import NodeId
 from rove.model.messages import Goodbye
 from rove.runtime.adapters.sources import SourceSpec, read_spec
+from rove.runtime.broken import EXIT_CODE, Broken
 from rove.runtime.clock import now_us
 from rove.runtime.hooks import Hooks
 from rove.runtime.network.bell import Bell
@@ -86,6 +87,10 @@ def run_worker(section: WorkerSection, stopped: Stopped | None = None) -> None:
         shell.stop()
         if section.leave:
             wires.send(COORDINATOR, Goodbye(NodeId(section.node)))
+    except Broken:
+        if shelf is not None:
+            shelf.close()
+        raise
     finally:
         wires.close()
     log.info("%s stopped", section.node)
@@ -177,6 +182,9 @@ def main(path: str) -> int:
     except RoveError as error:
         print(error, file=sys.stderr)
         return 1
+    except Broken as broken:
+        print(broken, file=sys.stderr)
+        return EXIT_CODE
     return 0
 
 

@@ -1,8 +1,8 @@
 """Shells: what machines ask for is done here, whatever carries their messages.
 
 Law: events go in one after the other, and every command is carried out before the next round begins. What a
-coordinator wants kept is on the disk before anything of that round is said. An error in a machine costs the event that
-raised it, is logged with it, and counted.
+coordinator wants kept is on the disk before anything of that round is said. An exception that leaves a machine ends it
+(`runtime/broken`). A command that cannot be carried out is logged and counted.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from rove.model.errors import DiskError, RoveError
 from rove.model.events import COORDINATOR, Allow, Arrived, Conn, Drop, Garbled, Payload, Send, Tick
 from rove.model.messages import Message, Peer
 from rove.runtime.adapters.sources import Producers, SourceSpec
+from rove.runtime.broken import Broken, described
 from rove.runtime.clock import now_us, wall_us
 from rove.runtime.hooks import Hooks
 from rove.runtime.loading import policy_at
@@ -35,7 +36,6 @@ log = logging.getLogger("rove")
 
 COORDINATOR_TICK_US = 500_000
 STOP_US_MAX = 5_000_000  # for the writing of what waits
-STORIES_MAX = 20  # errors told with all their lines; more are counted
 
 
 class Transport(Protocol):
@@ -111,6 +111,11 @@ class WorkerShell:
             self.shelf.close()
         self._obey([Send(COORDINATOR, self.worker.report())])
 
+    def abandon(self) -> None:
+        """The machine is broken: let go of the disk, without another word."""
+        if self.shelf is not None:
+            self.shelf.close()
+
     def _written(self) -> bool:
         """Write what waits; whether anything was."""
         if self.shelf is None:
@@ -126,7 +131,7 @@ class WorkerShell:
         try:
             self._obey(self.worker.handle(event, now_us()))
         except Exception as error:
-            _tell(self.worker.refused, event, error)
+            raise _broken(self.worker.node, event, error) from error
 
     def _obey(self, commands: list[Command]) -> None:
         wires = self._wires
@@ -139,7 +144,9 @@ class WorkerShell:
             try:
                 self._do(command)
             except RoveError as error:  # what cannot be done does not keep the others from being done
-                _tell(self.worker.refused, command, error)
+                why = type(error).__name__
+                self.worker.refused[why] = self.worker.refused.get(why, 0) + 1
+                log.warning("%s: %s", described(command), error)
 
     def _do(self, command: Command) -> None:
         wires = self._wires
@@ -211,12 +218,15 @@ class CoordinatorShell:
     def stop(self) -> None:
         self._catalog.close()
 
+    def abandon(self) -> None:
+        """The machine is broken: let go of the catalog."""
+        self._catalog.close()
+
     def _handle(self, event: Arrived | Garbled | Tick) -> list[Any]:
         try:
             return list(self.machine.handle(event, now_us(), wall_us()))
         except Exception as error:
-            _tell(self.machine.refused, event, error)
-            return []
+            raise _broken(COORDINATOR, event, error) from error
 
     def _obey(self, commands: list[Any]) -> None:
         from rove.control.coordinator import Keep
@@ -243,21 +253,10 @@ class CoordinatorShell:
                     self._wires.hang_up(conn)
 
 
-def _tell(refused: dict[str, int], event: object, error: Exception) -> None:
-    """Log and count an error; those made on purpose by their kind, all others as bugs."""
-    why = type(error).__name__ if isinstance(error, RoveError) else "bug"
-    refused[why] = refused.get(why, 0) + 1
-    if isinstance(error, RoveError):
-        log.warning("%s: %s", _named(event), error)
-    elif refused[why] <= STORIES_MAX:
-        log.error("a bug in rove, at %s; please report it", _named(event), exc_info=error)
-
-
-def _named(event: object) -> str:
-    """An event in a few words: without its rows."""
-    if isinstance(event, Arrived):
-        return f"{type(event.message).__name__} from {event.conn!r}: {str(event.message)[:500]}"
-    return f"{type(event).__name__} {str(event)[:500]}"
+def _broken(node: str, event: object, error: Exception) -> Broken:
+    """The last word of a machine, whose story is in the log."""
+    log.error("the machine of %s is broken", node, exc_info=error)
+    return Broken(node, event, error)
 
 
 Shell = WorkerShell | CoordinatorShell

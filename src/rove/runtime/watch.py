@@ -59,9 +59,8 @@ class Watch:
         found = {f"folder {name}": text for name, text in worker.sinks.trouble().items()}
         if worker.trouble:
             found["ring on the disk"] = worker.trouble
-        for why in ("identity", "bug"):
-            if why in worker.refused:
-                found[f"refused `{why}`"] = str(worker.refused[why])
+        if "identity" in worker.refused:
+            found["refused `identity`"] = str(worker.refused["identity"])
         if self._said and now - self._said_us < SAID_US:
             found["the coordinator says"] = self._said
         if now - self._began < PATIENCE_US:
