@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -94,14 +93,14 @@ def deploy(ways: Ways, replication: int) -> None:
 
 def send(ways: Ways, buffer: list[KeptBatch], replication: int) -> None:
     """All that was buffered, over every path; over when every batch has arrived by one of them."""
-    worker, commands = ways.worker, list[Any]()
-    worker._exits.begin(now_us(), commands)
+    worker = ways.worker
+    worker._turn.begin(now_us())
     for entry in buffer:
         for n in range(replication):
             header = replace(entry.header, query=forwarding(n), stage=0)
             running = worker.running()[forwarding(n)]
             worker._exits.forward(running, header, entry.in_memory, None)
         worker.store.drop(entry)
-    ways.shell._obey(commands)
+    ways.shell._obey(worker._turn.commands)
     rows = sum(entry.header.born for entry in buffer)
     ways.wait(lambda: any(ways.delivered(forwarding(n)) >= rows for n in range(replication)))

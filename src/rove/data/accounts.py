@@ -13,16 +13,18 @@ from rove.data.fragment.pipeline import Count
 from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.link.link import Link
 from rove.data.store.store import Store
-from rove.model.ids import Origin, QueryId
+from rove.model.batch import Header
+from rove.model.ids import Origin, QueryId, source_of
 from rove.model.messages import Tally
 
 COUNTED = ("produced", "delivered", "evicted", "late", "lost")
 
 
 class Accounts:
-    """What this node's sources produced; the rest is asked of those who counted it."""
+    """What this node's sources produced, and what it could not take; the rest is asked of those who counted it."""
 
     def __init__(self) -> None:
+        self.refused: dict[str, int] = {}  # messages, and batches on the disk, that were not taken, by reason
         self._produced: dict[tuple[str, str], int] = {}
         self._gone: dict[tuple[str, str], Count] = {}
         self._stopped: dict[tuple[str, str], Count] = {}
@@ -32,11 +34,21 @@ class Accounts:
         key = (query, origin)
         self._produced[key] = self._produced.get(key, 0) + rows
 
-    def gone(self, query: str, origin: str, lost: int, evicted: int) -> None:
-        """Rows that came in and could not be taken, and rows that had gone before."""
-        count = self._gone.setdefault((query, origin), Count())
-        count.lost += lost
-        count.evicted += evicted
+    def refuse(self, why: str) -> None:
+        """Something was not taken."""
+        self.refused[why] = self.refused.get(why, 0) + 1
+
+    def lose(self, query: str, header: Header, why: str) -> None:
+        """A batch that nobody will take."""
+        self.refuse(why)
+        self.write_off(query, header)
+
+    def write_off(self, query: str, header: Header) -> None:
+        """The rows of a batch are accounted for as lost, and those that had gone before as what they were."""
+        if not header.late:
+            count = self._gone.setdefault((query, source_of(header.origin)), Count())
+            count.lost += header.born + header.lost
+            count.evicted += header.evicted
 
     def stopped(self, query: str, counts: Mapping[str, Count]) -> None:
         """What a query had counted when it was stopped here stays counted."""

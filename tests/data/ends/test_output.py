@@ -71,5 +71,5 @@ def test_a_query_that_is_opened_again_counts_what_is_on_the_disk_once() -> None:
         worker.handle(shelf.carry_out(order), 3)
     for attempt in range(3):
         assert [t.delivered for t in worker.report().tallies] == [2]
-        worker._give_up(QueryId("q"), DiskError("its memory cannot be read"))
+        worker._replay.give_up(QueryId("q"), DiskError("its memory cannot be read"))
         worker.handle(orders(part), 10 + attempt)

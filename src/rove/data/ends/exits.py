@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping
 from msgspec.structs import replace
 
 from rove.data.ends.output import Sinks
-from rove.data.events import Command
 from rove.data.fragment.pipeline import Emitted
 from rove.data.fragment.running_fragment import RunningFragment, encode_rows
 from rove.data.link.receipts import FrameReceipt
 from rove.data.link.routes import Routes
 from rove.data.store.retention import Retention
 from rove.data.store.store import Store
+from rove.data.turn import Turn
 from rove.model.batch import Batch, Header
 from rove.model.errors import ProtocolError, UnknownOrigin
 from rove.model.events import Payload
@@ -26,11 +26,11 @@ from rove.model.messages import ROWS_BYTES_MAX
 
 
 class Exits:
-    """Sinks, store and routes of one node, for the queries that run on it. `count` hears what could not be given; what
-    is to be done is added to `commands`, so that it is there even if a later batch cannot be taken."""
+    """Sinks, store and routes of one node, for the queries that run on it. `count` hears what could not be given."""
 
     def __init__(
         self,
+        turn: Turn,
         store: Store,
         sinks: Sinks,
         retention: Retention,
@@ -38,13 +38,8 @@ class Exits:
         queries: Mapping[QueryId, RunningFragment],
         count: Callable[[str], None],
     ) -> None:
-        self._store, self._sinks, self._retention = store, sinks, retention
+        self._turn, self._store, self._sinks, self._retention = turn, store, sinks, retention
         self._routes, self._queries, self._count = routes, queries, count
-        self.begin(0, [])
-
-    def begin(self, now: int, commands: list[Command]) -> None:
-        """From now on, what is to be done goes into these."""
-        self._now, self._commands = now, commands
 
     def emit(
         self,
@@ -104,16 +99,16 @@ class Exits:
             raise ProtocolError("unexpected", f"query `{header.query}` goes nowhere from here at stage {header.stage}")
         if receipt is not None:
             receipt.hold()
-        entry = self._store.put(header, rows, receipt, self._now, alone=running.again)
-        self._commands += self._routes.send(running, entry, self._now, running.fragment.overtakes)
+        entry = self._store.put(header, rows, receipt, self._turn.now, alone=running.again)
+        self._turn.commands += self._routes.send(running, entry, self._turn.now, running.fragment.overtakes)
         if not entry.number:
-            self._commands += self._retention.waits(entry, running, self._now)
+            self._turn.commands += self._retention.waits(entry, running, self._turn.now)
         if self._store.room < 0:
             self._make_room(QueryId(header.query))
 
     def _make_room(self, query: QueryId) -> None:
         for evicted in self._retention.make_room(query, self._queries):
-            self._commands.append(evicted)
+            self._turn.commands.append(evicted)
             running = self._queries.get(evicted.query)
             if running is not None:
                 self._routes.sweep(running)

@@ -1,0 +1,106 @@
+"""The way into a node's fragments: batches that come over links, and those of its own sources.
+
+Law: a batch of a query that is unknown here waits, and whoever sent it keeps it. A batch that cannot be taken is
+refused and counted as lost; it does not hold up those behind it. Rows that pass by are not decoded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from rove.data.accounts import Accounts
+from rove.data.ends.exits import Exits
+from rove.data.ends.output import Sinks
+from rove.data.fragment.fragments import Fragments
+from rove.data.fragment.running_fragment import RunningFragment, encode_rows
+from rove.data.link.parking import Parked, Parking
+from rove.data.link.receipts import FrameReceipt
+from rove.data.turn import Turn
+from rove.model.batch import Batch, Header
+from rove.model.errors import ProtocolError, RoveError
+from rove.model.events import Conn, Payload, Send
+from rove.model.ids import QueryId, Stage
+from rove.model.messages import Refused
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Entrance:
+    """For all queries of one node."""
+
+    turn: Turn
+    fragments: Fragments
+    parking: Parking
+    sinks: Sinks
+    exits: Exits
+    accounts: Accounts
+
+    def take(self, header: Header, payload: Payload | None, receipt: FrameReceipt, conn: Conn) -> None:
+        """A batch of a peer."""
+        query = QueryId(header.query)
+        running = self.fragments.running.get(query)
+        if running is None:
+            if query in self.fragments.stopped:
+                self.accounts.refuse("stopped")
+                receipt.release()
+                return
+            self.parking.put(query, Parked(header, payload, receipt))
+            return
+        try:
+            self._advance(running, header, payload, receipt)
+        except RoveError as error:
+            why = error.why if isinstance(error, ProtocolError) else type(error).__name__
+            self.refuse(conn, why, str(error))
+            self.accounts.write_off(query, header)
+        finally:  # a frame that nobody can take must not hold up those behind it
+            receipt.release()
+
+    def refuse(self, conn: Conn, why: str, text: str) -> None:
+        """Count what cannot be taken, and tell whoever sent it."""
+        self.accounts.refuse(why)
+        self.turn.commands.append(Send(conn, Refused(why, text)))
+
+    def feed(self, running: RunningFragment, stream: str, batch: Batch) -> None:
+        """A batch of a source of this node, to a query that may read its stream."""
+        stage = running.sources.get(stream)
+        if stage is None:
+            return
+        query, header = running.fragment.query, batch.header
+        self.accounts.produced(query, header.origin, header.born * running.ends[stage])
+        if running.remembers and self.sinks.durable:
+            header = replace(header, query=query, stage=stage)
+            self.sinks.remember(running, header, encode_rows(batch.data), None)
+            return
+        self.run(running, stage, batch, None, None)
+
+    def run(
+        self,
+        running: RunningFragment,
+        stage: Stage,
+        batch: Batch,
+        payload: Payload | None,
+        receipt: FrameReceipt | None,
+    ) -> None:
+        """Through the operators here, and out."""
+        emitted = running.process(stage, batch)
+        self.exits.emit(running, emitted, batch, payload, receipt)
+
+    def _advance(
+        self, running: RunningFragment, header: Header, payload: Payload | None, receipt: FrameReceipt
+    ) -> None:
+        """One batch through what this node does to it."""
+        running.check(header)
+        header, payload = running.opened(header, payload)
+        if header.late:
+            if running.fragment.sinks:
+                running.read(header, payload)
+            self.exits.late(running, header, payload, receipt)
+            return
+        batch = running.read(header, payload) if running.touches(header.stage) else None
+        if batch is None:
+            self.exits.forward(running, header, payload, receipt)
+        elif running.remembers and self.sinks.durable:
+            self.sinks.remember(running, header, payload, receipt)
+        else:
+            self.run(running, Stage(header.stage), batch, payload, receipt)

@@ -1,0 +1,17 @@
+"""The fragments of one node: those that run, queries that were stopped, and why others cannot run here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from rove.data.fragment.running_fragment import RunningFragment
+from rove.model.ids import QueryId
+
+
+@dataclass(slots=True, eq=False)
+class Fragments:
+    """By query. A query runs or is stopped, never both. One with trouble may still run in an older version."""
+
+    running: dict[QueryId, RunningFragment] = field(default_factory=dict)
+    stopped: dict[QueryId, None] = field(default_factory=dict)
+    troubles: dict[QueryId, str] = field(default_factory=dict)

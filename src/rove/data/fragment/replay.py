@@ -1,0 +1,89 @@
+"""Input that is safe on the disk goes into the operators that remember: what has just become safe, and after a restart
+all they had taken before.
+
+Law: in order, and only as far as there is room for what comes of it. A query whose input cannot be read does not run on
+without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
+
+from rove.data.accounts import Accounts
+from rove.data.ends.exits import Exits
+from rove.data.ends.output import Sinks
+from rove.data.ends.pending_input import PendingBatch, PendingInput
+from rove.data.ends.wait_changes import heeded, is_word
+from rove.data.fragment.entrance import Entrance
+from rove.data.fragment.fragments import Fragments
+from rove.data.fragment.running_fragment import RunningFragment
+from rove.data.store.store import Store
+from rove.model.batch import Header
+from rove.model.errors import RoveError
+from rove.model.events import Payload
+from rove.model.ids import QueryId, Stage, source_of
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Replay:
+    """For all queries of one node; `pending` is what is still to be computed."""
+
+    fragments: Fragments
+    store: Store
+    sinks: Sinks
+    entrance: Entrance
+    exits: Exits
+    accounts: Accounts
+    pending: PendingInput = field(default_factory=PendingInput)
+
+    def became_safe(self, batches: Iterable[PendingBatch]) -> None:
+        """These are on the disk now."""
+        if safe := list(batches):
+            self.pending.in_memory(safe)
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        """Compute with what is safe, in order, as far as there is room for what comes of it."""
+        while self.pending and self.store.room > self.sinks.pending_bytes:
+            try:
+                found = self.pending.next()
+            except RoveError as error:
+                self.give_up(self.pending.first, error)
+                continue
+            if found is not None:
+                self._again(found)
+
+    def give_up(self, query: QueryId, error: RoveError) -> None:
+        """A query whose input cannot be read is not run; it is tried again when it is deployed."""
+        self.accounts.refuse(type(error).__name__)
+        self.fragments.troubles[query] = str(error)
+        self.pending.forget(query)
+        running = self.fragments.running.pop(query, None)
+        if running is not None:
+            for header in self.sinks.close(running):
+                self.accounts.lose(query, header, type(error).__name__)
+
+    def _again(self, found: PendingBatch) -> None:
+        """A batch, or the word to wait for an origin."""
+        running, header = self.fragments.running.get(found.query), found.header
+        if running is None:
+            return
+        running.again = found.again
+        if is_word(header.origin):
+            self.exits.emit(running, heeded(running, header))
+        else:
+            self._compute(running, replace(header, origin=header.origin.partition(" ")[2]), found.payload)
+        running.again = False
+
+    def _compute(self, running: RunningFragment, header: Header, payload: Payload | None) -> None:
+        try:
+            batch = running.read(header, payload)
+            self.entrance.run(running, Stage(header.stage), batch, payload, None)
+        except RoveError as error:  # it is on the disk, and the next start loses it again: it is counted with the rest
+            self.accounts.refuse(type(error).__name__)
+            count = running.pipeline.count(source_of(header.origin))
+            count.lost += header.born + header.lost
+            count.evicted += header.evicted
