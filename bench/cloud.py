@@ -43,20 +43,62 @@ from rove.plan.operators import Aggregate, Operator, Source
 from rove.plan.optimizer import optimize
 from rove.runtime.disk import LogWriter, open_partition
 
-BATCH_ROWS, BATCH_ROWS_QUICK = 1_000_000, 400_000
-TURNS, TURNS_MIN = 15, 3
 TURNS_WARM = 1
-QUICK_S = 6.0  # for the turns of one kind of rows
 POLL_MS = 100  # how often the query whose turn it is not looks for rows
 ENTRY_ROWS, ENTRY_ROWS_SMALL = 8_192, 1_000
 FILES_PER_BATCH = 4
 BEGIN_US = 1_700_000_000_000_000
 ROWS_PER_S = 1_000
 PATIENCE_S = 120.0  # for micro-batches that must come
-TAXI_ROWS, TAXI_ROWS_QUICK = 2_000_000, 100_000
 CAB_BATCH_ROWS = 60  # an hour of a taxi
 RAW, PARTIAL = "raw rows", "partial results"
 GOAL, LATENCY_GOAL, SAVED_GOAL = 0.8, 1.2, 10.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sizes:
+    """How much is measured, and how often."""
+
+    batch_rows: int  # of a micro-batch
+    turns: int
+    turns_min: int  # as many there are, whatever they take
+    turns_s: float  # after which there is no further turn
+    parts_more: bool  # entries of 1,000 rows, and aggregates
+    batches_of_one: int
+    batches_late: int  # micro-batches whose lateness is noted
+    taxi_rows: int
+
+
+SMOKE = Sizes(
+    batch_rows=5_000,
+    turns=1,
+    turns_min=1,
+    turns_s=0.0,
+    parts_more=True,
+    batches_of_one=3,
+    batches_late=2,
+    taxi_rows=5_000,
+)
+QUICK = Sizes(
+    batch_rows=400_000,
+    turns=15,
+    turns_min=3,
+    turns_s=6.0,
+    parts_more=False,
+    batches_of_one=6,
+    batches_late=6,
+    taxi_rows=100_000,
+)
+FULL = Sizes(
+    batch_rows=1_000_000,
+    turns=15,
+    turns_min=15,
+    turns_s=0.0,
+    parts_more=True,
+    batches_of_one=60,
+    batches_late=80,
+    taxi_rows=2_000_000,
+)
 
 
 @dataclass
@@ -65,20 +107,16 @@ class Bench:
 
     spark: Any
     folder: Path
-    quick: bool
+    sizes: Sizes
     data: Path | None
     checks: list[dict[str, Any]] = field(default_factory=list)
     figures: dict[str, Any] = field(default_factory=dict)
 
-    @property
-    def batch_rows(self) -> int:
-        return BATCH_ROWS_QUICK if self.quick else BATCH_ROWS
 
-
-def run(quick: bool, data: Path | None) -> dict[str, Any]:
+def run(sizes: Sizes, data: Path | None = None) -> dict[str, Any]:
     """All parts, one after the other; `data` is for the taxis."""
     with tempfile.TemporaryDirectory() as folder, _session() as spark:
-        bench = Bench(spark, Path(folder), quick, data)
+        bench = Bench(spark, Path(folder), sizes, data)
         with Progress(transient=True) as progress:
             for part in progress.track(PARTS, description="Spark reads the log"):
                 part(bench)
@@ -105,9 +143,9 @@ def scan(bench: Bench) -> None:
         ("numbers", numbers, "source_vs_parquet"),
         ("texts", texts, "source_vs_parquet_strings"),
     ):
-        rows = made(bench.batch_rows)
+        rows = made(bench.sizes.batch_rows)
         ways = {"log": Log(bench, kind, rows, ENTRY_ROWS), "parquet": Parquet(bench, kind, rows)}
-        if not bench.quick:
+        if bench.sizes.parts_more:
             ways["log, entries of 1,000 rows"] = Log(bench, kind, rows, ENTRY_ROWS_SMALL)
         found = in_turns(bench, ways)
         ratios = [ours / theirs for ours, theirs in zip(found["log"], found["parquet"], strict=True)]
@@ -119,9 +157,9 @@ def scan(bench: Bench) -> None:
 
 def aggregate(bench: Bench) -> None:
     """The same under a count and a sum for each key. Parquet finds out by itself which columns that takes."""
-    if bench.quick:
+    if not bench.sizes.parts_more:
         return
-    rows = numbers(bench.batch_rows)
+    rows = numbers(bench.sizes.batch_rows)
     ways = {
         "log": Log(bench, "grouped", rows, ENTRY_ROWS, columns="key,a"),
         "parquet": Parquet(bench, "grouped", rows),
@@ -136,7 +174,7 @@ def _grouped(frame: Any) -> Any:
 
 def one_row(bench: Bench) -> None:
     """What a micro-batch costs in which there is next to nothing."""
-    batches = 6 if bench.quick else 60
+    batches = bench.sizes.batches_of_one
     row = numbers(1).to_batches()[0]
     with open_partition(bench.folder / "log" / "drops" / "out", row.schema) as writer:
         _append(writer, row, 0)
@@ -166,7 +204,7 @@ def latency(bench: Bench) -> None:
     """From the making of a row to its result, at 1,000 rows a second, against Spark's own rate source with the same
     settings, both at the same time. It gives out rows by whole seconds; the newest rows show what a trigger alone
     takes."""
-    batches = 6 if bench.quick else 80
+    batches = bench.sizes.batches_late
     rates = bench.spark.readStream.format("rate").option("rowsPerSecond", ROWS_PER_S).load()
     with _ticking(bench) as ticks:
         begun = {
@@ -243,7 +281,7 @@ class Taking:
 
 def savings(bench: Bench) -> None:
     """How full each taxi was, hour by hour: all rows in Spark, and partial results of the edge merged there."""
-    table, real = cabs.points(TAXI_ROWS_QUICK if bench.quick else TAXI_ROWS, bench.data)
+    table, real = cabs.points(bench.sizes.taxi_rows, bench.data)
     sent = {"cabs": cabs.by_cab(table, CAB_BATCH_ROWS)}
     found: dict[str, Any] = {"real": real}
     answers = []
@@ -399,8 +437,8 @@ def in_turns(
         made.feed()
     for query in queries.values():  # the first time, Spark loads and compiles: both at once
         query.processAllAvailable()
-    for turn in range(TURNS_WARM + TURNS):
-        if bench.quick and turn >= TURNS_WARM + TURNS_MIN and time.monotonic() - begun > QUICK_S:
+    for turn in range(TURNS_WARM + bench.sizes.turns):
+        if turn >= TURNS_WARM + bench.sizes.turns_min and time.monotonic() - begun > bench.sizes.turns_s:
             break
         for way, made in ways.items():
             made.feed()
@@ -408,7 +446,9 @@ def in_turns(
     bench.spark.conf.set("spark.sql.streaming.pollingDelay", delay)
     found = {}
     for way, query in queries.items():
-        found[way] = [_rate(p, bench.batch_rows) for p in query.recentProgress if p["numInputRows"]][1 + TURNS_WARM :]
+        found[way] = [_rate(p, bench.sizes.batch_rows) for p in query.recentProgress if p["numInputRows"]][
+            1 + TURNS_WARM :
+        ]
         query.stop()
         ways[way].close()
     return found

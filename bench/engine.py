@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from rich.progress import Progress
@@ -36,10 +36,22 @@ ROWS_OF = {
     8_192: 1_000_000,
     65_536: 1_000_000,
 }  # small batches need fewer rows to time
-EVENTS, EVENTS_QUICK = 1_000_000, 200_000
 DELAY = "2 seconds"
 
 Rows = dict[str, pa.Table]
+
+
+class Sizes(NamedTuple):
+    """How much is measured, and how often."""
+
+    events: int
+    repeats: int
+    spark_repeats: int
+
+
+SMOKE = Sizes(events=2_000, repeats=1, spark_repeats=1)
+QUICK = Sizes(events=200_000, repeats=3, spark_repeats=2)
+FULL = Sizes(events=1_000_000, repeats=7, spark_repeats=5)
 
 
 @dataclass(frozen=True)
@@ -99,11 +111,10 @@ QUERIES = (
 )
 
 
-def run(quick: bool, data: Path | None) -> dict[str, Any]:
+def run(sizes: Sizes, data: Path | None = None) -> dict[str, Any]:
     """All queries at all batch sizes; `data` is not needed, Nexmark is generated."""
     pa.set_cpu_count(1)
-    rows = generate_rows(EVENTS_QUICK if quick else EVENTS)
-    repeats = 3 if quick else 7
+    rows = generate_rows(sizes.events)
     rates: dict[str, dict[int, dict[str, float]]] = {}
     with Progress(transient=True) as progress:
         task = progress.add_task("rove and bare kernels", total=len(QUERIES) * len(BATCH_ROWS))
@@ -111,11 +122,11 @@ def run(quick: bool, data: Path | None) -> dict[str, Any]:
             rates[query.name] = {}
             for size in BATCH_ROWS:
                 rates[query.name][size] = measure(
-                    query, rows, size, 3 * repeats if size == 8_192 else repeats
+                    query, rows, size, sizes.repeats * (3 if size == 8_192 else 1)
                 )  # the one with goals
                 progress.advance(task)
         task = progress.add_task("Spark, local[1]", total=len(QUERIES))
-        spark = spark_rates(rows, 2 if quick else 5, lambda: progress.advance(task))
+        spark = spark_rates(rows, sizes.spark_repeats, lambda: progress.advance(task))
     return report(rates, spark)
 
 

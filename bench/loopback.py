@@ -35,7 +35,9 @@ ROW_BYTES = 16
 PLAN = codec.encode(Stages.of({"out": Source("s", SCHEMA)}))
 ORIGIN = Origin("s/device")
 MEMORY_BYTES = 64 * 1024 * 1024
-SPAWN = multiprocessing.get_context("spawn")
+# Processes are forked from one that has imported all this and done nothing else: to import takes each of them seconds.
+NODES = multiprocessing.get_context("forkserver")
+NODES.set_forkserver_preload(["bench.loopback"])
 
 
 def rows_of(size: int) -> pa.RecordBatch:
@@ -131,9 +133,9 @@ def chain(hops: int, keyed: bool, timed: bool = False) -> Iterator[tuple[Node, C
     parent: Peer | None = None
     ends: list[tuple[Any, Connection]] = []
     for below, name in reversed(list(pairwise(names))):
-        here, there = SPAWN.Pipe()
+        here, there = NODES.Pipe()
         args = (there, name, keys[name], (peer(below),), timed and not ends)
-        process = SPAWN.Process(target=relay, args=args, daemon=True)
+        process = NODES.Process(target=relay, args=args, daemon=True)
         process.start()
         ends.append((process, here))
     for name, (_, pipe) in zip(reversed(names), ends, strict=False):
@@ -221,9 +223,9 @@ def bare_seconds(size: int, count: int, keyed: bool) -> float:
     """How long the same bytes take through a DEALER and a ROUTER and nothing else."""
     payload = rows_of(size).serialize()
     server, client = (new_keys(), new_keys()) if keyed else (None, None)
-    here, there = SPAWN.Pipe()
+    here, there = NODES.Pipe()
     warm = count // 10 + 1
-    process = SPAWN.Process(target=bare_receiver, args=(there, server, warm + count), daemon=True)
+    process = NODES.Process(target=bare_receiver, args=(there, server, warm + count), daemon=True)
     process.start()
     context = zmq.Context()
     dealer = context.socket(zmq.DEALER)

@@ -45,10 +45,21 @@ AWAY_S, AWAY_S_MAX = 30, 60
 MADE_S = 5  # seconds of rows that are made, and told again and again
 SAMPLE_ROWS = 2_067  # of the real rows, packed, 20.9 bytes each
 SAMPLE_ROW_BYTES = 20.9
-BUFFERS_MB = (25, 50, 75, 100, 125)
 SECOND_US = 1_000_000
 EDGE = NodeId("edge")
 DISK_BYTES = 200 * MB
+
+
+class Sizes(NamedTuple):
+    """The buffers that are compared, and by how much rates and room are smaller than those of the paper."""
+
+    buffers_mb: tuple[int, ...]
+    scale: int = 1
+
+
+SMOKE = Sizes(buffers_mb=(50,), scale=100)
+QUICK = Sizes(buffers_mb=(25, 50))
+FULL = Sizes(buffers_mb=(25, 50, 75, 100, 125))
 
 
 class Way(NamedTuple):
@@ -58,6 +69,9 @@ class Way(NamedTuple):
     compress: Codec
     memory_bytes: int = MEMORY_BYTES
     disk_bytes: int = 0
+
+    def smaller(self, scale: int) -> Way:
+        return self._replace(memory_bytes=self.memory_bytes // scale, disk_bytes=self.disk_bytes // scale)
 
 
 WAYS = {
@@ -101,10 +115,10 @@ class Query:
         )
 
 
-def queries() -> tuple[Query, Query]:
+def queries(scale: int) -> tuple[Query, Query]:
     session = rove.Session.local()
     numbers = np.random.default_rng(2)
-    per_second, per_second_2 = RATE_BYTES // football.ROW_BYTES, RATE_BYTES_2 // 8
+    per_second, per_second_2 = RATE_BYTES // football.ROW_BYTES // scale, RATE_BYTES_2 // 8 // scale
     sensed = [football.rows(per_second, seed) for seed in range(MADE_S)]
     by_chance = [pa.record_batch({"n": numbers.integers(-(2**63), 2**63, per_second_2)}) for _ in range(MADE_S)]
     match = session.stream("match", schema=football.COLUMNS).where("vx > 0")
@@ -190,17 +204,17 @@ class Away:
         return evicted / (evicted + kept) if evicted else 0.0
 
 
-def run(quick: bool, data: Path | None) -> dict[str, Any]:
+def run(sizes: Sizes, data: Path | None = None) -> dict[str, Any]:
     """Loss by the seconds away and by the size of the buffer."""
-    made = queries()
+    made = queries(sizes.scale)
     curves: dict[str, dict[int, float]] = {}
-    sizes: dict[str, dict[int, float]] = {}
+    by_mb: dict[str, dict[int, float]] = {}
     longest, cost = 0, {}
     with Progress(transient=True) as progress:
         for name, way in progress.track(WAYS.items(), description="devices away"):
             folder = tempfile.TemporaryDirectory()
             shelf = DiskShelf(folder.name, Bell()) if way.disk_bytes else None
-            device = Away(made, way, shelf)
+            device = Away(made, way.smaller(sizes.scale), shelf)
             curves[name] = {0: 0.0}
             for second in range(1, AWAY_S_MAX + 1):
                 device.second()
@@ -212,8 +226,8 @@ def run(quick: bool, data: Path | None) -> dict[str, Any]:
                 cost[name]["bytes_written_a_byte"] = device.written_bytes / device.made_bytes
                 shelf.close()
             elif way.memory_bytes:
-                quick_sizes = BUFFERS_MB[:2] if quick else BUFFERS_MB
-                sizes[name] = {mb: _loss(made, way._replace(memory_bytes=mb * MB)) for mb in quick_sizes}
+                ways = {mb: way._replace(memory_bytes=mb * MB).smaller(sizes.scale) for mb in sizes.buffers_mb}
+                by_mb[name] = {mb: _loss(made, smaller) for mb, smaller in ways.items()}
             folder.cleanup()
     entropy = _entropy(data)
     checks = [
@@ -226,7 +240,7 @@ def run(quick: bool, data: Path | None) -> dict[str, Any]:
         check("generated_vs_sample_bytes", entropy["generated"] / entropy["sample"], 1.0),
     ]
     figures = {
-        "curves": {"loss by seconds away": curves, "loss after 30 s by MB": sizes},
+        "curves": {"loss by seconds away": curves, "loss after 30 s by MB": by_mb},
         "cost": cost,
         "packed_bytes_a_row": entropy,
     }

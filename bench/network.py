@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -28,26 +29,69 @@ from rove.control.placement import Load, bottom_up
 from rove.model.ids import Version
 
 KIB = 1_024
-SIZES = {"64k": 64 * KIB, "256k": 256 * KIB, "1m": 1_024 * KIB}
-QUICK = ("64k",)
-NODES = 43_602
-QUERIES = 1_000
+BATCH_BYTES = {"64k": 64 * KIB, "256k": 256 * KIB, "1m": 1_024 * KIB}
 SOURCES = 16
 RATE = 1_000
 HOPS = (1, 3, 5)
 
 
-def run(quick: bool = False, data: Path | None = None) -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sizes:
+    """How much is measured, and how often."""
+
+    batches: tuple[str, ...]  # keys of BATCH_BYTES
+    hop_bytes: int  # that go over one hop in one round
+    hop_rounds: int
+    latency_s: float
+    nodes: int  # of the topology
+    queries: int
+    cold_rounds: int  # placements in a topology that has just changed
+    most_queries: int  # of the curves
+
+
+SMOKE = Sizes(
+    batches=("64k",),
+    hop_bytes=4 * KIB * KIB,
+    hop_rounds=1,
+    latency_s=0.1,
+    nodes=1_000,
+    queries=10,
+    cold_rounds=1,
+    most_queries=10,
+)
+QUICK = Sizes(
+    batches=("64k",),
+    hop_bytes=256 * KIB * KIB,
+    hop_rounds=3,
+    latency_s=1.0,
+    nodes=43_602,
+    queries=1_000,
+    cold_rounds=2,
+    most_queries=100,
+)
+FULL = Sizes(
+    batches=("64k", "256k", "1m"),
+    hop_bytes=256 * KIB * KIB,
+    hop_rounds=9,
+    latency_s=5.0,
+    nodes=43_602,
+    queries=1_000,
+    cold_rounds=5,
+    most_queries=1_000,
+)
+
+
+def run(sizes: Sizes, data: Path | None = None) -> dict[str, Any]:
     """All figures, with progress on the terminal's error stream."""
     with Progress(transient=True) as progress:
-        steps = progress.add_task("network", total=len(HOPS) + 2 * len(QUICK if quick else SIZES) + 1)
+        steps = progress.add_task("network", total=len(HOPS) + 2 * len(sizes.batches) + 1)
 
         def step(what: str) -> None:
             progress.update(steps, description=what, advance=1)
 
-        hops = hop_figures(quick, step)
-        latency = latency_figures(quick, step)
-        placement, curves = placement_figures(quick)
+        hops = hop_figures(sizes, step)
+        latency = latency_figures(sizes, step)
+        placement, curves = placement_figures(sizes)
         step("placement")
     checks = [
         check("hop_vs_pyzmq_64k", hops["64k"]["ratio"], 0.6),
@@ -64,15 +108,15 @@ def run(quick: bool = False, data: Path | None = None) -> dict[str, Any]:
     return {"bench": "network", "checks": checks, "figures": figures, "paper": {}}
 
 
-def hop_figures(quick: bool, step: Callable[[str], None]) -> dict[str, dict[str, float]]:
+def hop_figures(sizes: Sizes, step: Callable[[str], None]) -> dict[str, dict[str, float]]:
     """By size and with keys or without: both rates, and the median of the ratios taken turn by turn."""
     found: dict[str, dict[str, float]] = {}
     for keyed in (False, True):
-        for name in QUICK if quick else SIZES:
-            size, rounds = SIZES[name], 3 if quick else 9
-            count = 256 * KIB * KIB // size // (2 if keyed else 1)
+        for name in sizes.batches:
+            size = BATCH_BYTES[name]
+            count = sizes.hop_bytes // size // (2 if keyed else 1)
             ours, bare = [], []
-            for _ in range(rounds):
+            for _ in range(sizes.hop_rounds):
                 bare.append(bare_seconds(size, count, keyed))
                 ours.append(hop_seconds(size, count, keyed))
             found[name + (" with keys" if keyed else "")] = {
@@ -86,12 +130,12 @@ def hop_figures(quick: bool, step: Callable[[str], None]) -> dict[str, dict[str,
     return found
 
 
-def latency_figures(quick: bool, step: Callable[[str], None]) -> dict[str, dict[str, float]]:
+def latency_figures(sizes: Sizes, step: Callable[[str], None]) -> dict[str, dict[str, float]]:
     """Over one, three and five hops."""
     found: dict[str, dict[str, float]] = {}
     for hops in HOPS:
         # Six processes share the cores of this machine with whoever else is on it: the calmer round counts.
-        rounds = latencies_us(hops, RATE, 1.0 if quick else 5, rounds=2)
+        rounds = latencies_us(hops, RATE, sizes.latency_s, rounds=2)
         micros = min((sorted(each) for each in rounds), key=lambda each: each[len(each) // 2])
         found[f"{hops} hop{'s' if hops > 1 else ''}"] = {
             "p50_ms": micros[len(micros) // 2] / 1e3,
@@ -102,17 +146,17 @@ def latency_figures(quick: bool, step: Callable[[str], None]) -> dict[str, dict[
     return found
 
 
-def placement_figures(quick: bool) -> tuple[dict[str, Any], dict[str, dict[str, dict[int, float]]]]:
+def placement_figures(sizes: Sizes) -> tuple[dict[str, Any], dict[str, dict[str, dict[int, float]]]]:
     """One query in a topology that has just changed, a thousand queries, and what cost grows with."""
     plan = stages()
-    topology, devices = city(NODES)
+    topology, devices = city(sizes.nodes)
     first = []
-    for n in range(2 if quick else 5):
-        cold, _ = (topology, devices) if n == 0 else city(NODES)
+    for n in range(sizes.cold_rounds):
+        cold, _ = (topology, devices) if n == 0 else city(sizes.nodes)
         first.append(timed(lambda c=cold, n=n: bottom_up(request(plan, devices, n, SOURCES), c, Load())))
     load = Load()
     start = time.perf_counter()
-    for n in range(QUERIES):
+    for n in range(sizes.queries):
         load.add(bottom_up(request(plan, devices, n, SOURCES), topology, load))
     thousand_s = time.perf_counter() - start
     asked = request(plan, devices, 0, SOURCES)
@@ -121,13 +165,14 @@ def placement_figures(quick: bool) -> tuple[dict[str, Any], dict[str, dict[str, 
         "one query, ms": median(first) * 1e3,
         "1,000 queries, s": thousand_s,
         "its fragments, ms": timed(lambda: fragments(asked, placed, Version(1))) * 1e3,
-        "every device of the topology, ms": timed(lambda: bottom_up(request(plan, devices, 0, NODES), topology, Load()))
+        "every device of the topology, ms": timed(
+            lambda: bottom_up(request(plan, devices, 0, sizes.nodes), topology, Load())
+        )
         * 1e3,
     }
-    sizes = (100, 1_000, 10_000, NODES)
     lengths = (2, 5, 10, 20, 50)
-    counts = (1, 10, 100) if quick else (1, 10, 100, 1_000)
-    cities = {n: (topology, devices) if n == NODES else city(n) for n in sizes}
+    counts = [n for n in (1, 10, 100, 1_000) if n <= sizes.most_queries]
+    cities = {n: city(n) for n in (100, 1_000, 10_000) if n < sizes.nodes} | {sizes.nodes: (topology, devices)}
     curves = {
         "ms a query, against nodes": {"16 devices": {n: _one_ms(plan, *found) for n, found in cities.items()}},
         "ms a query, against hops": {"1 device": {n: _one_ms(plan, *line(n)) for n in lengths}},
@@ -137,7 +182,7 @@ def placement_figures(quick: bool) -> tuple[dict[str, Any], dict[str, dict[str, 
             }
         },
         "ms a query, against its devices": {
-            "43,602 nodes": {
+            f"{sizes.nodes:,} nodes": {
                 n: timed(lambda n=n: bottom_up(request(plan, devices, 0, n), topology, Load())) * 1e3 for n in counts
             }
         },

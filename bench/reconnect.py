@@ -31,14 +31,11 @@ from rove.control.asks.requests import Named
 from rove.model.ids import QueryId
 from rove.runtime.clock import now_us
 
-TUPLES = 2_000_000
 BATCH_ROWS = 5_000
-AWAY_S, AWAY_S_QUICK = 0.5, 0.2
-SECONDS, SECONDS_QUICK = TUPLES / 56_375, 5.0  # how long the source takes for all of them
 CALM = 0.85  # of a run: disconnections fall into it
 BUFFERED = 40  # batches that a device has kept when it is back
-PATHS, PATH = (4, 5, 7), 5
-REPLICATION, REPLICATIONS = 2, (1, 2, 4, 8)
+PATH = 5  # nodes
+REPLICATION = 2
 WAYS = 3
 PAPER = {
     "same parent": "runtime almost constant over 10 disconnections",
@@ -47,40 +44,85 @@ PAPER = {
 }
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sizes:
+    """How long the runs are and what is varied; disconnections up to the last count, and all with a redeployment."""
+
+    tuples: int
+    seconds: float  # how long the source takes for all of them
+    away_s: float
+    counts: tuple[int, ...]  # of disconnections
+    shares: tuple[float, ...]  # of them with a redeployment
+    paths: tuple[int, ...]
+    replications: tuple[int, ...]
+    rounds: int
+
+
+SMOKE = Sizes(
+    tuples=40_000,
+    seconds=1.0,
+    away_s=0.2,
+    counts=(0, 2),
+    shares=(0.0, 1.0),
+    paths=(PATH,),
+    replications=(2,),
+    rounds=1,
+)
+QUICK = Sizes(
+    tuples=2_000_000,
+    seconds=5.0,
+    away_s=0.2,
+    counts=(0, 10),
+    shares=(0.0, 1.0),
+    paths=(4, PATH, 7),
+    replications=(1, 8),
+    rounds=3,
+)
+FULL = Sizes(
+    tuples=2_000_000,
+    seconds=2_000_000 / 56_375,
+    away_s=0.5,
+    counts=(0, 2, 4, 6, 8, 10),
+    shares=(0.0, 0.25, 0.5, 0.75, 1.0),
+    paths=(4, PATH, 7),
+    replications=(1, 2, 4, 8),
+    rounds=5,
+)
+
+
 @dataclass(slots=True)
 class Source:
     """Makes batches at a steady rate, in step with the clock; one that waits does not make up for it."""
 
     ways: Ways
-    seconds: float
+    sizes: Sizes
     batches: list[Any]
     made: int = 0  # batches
     since_us: int = field(default_factory=now_us)
 
     def feed(self) -> None:
-        due = int((now_us() - self.since_us) / 1e6 / self.seconds * TUPLES / BATCH_ROWS)
-        while self.made < min(due, TUPLES // BATCH_ROWS):
+        in_all = self.sizes.tuples // BATCH_ROWS
+        due = int((now_us() - self.since_us) / 1e6 / self.sizes.seconds * in_all)
+        while self.made < min(due, in_all):
             self.ways.produce(self.batches[self.made % len(self.batches)])
             self.made += 1
 
     def again_from(self, batch: int) -> None:
         """Go on behind what has arrived, from now on."""
         self.made = batch
-        self.since_us = now_us() - int(batch * BATCH_ROWS / TUPLES * self.seconds * 1e6)
+        self.since_us = now_us() - int(batch * BATCH_ROWS / self.sizes.tuples * self.sizes.seconds * 1e6)
 
 
-def runtime(
-    seconds: float, away_s: float, disconnections: int, redeployed: float = 0.0, vanilla: bool = False
-) -> float:
-    """How long 2 million tuples take, with so many disconnections, a share of them with a return at another parent."""
+def runtime(sizes: Sizes, disconnections: int, redeployed: float = 0.0, vanilla: bool = False) -> float:
+    """How long all tuples take, with so many disconnections, a share of them with a return at another parent."""
     with built(WAYS, PATH) as ways:
         ways.submit(QUERY)
         batches = [football.rows(BATCH_ROWS, seed) for seed in range(5)]
-        source, query, done, lost_s = Source(ways, seconds, batches), QUERY, 0, 0.0
+        source, query, done, lost_s = Source(ways, sizes, batches), QUERY, 0, 0.0
         begun = time.perf_counter()
         moved = 0.0
         for n in range(disconnections):
-            cut_at = begun + lost_s + CALM * seconds * (n + 0.5) / disconnections
+            cut_at = begun + lost_s + CALM * sizes.seconds * (n + 0.5) / disconnections
             _run(source, lambda at=cut_at: time.perf_counter() >= at)
             here, paused = ways.at or 0, time.perf_counter()
             ways.leave()
@@ -90,7 +132,7 @@ def runtime(
             if vanilla:
                 for verb, name in (("remove", DEVICE), ("stop", query)):
                     ways.net.ask(verb, Named(name=name), Named)
-                ways.net.run_for(max(0.0, paused + away_s - time.perf_counter()))
+                ways.net.run_for(max(0.0, paused + sizes.away_s - time.perf_counter()))
                 done += ways.delivered(query)
                 ways.come(back)
                 ways.wait(lambda: DEVICE in ways.machine.membership.members)
@@ -99,9 +141,9 @@ def runtime(
                 source.again_from(done // BATCH_ROWS)
                 lost_s += time.perf_counter() - paused
             else:
-                _run(source, lambda at=paused + away_s: time.perf_counter() >= at)
+                _run(source, lambda at=paused + sizes.away_s: time.perf_counter() >= at)
                 ways.come(back)
-        _run(source, lambda: done + ways.delivered(query) >= TUPLES)
+        _run(source, lambda: done + ways.delivered(query) >= sizes.tuples)
         return time.perf_counter() - begun
 
 
@@ -159,48 +201,45 @@ def _typical(runs: list[dict[str, float]]) -> dict[str, float]:
     return {part: median(run[part] for run in runs) for part in runs[0]}
 
 
-def run(quick: bool, data: Path | None) -> dict[str, Any]:
+def run(sizes: Sizes, data: Path | None = None) -> dict[str, Any]:
     """Runtimes over disconnections and over redeployments, recovery over lengths of path and replication."""
-    seconds, away_s = (SECONDS_QUICK, AWAY_S_QUICK) if quick else (SECONDS, AWAY_S)
-    counts, shares = ((0, 10), (0.0, 1.0)) if quick else ((0, 2, 4, 6, 8, 10), (0.0, 0.25, 0.5, 0.75, 1.0))
-    replications = (1, 8) if quick else REPLICATIONS
-    rounds = 3 if quick else 5
+    counts, shares, most = sizes.counts, sizes.shares, sizes.counts[-1]
     ours: dict[int, float] = {}
     vanilla: dict[int, float] = {}
     redeployed: dict[float, float] = {}
     with Progress(transient=True) as progress:
-        total = 2 * len(counts) + len(shares) - 2 + 3 * len(PATHS) + 3 * len(replications)
+        total = 2 * len(counts) + len(shares) - 2 + 3 * len(sizes.paths) + 3 * len(sizes.replications)
         task = progress.add_task("devices that come back", total=total)
 
         def step(what: str) -> None:
             progress.update(task, description=what, advance=1)
 
         for count in counts:
-            ours[count] = runtime(seconds, away_s, count)
+            ours[count] = runtime(sizes, count)
             step(f"{count} disconnections")
             if count:
-                vanilla[count] = runtime(seconds, away_s, count, vanilla=True)
+                vanilla[count] = runtime(sizes, count, vanilla=True)
                 step(f"{count} disconnections, vanilla")
         vanilla[0] = ours[0]
         for share in shares:
-            redeployed[share] = ours[10] if not share else runtime(seconds, away_s, 10, share)
+            redeployed[share] = ours[most] if not share else runtime(sizes, most, share)
             step(f"{share:.0%} redeployed")
         by_path: dict[str, dict[str, float]] = {}
-        for nodes in PATHS:
+        for nodes in sizes.paths:
             for way in ("best route", "one route", "forwarding queries"):
-                times = rounds if nodes == PATH else rounds // 2
+                times = sizes.rounds if nodes == PATH else max(1, sizes.rounds // 2)
                 found = [recovery(nodes, WAYS, REPLICATION, way) for _ in range(times)]
                 by_path[f"{nodes} nodes, {way}"] = _typical(found)
                 step(f"{nodes} nodes, {way}")
         by_routes: dict[str, dict[str, float]] = {}
-        for replication in replications:
+        for replication in sizes.replications:
             for way in ("all routes", "best route", "forwarding queries"):
-                found = [recovery(PATH, 8 + WAYS, replication, way) for _ in range(rounds // 2)]
+                found = [recovery(PATH, 8 + WAYS, replication, way) for _ in range(max(1, sizes.rounds // 2))]
                 by_routes[f"{replication} routes, {way}"] = _typical(found)
                 step(f"{replication} routes, {way}")
     theirs = by_path[f"{PATH} nodes, forwarding queries"]["all"]
     checks = [
-        check("runtime_ratio_same_parent", ours[10] / ours[0], 1.03, at_least=False),
+        check("runtime_ratio_same_parent", ours[most] / ours[0], 1.03, at_least=False),
         check("runtime_ratio_all_redeployed", redeployed[1.0] / ours[0], 1.03, at_least=False),
         check(
             "recovery_vs_forwarding_queries", by_path[f"{PATH} nodes, best route"]["all"] / theirs, 0.5, at_least=False
@@ -210,20 +249,20 @@ def run(quick: bool, data: Path | None) -> dict[str, Any]:
         "runtime_s": {
             "rove, same parent": {str(n): ours[n] for n in counts},
             "vanilla": {str(n): vanilla[n] for n in counts},
-            "vanilla, less the time away": {str(n): vanilla[n] - n * away_s for n in counts},
+            "vanilla, less the time away": {str(n): vanilla[n] - n * sizes.away_s for n in counts},
         },
-        "runtime_s_of_10_by_share_redeployed": {"rove": {f"{s:.0%}": redeployed[s] for s in shares}},
+        "runtime_s_by_share_redeployed": {"rove": {f"{s:.0%}": redeployed[s] for s in shares}},
         "recovery_ms_by_length_of_path": by_path,
         "recovery_ms_by_routes": by_routes,
         "curves": {
             "runtime, s, against disconnections": {"rove": ours, "vanilla": {n: vanilla[n] for n in counts}},
             "runtime, s, against % redeployed": {"rove": {100 * s: redeployed[s] for s in shares}},
             "recovery, ms, against nodes of the path": {
-                way: {nodes: by_path[f"{nodes} nodes, {way}"]["all"] for nodes in PATHS}
+                way: {nodes: by_path[f"{nodes} nodes, {way}"]["all"] for nodes in sizes.paths}
                 for way in ("best route", "one route", "forwarding queries")
             },
             "recovery, ms, against routes": {
-                way: {n: by_routes[f"{n} routes, {way}"]["all"] for n in replications}
+                way: {n: by_routes[f"{n} routes, {way}"]["all"] for n in sizes.replications}
                 for way in ("all routes", "best route", "forwarding queries")
             },
         },

@@ -8,11 +8,18 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+HOLDS = {True: "yes", False: "[bold red]no", None: "not judged"}
+
 
 def check(name: str, value: float, goal: float | None, at_least: bool = True) -> dict[str, Any]:
     """One figure against its goal; without a goal it always holds."""
     holds = goal is None or (value >= goal if at_least else value <= goal)
     return {"name": name, "value": round(value, 4), "goal": goal, "holds": holds}
+
+
+def unjudged(result: dict[str, Any]) -> dict[str, Any]:
+    """The same result, where no check holds or fails: what a smoke run gives."""
+    return {**result, "checks": [{**each, "holds": None} for each in result["checks"]]}
 
 
 def show(result: dict[str, Any], out: Path) -> None:
@@ -23,7 +30,7 @@ def show(result: dict[str, Any], out: Path) -> None:
         checks.add_column(head, justify="left" if head == "check" else "right")
     for each in result["checks"]:
         goal = "" if each["goal"] is None else f"{each['goal']:g}"
-        checks.add_row(each["name"], f"{each['value']:.3g}", goal, "yes" if each["holds"] else "[bold red]no")
+        checks.add_row(each["name"], f"{each['value']:.3g}", goal, HOLDS[each["holds"]])
     console.print(checks)
     for title, rows in result["figures"].items():
         if isinstance(rows, dict) and title != "curves":
