@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 import rove
 from rove import functions as F
 from rove.control.asks.requests import CloudAsk, CloudQuery, CloudSink, Named, Progress
-from rove.model.errors import PlanError, RoveError, SetupError
+from rove.model.errors import BadName, PlanError, RoveError, SetupError
 from rove.model.ids import Origin, QueryId
 from rove.model.messages import Tally
 from rove.plan.codec import decode
@@ -45,6 +46,26 @@ def test_start_writes_files_on_a_node(desk: Desk, busy: Any) -> None:
     busy.writeStream.queryName("b").format("files").on("mast").outputMode("append").start("out/busy")
     sink = desk.machine.queries[QueryId("b")].record.sink
     assert (sink.kind, sink.node, sink.path) == ("file", "mast", "out/busy")
+
+
+@pytest.mark.parametrize(
+    ("begin", "said"),
+    [
+        (lambda s: s.writeStream.queryName("my query"), "`my query` cannot name a query"),
+        (lambda s: s.writeStream.toTable("../busy"), "`../busy` cannot name a table"),
+        (lambda s: s.writeStream.format("log").toTable("../busy"), "`../busy` cannot name a query"),
+        (lambda s: s.writeStream.queryName("b").format("postgres").start("a b"), "`a b` cannot name a table"),
+        (lambda s: s.writeStream.queryName("b").format("files").on("a|b"), "`a|b` cannot name a node"),
+        (lambda s: s.at("edge 7"), "`edge 7` cannot name a node"),
+        (lambda s: s.session.stream("a b", schema="n int"), "`a b` cannot name a stream"),
+        (lambda s: s.session.name("a/b", s), "`a/b` cannot name a stream"),
+        (lambda s: s.session.stream("t", schema="n int", data={"tram~7": []}), "`tram~7` cannot name a node"),
+        (lambda s: rove.Session.local(edges={"e": "the gateway"}), "`the gateway` cannot name a node"),
+    ],
+)
+def test_names_that_nothing_can_have_are_refused(busy: Any, begin: Any, said: str) -> None:
+    with pytest.raises(BadName, match=re.escape(said)):
+        begin(busy)
 
 
 @pytest.mark.parametrize(("value", "asked"), [(3, (3, False)), ("3", (3, False)), ("fold", (0, True))])

@@ -44,6 +44,22 @@ def busy(tmp_path: Path) -> str:
     return str(file)
 
 
+@pytest.mark.parametrize(
+    ("flags", "complaint"),
+    [
+        (("--name", "my query"), "`my query` cannot name a query"),
+        (("--sink", "table:../t"), "`../t` cannot name a table"),
+        (("--on", "a/b"), "`a/b` cannot name a node"),
+    ],
+)
+def test_a_query_whose_names_cannot_be_is_not_submitted(
+    rove: Rove, desk: Desk, busy: str, flags: tuple[str, ...], complaint: str
+) -> None:
+    said = rove("submit", busy, *flags)
+    assert (said.code, desk.machine.queries) == (1, {})
+    assert complaint in said.error
+
+
 def test_a_python_file_is_submitted_and_its_places_are_printed(rove: Rove, desk: Desk, busy: str) -> None:
     said = rove("submit", busy, "--variable", "busy")
     assert said.code == 0, said.error

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql.datasource import CaseInsensitiveDict
 
 from rove.cloud.source import RoveDataSource, scan
-from rove.model.errors import DiskError, PlanError, SchemaMismatch
+from rove.model.errors import BadName, DiskError, PlanError, SchemaMismatch
 from tests.cloud.gateway_log import ALL, SCHEMA, Gateway, Query, batch, values
 
 
@@ -138,8 +138,8 @@ def test_an_output_is_found_by_itself_if_it_is_the_only_one(tmp_path: Path) -> N
     ("options", "complaint"),
     [
         ({"path": " "}, "`path` is missing"),
-        ({"query": ""}, "`query` is ``"),
-        ({"query": "../q"}, "cannot be the name of a file"),
+        ({"query": ""}, "`` cannot name a folder .option `query`."),
+        ({"query": "../q"}, "cannot name a folder"),
         ({"stream": "r"}, "`query` and `stream` differ"),
         ({"maxRows": "3"}, "no option `maxrows`.*did you mean `maxRowsPerTrigger`"),
         ({"maxRowsPerTrigger": "none"}, "whole number above 0"),
@@ -162,7 +162,7 @@ def test_options_that_make_no_sense_are_refused(
     gateway.write("a", [1])
     given = {"path": str(tmp_path), "query": "q", "someone.else": "x", **options}
     made = RoveDataSource(CaseInsensitiveDict(given))
-    with pytest.raises((PlanError, DiskError, SchemaMismatch), match=complaint):
+    with pytest.raises((BadName, PlanError, DiskError, SchemaMismatch), match=complaint):
         made.streamReader(made.schema())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import count
 
+import pyarrow as pa
 import pytest
 
 import rove
@@ -27,6 +28,7 @@ from rove.model.messages import (
     digest_of,
 )
 from rove.plan import codec
+from rove.plan.operators import Source
 from rove.plan.optimizer import optimize
 from rove.plan.stages import Stages
 
@@ -351,6 +353,46 @@ def _submission() -> Submit:
 def test_names_that_mean_something_else_are_no_names_of_nodes(name: str) -> None:
     (refusal,) = [c.message for c in Desk().report(name, "edge") if isinstance(c, Send)]
     assert isinstance(refusal, Refused)
+
+
+def test_a_report_with_a_name_that_nothing_can_have_is_refused_and_counted() -> None:
+    desk = Desk()
+    desk.report("gateway", "gateway")
+    for node, parents, origins in (("d 1", ("gateway",), ()), ("d", ("a/b",), ()), ("d", (), ("a b/d",))):
+        (said,) = desk.report(node, "device", *parents, origins=origins)
+        assert isinstance(said, Send)
+        assert isinstance(said.message, Refused)
+        assert "cannot name a" in said.message.text
+    assert desk.machine.refused == {"malformed": 3}
+    assert list(desk.machine.membership.members) == ["gateway"]
+    desk.report("d", "device", "gateway", origins=("xrays/d",))
+    assert list(desk.machine.streams) == ["xrays"]
+
+
+@pytest.mark.parametrize(
+    ("verb", "body", "said"),
+    [
+        ("submit", {"name": "a b", "sink": {"kind": "log"}}, "`a b` cannot name a query"),
+        ("submit", {"name": "a", "sink": {"kind": "log", "node": "a/b"}}, "`a/b` cannot name a node"),
+        (
+            "submit",
+            {"name": "a", "sink": {"kind": "log"}, "cloud": {"kind": "table", "name": "../t"}},
+            "`../t` cannot name a table",
+        ),
+        ("import", {"text": '{"nodes": [{"id": "a b", "kind": "edge"}]}'}, "`a b` cannot name a node"),
+        ("invite", {"node": "a b", "kind": "edge", "key": "K" * 40, "expires_us": 1}, "`a b` cannot name a node"),
+    ],
+)
+def test_an_ask_with_a_name_that_nothing_can_have_is_refused(verb: str, body: dict[str, object], said: str) -> None:
+    desk = Desk()
+    plan = {"plan": _submission().plan} if verb == "submit" else {}
+    assert said in desk.ask(verb, body | plan).trouble
+
+
+def test_a_query_that_reads_a_stream_that_cannot_be_is_refused() -> None:
+    plan = codec.encode(Stages.of({"out": Source("a b", pa.schema([("n", pa.int32())]))}))
+    asked = Submit(name="q", plan=plan, sink=Sink(kind="log"))
+    assert "`a b` cannot name a stream" in Desk().ask("submit", asked).trouble
 
 
 def test_a_query_that_is_stopped_is_not_placed_again_whatever_has_happened_before() -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from rove.model.errors import SetupError
+from rove.model.errors import BadName, SetupError
 from rove.runtime.settings import load
 
 
@@ -58,6 +59,24 @@ def test_what_cannot_be_used_is_named(tmp_path: Path, text: str, match: str) -> 
     path.write_text(text)
     with pytest.raises(SetupError, match=match):
         load(path)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ('node = "tram 7"', "`tram 7` cannot name a node"),
+        ('node = "d"\nparents = ["a", "../b"]', "`../b` cannot name a node"),
+        ('node = "d"\ncolumns = {"a|b" = "n int"}', "`a|b` cannot name a stream"),
+        ('node = "d"\nweights = {"a~b" = 2}', "`a~b` cannot name a query"),
+    ],
+)
+def test_names_that_nothing_can_have_are_refused(tmp_path: Path, more: str, said: str) -> None:
+    path = tmp_path / "rove.toml"
+    path.write_text(f'[worker]\nkind = "device"\n{more}\n')
+    with pytest.raises(BadName, match=re.escape(said)):
+        load(path)
+    with pytest.raises(BadName, match="`tram 7` cannot name a node"):
+        load(None, {"ROVE__WORKER__NODE": "tram 7", "ROVE__WORKER__KIND": "device"})
 
 
 def test_an_unknown_variable_is_named() -> None:

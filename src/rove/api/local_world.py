@@ -25,7 +25,7 @@ from rove.cloud.session import spark_session, streaming_settings
 from rove.control.asks.requests import AccountLine, Named, NodeLine, QueryLine, Submit
 from rove.data.settings import WorkerSettings
 from rove.model.errors import RoveError, SetupError
-from rove.model.ids import NodeId, QueryId
+from rove.model.ids import NodeId, QueryId, checked_name
 from rove.model.schema import schema_text
 from rove.runtime.adapters.sources import SourceSpec
 from rove.runtime.broken import Broken
@@ -92,7 +92,9 @@ class LocalWorld:
         """A device with its producers, below an edge; the edges take turns if nobody says which."""
         parents = parents or (self.edges[self._devices % len(self.edges)],)
         self._devices += 1
-        settings = WorkerSettings(node=NodeId(name), kind="device", parents=parents, trusts=True)
+        settings = WorkerSettings(
+            node=NodeId(checked_name(name, "a node")), kind="device", parents=parents, trusts=True
+        )
         self.do(lambda net: net.add_node(settings, sources))
 
     def feed(

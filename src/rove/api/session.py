@@ -14,6 +14,7 @@ import pyarrow as pa
 from rove.api.by_value import pickled
 from rove.api.stream import Stream
 from rove.model.errors import PlanError, SetupError, nearest
+from rove.model.ids import checked_name
 from rove.model.schema import conformed, parse_schema
 from rove.plan.operators import Source, walk
 from rove.plan.user_functions import encode_function
@@ -62,6 +63,8 @@ class Session:
         """Everything on this machine: nodes in this process, Spark (if a query needs it) in local mode. `folder` is for
         what they keep; without one it is gone when the session is closed. `edges` are the edge nodes there are, each
         with the one it hands rows to; the last of them is `gateway`."""
+        for node in (node for pair in (edges or {}).items() for node in pair):
+            checked_name(node, "a node")
         session = cls(LOCAL)
         session._folder, session._edges = None if folder is None else Path(folder), edges
         return session
@@ -78,6 +81,7 @@ class Session:
         """
         if schema is None:
             return self._known(name)
+        checked_name(name, "a stream")
         columns = parse_schema(schema) if isinstance(schema, str) else schema
         self._data.pop(name, None)
         if data is not None:
@@ -164,7 +168,7 @@ class Session:
 
     def name(self, name: str, stream: Stream) -> Stream:
         """Give a stream a name that SQL statements can read it by, as a view."""
-        self._streams[name] = stream
+        self._streams[checked_name(name, "a stream")] = stream
         return stream
 
     def sql(self, text: str) -> Stream:
@@ -205,6 +209,8 @@ def _by_origin(stream: str, schema: pa.Schema, data: Rows) -> dict[str, list[pa.
         given = {origin: part.to_batches() if isinstance(part, pa.Table) else part for origin, part in data.items()}
     else:
         given = {"0": data}
+    for origin in given:
+        checked_name(origin, "a node")
     # One device may feed several streams; an origin is a device's part in one of them.
     return {
         f"{stream}/{origin}": [conformed(batch, schema, f"`{stream}/{origin}`") for batch in batches]

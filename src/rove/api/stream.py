@@ -13,6 +13,7 @@ import pyarrow as pa
 from rove.api.column import Column, path
 from rove.model.clock import parse_duration
 from rove.model.errors import PlanError
+from rove.model.ids import checked_name
 from rove.model.names import quoted
 from rove.model.schema import parse_schema, schema_text, type_name
 from rove.plan import build
@@ -221,7 +222,9 @@ class Stream:
         """
         if not isinstance(where, str):
             raise PlanError(f"at(…) needs `device`, `edge`, `cloud`, or the name of a node, got {where!r}")
-        return self._with(At(self._plan, where))
+        placed = At(self._plan, where)
+        checked_name(where, "a node")
+        return self._with(placed)
 
     # Ways out
 

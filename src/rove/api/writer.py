@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rove.api.by_value import pickled
 from rove.api.query import Query
-from rove.control.asks.requests import PATIENCE_US, CloudKind, CloudSink, Submit, Submitted
+from rove.control.asks.requests import PATIENCE_US, TABLES, CloudKind, CloudSink, Submit, Submitted
 from rove.model.clock import parse_duration
 from rove.model.errors import PlanError, nearest
-from rove.model.ids import NodeId
+from rove.model.ids import NodeId, checked_name
 from rove.model.messages import Sink
 from rove.plan.codec import encode
 from rove.plan.operators import Aggregate, Source, walk
@@ -71,7 +71,7 @@ class StreamWriter:
 
     def queryName(self, queryName: str) -> StreamWriter:
         """The name that the query is listed and stopped by."""
-        self._name = queryName
+        self._name = checked_name(queryName, "a query")
         return self
 
     def option(self, key: str, value: Any) -> StreamWriter:
@@ -121,7 +121,7 @@ class StreamWriter:
 
     def on(self, node: str) -> StreamWriter:
         """The node where the rows are wanted; the gateway if nobody says."""
-        self._node = NodeId(node)
+        self._node = NodeId(checked_name(node, "a node"))
         return self
 
     def outputMode(self, outputMode: str) -> StreamWriter:
@@ -178,6 +178,8 @@ class StreamWriter:
         """Where Spark puts the rows, with everything that was said about it."""
         if self._node is not None:
             raise PlanError(f"`{kind}` is in Spark, not on node `{self._node}`; leave out .on(…)")
+        if kind in TABLES:
+            checked_name(to, "a table")
         return CloudSink(
             kind=kind,
             name=to,
@@ -191,6 +193,7 @@ class StreamWriter:
         """The query as the coordinator takes it: optimized, numbered, as bytes."""
         if not name:
             raise PlanError("the query has no name to find it by; give it one with .queryName(name)")
+        checked_name(name, "a query")
         if cloud is None:
             if self._options:
                 key = next(iter(self._options))

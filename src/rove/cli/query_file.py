@@ -62,10 +62,10 @@ def _line(file: Path, error: Exception) -> str:
 
 def sink_of(text: str, node: str, query: str, writer: StreamWriter) -> tuple[Sink, CloudSink | None]:
     """`log` or `file:PATH`, on a node or, without one, at the gateway; all others in Spark, as the writer was told."""
-    from rove.model.ids import NodeId
+    from rove.model.ids import NodeId, checked_name
 
     kind, _, path = text.partition(":")
-    where = NodeId(node) if node else None
+    where = NodeId(checked_name(node, "a node")) if node else None
     match kind:
         case "log" if not path:
             return Sink(kind="log", node=where), None

@@ -18,6 +18,7 @@ import typer
 
 from rove.cli.asking import DEFAULT_URL
 from rove.model.errors import SetupError
+from rove.model.ids import checked_name
 
 if TYPE_CHECKING:
     from rove.model.messages import Kind
@@ -143,7 +144,7 @@ def stream_columns(text: str) -> tuple[str, str]:
     stream, colon, columns = text.partition(":")
     if not colon or not stream.strip() or not columns.strip():
         raise SetupError(f"`{text}` names no stream and its columns; write 'stream: a int, ts timestamp'")
-    return stream.strip(), columns.strip()
+    return checked_name(stream.strip(), "a stream"), columns.strip()
 
 
 def _key_file(keys: Path) -> Path:

@@ -31,6 +31,7 @@ from rove.control.asks.requests import (
     QueryLine,
     Submit,
     Submitted,
+    check_submit,
     from_body,
     to_body,
 )
@@ -46,10 +47,22 @@ from rove.control.members.spark_side import SparkSide
 from rove.control.members.trust import check_trust
 from rove.control.placement import STRATEGIES
 from rove.control.topology.files import Imported, read
-from rove.model.errors import PlanError, RoveError, TopologyError, nearest
+from rove.model.errors import BadName, PlanError, RoveError, TopologyError, nearest
 from rove.model.events import COORDINATOR, Allow, Arrived, Conn, Drop, Garbled, Send, Tick
-from rove.model.ids import NodeId, QueryId
-from rove.model.messages import PROTOCOL, Answer, Ask, Goodbye, Orders, Peer, Refused, Report, Sink, digest_of
+from rove.model.ids import NodeId, QueryId, checked_name
+from rove.model.messages import (
+    PROTOCOL,
+    Answer,
+    Ask,
+    Goodbye,
+    Orders,
+    Peer,
+    Refused,
+    Report,
+    Sink,
+    check_report,
+    digest_of,
+)
 from rove.model.schema import schema_text
 from rove.plan.operators import Source
 
@@ -159,6 +172,11 @@ class Coordinator:
         if report.protocol != PROTOCOL:
             text = f"the coordinator speaks protocol {PROTOCOL}, not {report.protocol}; bring both to one version"
             self._refuse(event.conn, "protocol", text)
+            return
+        try:
+            check_report(report)
+        except BadName as error:
+            self._refuse(event.conn, "malformed", str(error))
             return
         if not self._is(report.node, event.key):
             self._refuse(event.conn, "identity", f"`{report.node}` is not known by this key; join with a token first")
@@ -292,8 +310,7 @@ class Coordinator:
 
     def _submit(self, body: bytes, now: int) -> Submitted:
         asked = from_body(body, Submit)
-        if not asked.name or "/" in asked.name or asked.name != asked.name.strip():
-            raise PlanError(f"`{asked.name}` cannot name a query: use letters, digits, dashes")
+        check_submit(asked)
         if asked.strategy not in STRATEGIES:
             raise PlanError(f"no placement strategy `{asked.strategy}`; {nearest(asked.strategy, list(STRATEGIES))}")
         known, record = self.queries.get(QueryId(asked.name)), QueryRecord.of(asked)
@@ -329,7 +346,7 @@ class Coordinator:
         for stream, stage in query.streams.items():
             operator = query.stages.operators[stage]
             columns = schema_text(operator.schema) if isinstance(operator, Source) else ""
-            known = self.streams.get(stream)
+            known = self.streams.get(checked_name(stream, "a stream"))
             if known is None and keep:
                 self.streams[stream] = columns
                 self._commands.append(Keep("stream", stream, columns.encode()))

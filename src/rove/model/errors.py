@@ -13,6 +13,10 @@ class RoveError(Exception):
     """The root of every error that Rove raises on purpose."""
 
 
+class BadName(RoveError):
+    """A name that no node, stream, query or table can have."""
+
+
 class PlanError(RoveError):
     """A query that cannot be planned; nothing has run yet."""
 

@@ -15,7 +15,7 @@ import msgspec
 
 from rove.model.batch import Header
 from rove.model.errors import ProtocolError
-from rove.model.ids import NodeId, Origin, QueryId, Stage, Version
+from rove.model.ids import NodeId, Origin, QueryId, Stage, Version, checked_name
 
 PROTOCOL = 1
 MESSAGE_BYTES_MAX = 16 * 1024 * 1024  # of a message without its rows
@@ -267,6 +267,14 @@ def check_header(header: Header) -> None:
     times = (header.watermark, header.event_min or 0, header.event_max or 0, header.produced_at)
     if any(not -SEQ_MAX <= time <= SEQ_MAX for time in times):
         raise ProtocolError("malformed", f"`{header.origin}` {header.seq} carries a time that is none")
+
+
+def check_report(report: Report) -> None:
+    """Refuse names that a report brings and nothing can have. Those of queries are looked up, not taken."""
+    for node in (report.node, *report.parents):
+        checked_name(node, "a node")
+    for source in report.sources:
+        checked_name(source.stream, "a stream")
 
 
 def encode(message: Message) -> bytes:

@@ -20,7 +20,7 @@ from rove.model.errors import NotWritable, RoveError, SetupError
 from rove.model.events import COORDINATOR
 from rove.model.ids import NodeId
 from rove.model.messages import Goodbye
-from rove.runtime.adapters.sources import SourceSpec, read_spec
+from rove.runtime.adapters.sources import SourceSpec, read_spec, stream_of
 from rove.runtime.broken import EXIT_CODE, Broken
 from rove.runtime.clock import now_us
 from rove.runtime.hooks import Hooks
@@ -154,7 +154,7 @@ def source_specs(section: WorkerSection) -> tuple[SourceSpec, ...]:
     """The producers of a section, each with the columns of its stream."""
     specs = []
     for text in section.sources:
-        stream = text.partition("=")[0].strip()
+        stream = stream_of(text)
         if stream not in section.columns:
             raise SetupError(f'source `{text}` has no columns; give them: columns.{stream} = "name type, name type"')
         spec = read_spec(text, section.columns[stream], section.node)

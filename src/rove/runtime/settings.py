@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 import msgspec
 
 from rove.model.errors import SetupError, nearest
+from rove.model.ids import checked_name
 from rove.model.messages import Kind
 
 PREFIX = "ROVE__"
@@ -120,9 +121,22 @@ def load(
             if isinstance(value, str) and key in ("parents", "sources"):
                 values[key] = [value]
     try:
-        return msgspec.convert(tree, Settings, strict=False)
+        found = msgspec.convert(tree, Settings, strict=False)
     except msgspec.ValidationError as error:
         raise SetupError(f"settings cannot be used: {error}") from error
+    if found.worker is not None:
+        _check_names(found.worker)
+    return found
+
+
+def _check_names(worker: WorkerSection) -> None:
+    """The streams of its sources are checked where their texts are read (adapters/sources)."""
+    for node in (worker.node, *worker.parents):
+        checked_name(node, "a node")
+    for stream in worker.columns:
+        checked_name(stream, "a stream")
+    for query in worker.weights:
+        checked_name(query, "a query")
 
 
 def _file(path: str | Path | None) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import pytest
 
 from rove.control.topology.files import read_json, read_nebulastream, read_toml
 from rove.control.topology.topology import AddLink, AddNode, Link, Node, RemoveLink, RemoveNode, Topology
-from rove.model.errors import TopologyError
+from rove.model.errors import BadName, TopologyError
 from rove.model.ids import NodeId
 from tests.control.cities import city, town
 
@@ -146,7 +146,6 @@ def test_a_batch_is_applied_whole_or_not_at_all(bad: list[object], said: str) ->
 def test_values_that_make_no_sense_are_refused() -> None:
     for make, said in (
         (lambda: Node(NodeId("x"), "phone"), "a device, an edge or a gateway"),  # type: ignore[arg-type]
-        (lambda: Node(NodeId(""), "edge"), "needs a name"),
         (lambda: Node(NodeId("x"), "edge", -1), "less than no room"),
         (lambda: link("a", "a"), "to itself"),
         (lambda: link("a", "b", -1), "takes -1 µs"),
@@ -154,6 +153,12 @@ def test_values_that_make_no_sense_are_refused() -> None:
     ):
         with pytest.raises(TopologyError, match=said):
             make()
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a/b", ".a"])
+def test_a_node_has_a_sound_name_or_is_none(name: str) -> None:
+    with pytest.raises(BadName, match="cannot name a node"):
+        Node(NodeId(name), "edge")
 
 
 # Files
@@ -184,6 +189,11 @@ def test_our_own_form_is_read_from_toml_and_json() -> None:
 def test_a_bad_file_says_what_is_wrong_with_it(text: str, said: str) -> None:
     with pytest.raises(TopologyError, match=said):
         read_json(text)
+
+
+def test_a_file_with_a_node_that_cannot_be_named_is_refused() -> None:
+    with pytest.raises(BadName, match="`tram 7` cannot name a node"):
+        read_json('{"nodes": [{"id": "tram 7", "kind": "device"}]}')
 
 
 FIXED = {"nodes": {"2": [0.0, 0.0], "1": [0.0, 0.0]}, "slots": {"1": 65535, "2": 3}, "children": {"1": [], "2": []}}

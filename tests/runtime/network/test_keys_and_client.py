@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from rove.control.asks.requests import Named, NodeLine, QueryLine
-from rove.model.errors import RoveError, SetupError
+from rove.model.errors import BadName, RoveError, SetupError
 from rove.runtime.network.client import Client
 from rove.runtime.network.keys import (
     Keys,
@@ -133,6 +134,17 @@ def test_halves_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     save_keys(path, Keys(public=new_keys().public, secret=new_keys().secret))
     with pytest.raises(SetupError, match="do not belong together"):
         load_keys(path)
+
+
+def test_tokens_and_keys_are_of_nodes_that_can_be(tmp_path: Path) -> None:
+    with pytest.raises(BadName, match="`a b` cannot name a node"):
+        new_token(new_keys(), "a b", "edge")
+    token, _ = new_token(new_keys(), "a", "edge")
+    with pytest.raises(BadName, match="`a/b` cannot name a node"):
+        read_token(text_of(replace(token, node="a/b")))
+    save_keys(tmp_path / "keys", new_keys(node="a~1"))
+    with pytest.raises(BadName, match="`a~1` cannot name a node"):
+        load_keys(tmp_path / "keys")
 
 
 def test_a_secret_is_not_in_what_is_printed() -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from rove.model.clock import parse_duration
 from rove.model.errors import DiskError, PlanError, nearest
+from rove.model.ids import checked_name
 
 LATE = "late-"  # before the names of folders that hold what came too late; they are read only when asked for
 MILLISECOND_US = 1_000
@@ -118,9 +119,7 @@ def _query(options: Mapping[str, str]) -> str:
 
 def _name(options: Mapping[str, str], option: str) -> str | None:
     name = options.get(option)
-    if name is not None and (not name or name.startswith(".") or "/" in name):
-        raise PlanError(f"option `{option}` is `{name}`, which cannot be the name of a file")
-    return name
+    return None if name is None else checked_name(name, f"a folder (option `{option}`)")
 
 
 def _columns(text: str) -> tuple[str, ...]:

@@ -9,10 +9,13 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 
+from rove.model.ids import checked_name
 from rove.model.messages import Kind, Sink
 
 T = TypeVar("T")
 CloudKind: TypeAlias = Literal["table", "console", "memory", "postgres", "noop", "foreachBatch"]
+
+TABLES = ("table", "memory", "postgres")  # sinks whose name is that of a table
 
 PATIENCE_US = 300_000_000  # how long event time waits for a node that is away
 
@@ -171,6 +174,15 @@ class Enlist(msgspec.Struct, frozen=True, kw_only=True):
 
     node: str
     key: str
+
+
+def check_submit(asked: Submit) -> None:
+    """Refuse names that nothing can have. Those of streams are in the plan."""
+    checked_name(asked.name, "a query")
+    if asked.sink.node is not None:
+        checked_name(asked.sink.node, "a node")
+    if asked.cloud is not None and asked.cloud.kind in TABLES:
+        checked_name(asked.cloud.name, "a table")
 
 
 def to_body(value: Any) -> bytes:

@@ -10,7 +10,7 @@ import msgspec
 
 from rove.control.asks.requests import Enlist, Invite
 from rove.model.errors import TopologyError
-from rove.model.ids import NodeId
+from rove.model.ids import NodeId, checked_name
 from rove.model.messages import Kind, Peer
 
 
@@ -30,7 +30,8 @@ class Invitations:
         self._open: dict[str, InviteRecord] = {}
 
     def invite(self, asked: Invite) -> InviteRecord:
-        record = InviteRecord(key=asked.key, node=NodeId(asked.node), kind=asked.kind, expires_us=asked.expires_us)
+        node = NodeId(checked_name(asked.node, "a node"))
+        record = InviteRecord(key=asked.key, node=node, kind=asked.kind, expires_us=asked.expires_us)
         self.keep(record)
         return record
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rove.model.errors import TopologyError
-from rove.model.ids import NodeId
+from rove.model.ids import NodeId, checked_name
 from rove.model.messages import Kind
 
 SLOTS = 16  # operators that a node may run
@@ -28,8 +28,7 @@ class Node:
     memory_bytes: int = MEMORY_BYTES
 
     def __post_init__(self) -> None:
-        if not self.id:
-            raise TopologyError("a node needs a name")
+        checked_name(self.id, "a node")
         if self.kind not in ("device", "edge", "gateway"):
             raise TopologyError(f"node `{self.id}` is a `{self.kind}`; a node is a device, an edge or a gateway")
         if self.slots < 0 or self.memory_bytes < 0:

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from rove.data.events import Produced
 from rove.model.errors import RoveError, SetupError, nearest
-from rove.model.ids import Origin
+from rove.model.ids import Origin, checked_name
 from rove.model.schema import parse_schema, schema_text
 from rove.runtime.adapters.files import replayed
 from rove.runtime.adapters.generated import columns_made_up, made_up
@@ -71,15 +71,20 @@ _OPTIONS: dict[str, type[int] | type[float] | type[str]] = {
 }
 
 
+def stream_of(text: str) -> str:
+    """The stream that the text of a producer begins with."""
+    return checked_name(text.partition("=")[0].strip(), "a stream")
+
+
 def read_spec(text: str, columns: str, node: str) -> SourceSpec:
     """A producer from its text, such as `trains=generate:rows=50,rate=20`."""
     stream, _, how = text.partition("=")
     kind, _, rest = how.partition(":")
-    stream = stream.strip()
-    if not stream or kind not in ("generate", "file"):
+    if not stream.strip() or kind not in ("generate", "file"):
         raise SetupError(
             f"`{text}` is not a source; write stream=generate:rows=50,rate=20 or stream=file:/data/x.parquet,rows=500"
         )
+    stream = stream_of(text)
     parts = [p.strip() for p in rest.split(",") if p.strip()]
     file = ""
     if kind == "file":
@@ -97,6 +102,7 @@ def read_spec(text: str, columns: str, node: str) -> SourceSpec:
             raise SetupError(f"source `{text}`: {key} is a number, not `{value}`") from error
     if options.get("rows", 1) < 1 or options.get("rate", 0) < 0 or options.get("batches", 0) < 0:
         raise SetupError(f"source `{text}`: rows is at least 1, rate and batches at least 0")
+    checked_name(node, "a node")
     columns = schema_text(parse_schema(columns))
     if not file:
         columns_made_up(parse_schema(columns))

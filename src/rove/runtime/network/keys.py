@@ -17,6 +17,7 @@ import msgspec
 import zmq
 
 from rove.model.errors import SetupError
+from rove.model.ids import checked_name
 from rove.model.messages import Kind
 
 if TYPE_CHECKING:
@@ -92,6 +93,8 @@ def load_keys(path: str | Path) -> Keys:
         raise SetupError(f"{path} is not a key file: {error}; make one with: rove keys new") from error
     if len(keys.public) != KEY_CHARACTERS or zmq.curve_public(keys.secret.encode()).decode() != keys.public:
         raise SetupError(f"the two halves of the key in {path} do not belong together; make new ones: rove keys new")
+    if keys.node:
+        checked_name(keys.node, "a node")
     return keys
 
 
@@ -110,6 +113,7 @@ def new_token(operator: Keys, node: str, kind: Kind, hours: float = TOKEN_HOURS)
     """A token for a node, and what the coordinator has to be asked (`invite`) so that it is good for something."""
     from rove.control.asks.requests import Invite
 
+    checked_name(node, "a node")
     pair = new_keys()
     expires = time.time_ns() // 1_000 + int(hours * 3_600_000_000)
     token = Token(
@@ -137,6 +141,7 @@ def read_token(text: str) -> Token:
         token = msgspec.msgpack.decode(data, type=Token)
     except (ValueError, msgspec.MsgspecError) as error:
         raise SetupError("this is not a token, or not all of it; ask for another: rove keys invite") from error
+    checked_name(token.node, "a node")
     if time.time_ns() // 1_000 > token.expires_us:
         raise SetupError(f"the token for `{token.node}` has expired; ask for another: rove keys invite {token.node}")
     return token
