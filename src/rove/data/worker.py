@@ -169,11 +169,6 @@ class Worker:
             self._data(link, message, event.payload, conn)
             return
         match message:
-            case Hello():
-                try:
-                    self._turn.commands += self._neighbours.hello(message, event, self._turn.now)
-                except ProtocolError as error:
-                    self._entrance.refuse(conn, error.why, str(error))
             case Orders() if conn == COORDINATOR:
                 self._orders(message)
             case Refused():
@@ -183,13 +178,24 @@ class Worker:
                     self._beat_due = self._turn.now
             case Welcome(protocol=protocol) if protocol != PROTOCOL:
                 self.accounts.refuse("protocol")
-            case _ if link is not None:
-                self._turn.commands += self._neighbours.heard(link, message, conn, self._turn.now)
-                if isinstance(message, Welcome):
-                    # A parent is back: what follows from it waits only for those who come back with it.
-                    self._beat_due = min(self._beat_due, self._turn.now + self._neighbours.beat_us // 5)
             case _:
-                self._entrance.refuse(conn, "unexpected", "say hello first")
+                try:
+                    self._turn.commands += self._heard(link, event)
+                except ProtocolError as error:
+                    self._entrance.refuse(conn, error.why, str(error))
+
+    def _heard(self, link: Link | None, event: Arrived) -> list[Send]:
+        """A word of a peer about a link."""
+        message, conn, now = event.message, event.conn, self._turn.now
+        if isinstance(message, Hello):
+            return self._neighbours.hello(message, event, now)
+        if link is None:
+            raise ProtocolError("unexpected", "say hello first")
+        said = self._neighbours.heard(link, message, conn, now)
+        if isinstance(message, Welcome):
+            # A parent is back: what follows from it waits only for those who come back with it.
+            self._beat_due = min(self._beat_due, now + self._neighbours.beat_us // 5)
+        return said
 
     def _data(self, link: Link, data: Data, payload: Payload | None, conn: Conn) -> None:
         size = size_of(data.header, payload)

@@ -17,6 +17,11 @@ class BadName(RoveError):
     """A name that no node, stream, query or table can have."""
 
 
+class BrokenInvariant(Exception):
+    """A law of Rove's own that does not hold: a bug of ours, and nobody else's fault. It is no `RoveError`, since it is
+    not handled anywhere: the process ends, and is started again."""
+
+
 class PlanError(RoveError):
     """A query that cannot be planned; nothing has run yet."""
 

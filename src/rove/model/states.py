@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Generic, TypeAlias, TypeVar
 
-from rove.model.errors import RoveError
+from rove.model.errors import BrokenInvariant
 
 STORY_MAX = 16  # steps that a machine remembers
 
@@ -22,7 +22,7 @@ E = TypeVar("E", bound=Enum)
 Table: TypeAlias = Mapping[S, Mapping[E, S]]
 
 
-class IllegalStep(RoveError):
+class IllegalStep(BrokenInvariant):
     """Something happened that cannot happen in this state: a bug of ours, not of a peer."""
 
 

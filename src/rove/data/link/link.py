@@ -18,13 +18,16 @@ from collections import deque
 from collections.abc import Iterable
 
 from rove.data.link.queue import Queue
+from rove.data.link.states import LINK, LinkEvent, LinkState
 from rove.data.settings import Backlog
 from rove.data.store.kept_batch import KeptBatch, size_of
 from rove.data.store.store import Store
 from rove.model.batch import Header
+from rove.model.errors import BrokenInvariant, ProtocolError
 from rove.model.events import Conn, Payload, Send
 from rove.model.ids import NodeId
 from rove.model.messages import PROTOCOL, Ack, Beat, Data, Hello, Message, Refused, Resend, Welcome
+from rove.model.states import Machine
 
 SILENT_US = 3_000_000  # a peer not heard for this long is away, if nobody says otherwise
 BEATS = 6  # signs of life, or attempts to reach a peer again, in that time
@@ -48,10 +51,9 @@ class Link:
         self.node, self.peer, self._order = node, peer, backlog
         self._silent_us, self.beat_us = silent_us, silent_us // BEATS
         self._incarnation, self._store = incarnation, store
-        self._dial: Conn | None = None
+        self._machine = Machine(LINK, LinkState.LISTENING, f"the link of {node} with {peer}")
+        self._dials = False  # whether we are the side that speaks first
         self._conn: Conn | None = None
-        self.up = False
-        self._renews = False  # not up because we have asked to begin anew; the peer is there
         self._peer_incarnation = 0
         self._waiting = Queue()  # not sent yet
         self._live = Queue()  # not sent yet, came since the route is there, may overtake those
@@ -73,8 +75,9 @@ class Link:
 
     def dial(self, conn: Conn) -> None:
         """Be the one who speaks first, on this connection."""
-        self._dial = self._conn = conn
-        self.refused()
+        self._dials, self._conn = True, conn
+        self._away(LinkEvent.DIAL)
+        self._spoke_us = -self.beat_us
 
     def offer(self, entry: KeptBatch, now: int, overtakes: bool = False) -> list[Send]:
         """Carry a batch to the peer, now or as soon as it can be. One that `overtakes` need not wait for what was kept
@@ -119,9 +122,18 @@ class Link:
         return max(0, self._granted - self._received_bytes)
 
     @property
+    def state(self) -> LinkState:
+        return self._machine.state
+
+    @property
+    def up(self) -> bool:
+        """Whether both sides know the session."""
+        return self._machine.state is LinkState.UP
+
+    @property
     def there(self) -> bool:
         """Whether the peer can be reached: the link is up, or about to be again because we began it anew."""
-        return self.up or self._renews
+        return self._machine.state is LinkState.UP or self._machine.state is LinkState.RENEWING
 
     def entries(self) -> Iterable[KeptBatch]:
         """Everything not acked, oldest first."""
@@ -151,9 +163,8 @@ class Link:
             self._unacked = deque(e for e in self._unacked if e.header.query != query)
             self._incarnation += ANEW
             self._start_anew(0)
-            was_there = self.there
-            self.refused()
-            self._renews = was_there
+            self._away(LinkEvent.RENEW)
+            self._spoke_us = -self.beat_us
         for entry in taken:
             if entry.number:
                 self._count_resent(entry.header)
@@ -207,7 +218,7 @@ class Link:
         known = hello.incarnation == self._peer_incarnation and hello.heard == self._incarnation
         if not known:
             self._start_anew(hello.incarnation)
-        self.up, self._renews = True, False
+        self._machine.step(LinkEvent.HELLO)
         welcome = Welcome(
             PROTOCOL, self.node, self._incarnation, hello.incarnation, self._received, max(self._granted, 1)
         )
@@ -215,6 +226,8 @@ class Link:
         return [self._say(welcome, now), *self._again(hello.received if known else 0, now)]
 
     def _on_welcome(self, welcome: Welcome, conn: Conn, now: int) -> list[Send]:
+        if not self._dials:
+            raise ProtocolError("unexpected", f"{self.peer} answers a hello that {self.node} has not said")
         if welcome.heard != self._incarnation or conn != self._conn:
             return []
         self._heard_us = now
@@ -222,14 +235,14 @@ class Link:
             self._start_anew(welcome.incarnation)
         elif welcome.received < (self._unacked[0].number - 1 if self._unacked else self._numbered):
             self._start_anew(welcome.incarnation)  # the peer began anew; we go with it
-        self.up, self._renews = True, False
+        self._machine.step(LinkEvent.WELCOME)
         self._allowance = max(self._allowance, welcome.allowance)
         self._said = (-1, -1)
         return [*self._again(welcome.received, now), *self.flush(now)]
 
     def refused(self) -> None:
         """The peer does not know this session: shake hands again before anything else."""
-        self._cut()
+        self._away(LinkEvent.LOST if self._dials else LinkEvent.LEFT)
         self._spoke_us = -self.beat_us
 
     # Time
@@ -237,9 +250,9 @@ class Link:
     def tick(self, now: int) -> list[Send]:
         """Beat, notice silence, dial again."""
         if self.there and now - self._heard_us > self._silent_us:
-            self._cut()
+            self._away(LinkEvent.LOST if self._dials else LinkEvent.LEFT)
         if not self.up:
-            if self._dial is not None and now - self._spoke_us >= self.beat_us:
+            if self._dials and now - self._spoke_us >= self.beat_us:
                 known = (self._peer_incarnation, self._received, self._silent_us)
                 hello = Hello(PROTOCOL, self.node, self._incarnation, *known)
                 return [self._say(hello, now)]
@@ -292,9 +305,9 @@ class Link:
         self._live_next = True
         return self._waiting.popleft()
 
-    def _cut(self) -> None:
-        """The route is not there: all that waits is kept, and nothing of it is new."""
-        self.up = self._renews = False
+    def _away(self, event: LinkEvent) -> None:
+        """Nothing can be sent for now: all that waits is kept, and nothing of it is new."""
+        self._machine.step(event)
         self._waiting += self._live
         self._live.clear()
 
@@ -320,7 +333,7 @@ class Link:
     def _say(self, message: Message, now: int, payload: Payload | None = None) -> Send:
         self._spoke_us = now
         if self._conn is None:
-            raise RuntimeError(f"{self.node} has no connection to {self.peer} to speak on")
+            raise BrokenInvariant(f"{self._machine.who} speaks, and has no connection")
         return Send(self._conn, message, payload)
 
     def _start_anew(self, incarnation: int) -> None:
