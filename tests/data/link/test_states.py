@@ -54,7 +54,8 @@ def test_a_link_walks_through_its_states() -> None:
 
 def test_what_takes_another_route_before_it_was_sent_renews_nothing() -> None:
     device, edge = ends()
-    device.offer(device._store.put(Header(query="q", origin="o"), bytes(10)), 0)
+    header = Header(query="q", origin="o", seq=0, through=0, rows=1, born=1)
+    device.offer(device._store.put(header, bytes(10)), 0)
     assert len(device.take_back("q")) == 1
     assert states(device, edge) == ("dialling", "listening")
 
