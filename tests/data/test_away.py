@@ -61,7 +61,7 @@ def test_what_went_leaves_nothing_behind_however_long_a_device_is_away(known: bo
     for n in range(1_000):
         device.handle(Produced(ORIGIN, rows(), n), n)
     (running,) = device.running().values()
-    waiting = running.kept if running.kept is not None else device.links()[NodeId("west")]._waiting
+    waiting = running.kept if running.holds else device.links()[NodeId("west")]._waiting
     assert len(device.store) < 30
     assert len(waiting) < 3 * len(device.store)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rove.data.ends.pending_input import PendingBatch, PendingInput
+from rove.data.ends.pending_input import CaughtUp, PendingBatch, PendingInput
 from rove.model.batch import Header
 from rove.model.errors import DiskError
 from rove.model.ids import QueryId
@@ -24,8 +24,9 @@ def test_batches_come_in_order_and_only_those_in_memory_are_counted() -> None:
     found.on_disk(A, iter(some(A, 10, 20)))
     found.in_memory(some(B, 5, 0, 7))
     assert found.bytes == 12
-    taken = [(r.query, r.header.seq, found.bytes) for r in iter(found.next, None)]
-    assert taken == [("a", 0, 12), ("a", 1, 12), ("b", 0, 7), ("b", 1, 7), ("b", 2, 0)]
+    a, b = some(A, 10, 20), some(B, 5, 0, 7)
+    taken = [(each, found.bytes) for each in iter(found.next, None)]
+    assert taken == [(a[0], 12), (a[1], 12), (CaughtUp(A), 12), (b[0], 7), (b[1], 7), (b[2], 0)]
     assert not found
 
 
@@ -49,6 +50,7 @@ def test_damage_is_an_error_of_the_query_that_is_first() -> None:
     found = PendingInput()
     found.on_disk(A, iter(()))
     found.on_disk(B, damaged())
+    assert found.next() == CaughtUp(A)
     with pytest.raises(DiskError):
         found.next()
     assert found.first == B

@@ -99,7 +99,7 @@ class Exits:
             raise ProtocolError("unexpected", f"query `{header.query}` goes nowhere from here at stage {header.stage}")
         if receipt is not None:
             receipt.hold()
-        entry = self._store.put(header, rows, receipt, self._turn.now, alone=running.again)
+        entry = self._store.put(header, rows, receipt, self._turn.now, alone=running.replays)
         self._turn.commands += self._routes.send(running, entry, self._turn.now, running.fragment.overtakes)
         if not entry.number:
             self._turn.commands += self._retention.waits(entry, running, self._turn.now)

@@ -76,8 +76,9 @@ class Sinks:
         """What waits for the disk. O(folders that wait)."""
         return sum(f.partition.pending_bytes for f in self._dirty.values())
 
-    def open(self, running: RunningFragment) -> Iterator[PendingBatch]:
-        """Make ready for a query; what its operators here had taken before a restart, to be computed again."""
+    def open(self, running: RunningFragment) -> Iterator[PendingBatch] | None:
+        """Make ready for a query; what its operators here had taken before a restart, to be computed again. None if
+        they are fed from no disk, or run already."""
         query = running.fragment.query
         known = any(folder.query == query for folder in self._folders.values())
         for stage, sink in running.fragment.sinks.items():
@@ -102,8 +103,8 @@ class Sinks:
         folder = memory_folder(query)
         if running.remembers and self._shelf is not None and folder not in self._folders:
             self._folders[folder] = self._dirty[folder] = _Folder(query, self._shelf.open(folder, NO_COLUMNS))
-            return (PendingBatch(query, header, rows, again=True) for header, rows in self._shelf.entries(folder))
-        return iter(())
+            return (PendingBatch(query, header, rows) for header, rows in self._shelf.entries(folder))
+        return None
 
     def take(
         self,

@@ -20,7 +20,12 @@ class PendingBatch(NamedTuple):
     query: QueryId
     header: Header
     payload: Payload | None
-    again: bool = False  # whether an earlier start may have computed with it
+
+
+class CaughtUp(NamedTuple):
+    """All that was found on the disk for a query is computed."""
+
+    query: QueryId
 
 
 class _Run(NamedTuple):
@@ -47,8 +52,9 @@ class PendingInput:
         self.bytes += sum(map(_size, batches))
         self._runs.append(_Run(batches[0].query, iter(batches), in_memory=True))
 
-    def next(self) -> PendingBatch | None:
-        """The next batch, None if there is none. One that cannot be read is an error of the query that is `first`."""
+    def next(self) -> PendingBatch | CaughtUp | None:
+        """The next batch, or that a query has caught up with its disk; None if there is neither. A batch that cannot be
+        read is an error of the query that is `first`."""
         while self._runs:
             run = self._runs[0]
             replay = next(run.batches, None)
@@ -56,6 +62,8 @@ class PendingInput:
                 self.bytes -= _size(replay) if run.in_memory else 0
                 return replay
             self._runs.popleft()
+            if not run.in_memory:
+                return CaughtUp(run.query)
         return None
 
     @property

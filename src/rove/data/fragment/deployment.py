@@ -16,6 +16,7 @@ from rove.data.fragment.entrance import Entrance
 from rove.data.fragment.fragments import Fragments
 from rove.data.fragment.replay import Replay
 from rove.data.fragment.running_fragment import RunningFragment
+from rove.data.fragment.states import FragmentEvent
 from rove.data.link.neighbours import Neighbours
 from rove.data.link.parking import Parking
 from rove.data.link.queue import Queue
@@ -54,7 +55,7 @@ class Deployment:
         have to be told of them before their rows come: until then these are kept. Whether its route is another."""
         turned = self.deploy(self.sources.renamed(fragment))
         if fragment.feeds and not fragment.overtakes and fragment.query in self.fragments.running:
-            self.fragments.running[fragment.query].kept = Queue()
+            self.fragments.running[fragment.query].machine.step(FragmentEvent.RESUMED)
         return turned
 
     def deploy(self, fragment: Fragment) -> bool:
@@ -64,7 +65,6 @@ class Deployment:
             return False
         before = () if known is None else known.fragment.feeds
         route = None if known is None else known.route
-        kept = () if known is None or known.kept is None else known.kept
         try:
             read, forgets = reader(self.trusts), not self.sinks.durable
             running = RunningFragment(fragment, forgets, read) if known is None else known.update(fragment)
@@ -77,9 +77,13 @@ class Deployment:
         self.sources.learn(running.columns())
         self.fragments.stopped.pop(fragment.query, None)
         self.fragments.troubles.pop(fragment.query, None)
-        self.replay.pending.on_disk(fragment.query, replays)
+        running.machine.step(FragmentEvent.DEPLOYED)
+        if replays is not None:
+            running.machine.step(FragmentEvent.OPENED)
+            self.replay.pending.on_disk(fragment.query, replays)
         turned = route != running.route
         self.turn.commands += self.routes.turned(fragment.query, route, running, self.turn.now)
+        kept, running.kept = running.kept, Queue()
         self._send(running, kept)
         self._expect(running)
         self._catch_up(running, before)
@@ -121,7 +125,9 @@ class Deployment:
         self.fragments.troubles.pop(query, None)
         dropped: list[Header] = []
         if running is not None:
+            running.machine.step(FragmentEvent.ENDED)
             self.sinks.close(running)
+            self.replay.pending.forget(query)  # it is on the disk, and read from there if the query comes again
             self.accounts.stopped(query, running.counts())
             dropped += self.routes.forget(running)
         dropped += self.neighbours.forget(query)

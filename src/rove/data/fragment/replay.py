@@ -20,6 +20,7 @@ from rove.data.ends.wait_changes import heeded, is_word
 from rove.data.fragment.entrance import Entrance
 from rove.data.fragment.fragments import Fragments
 from rove.data.fragment.running_fragment import RunningFragment
+from rove.data.fragment.states import FragmentEvent
 from rove.data.store.store import Store
 from rove.model.batch import Header
 from rove.model.errors import RoveError
@@ -53,8 +54,10 @@ class Replay:
             except RoveError as error:
                 self.give_up(self.pending.first, error)
                 continue
-            if found is not None:
+            if isinstance(found, PendingBatch):
                 self._again(found)
+            elif found is not None and (running := self.fragments.running.get(found.query)) is not None:
+                running.machine.step(FragmentEvent.CAUGHT_UP)
 
     def give_up(self, query: QueryId, error: RoveError) -> None:
         """A query whose input cannot be read is not run; it is tried again when it is deployed."""
@@ -63,6 +66,7 @@ class Replay:
         self.pending.forget(query)
         running = self.fragments.running.pop(query, None)
         if running is not None:
+            running.machine.step(FragmentEvent.ENDED)
             for header in self.sinks.close(running):
                 self.accounts.lose(query, header, type(error).__name__)
 
@@ -71,12 +75,10 @@ class Replay:
         running, header = self.fragments.running.get(found.query), found.header
         if running is None:
             return
-        running.again = found.again
         if is_word(header.origin):
             self.exits.emit(running, heeded(running, header))
         else:
             self._compute(running, replace(header, origin=header.origin.partition(" ")[2]), found.payload)
-        running.again = False
 
     def _compute(self, running: RunningFragment, header: Header, payload: Payload | None) -> None:
         try:

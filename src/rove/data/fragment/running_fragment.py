@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from rove.data.fragment.build import ends
 from rove.data.fragment.pipeline import Count, Emitted, Pipeline
+from rove.data.fragment.states import FRAGMENT, HOLDS, REPLAYS, FragmentState
 from rove.data.link.queue import Queue
 from rove.data.operators.folded import folded_schema, folds_into, window_at
 from rove.data.store.packing import unpack
@@ -21,6 +22,7 @@ from rove.model.events import Payload
 from rove.model.ids import NodeId, Stage, source_of
 from rove.model.messages import Fragment
 from rove.model.schema import schema_text
+from rove.model.states import Machine
 from rove.plan.codec import decode
 from rove.plan.operators import Source
 from rove.plan.stages import Stages, ordered
@@ -45,8 +47,8 @@ class RunningFragment:
         goes_on = fragment.next is not None
         self.pipeline = Pipeline(self.stages, {}, fragment.makes, fragment.runs, forgets, goes_on)
         self.route = fragment.next  # the one that is taken now
-        self.kept: Queue | None = None  # what waits until those above know its origins; None if they do
-        self.again = False  # whether what it gives now may have been given by an earlier start
+        self.machine = Machine(FRAGMENT, FragmentState.RUNNING, f"the fragment of query `{fragment.query}`")
+        self.kept = Queue()  # what it gave while those above do not know its origins
         self.ends = ends(self.stages)
         self.sources = _sources(self.stages)
         self._settle()
@@ -55,13 +57,28 @@ class RunningFragment:
         """A newer version of it: what runs on goes on with all it remembers."""
         old = self.fragment
         if (fragment.runs, fragment.plan, fragment.next is None) == (old.runs, old.plan, old.next is None):
-            self.fragment, self.route, self.kept = fragment, fragment.next, None
+            self.fragment, self.route = fragment, fragment.next
             self._settle()
             return self
         new = RunningFragment(fragment, self._forgets, self._read)
         new.pipeline.adopt(self.pipeline)
         new.pipeline.know(fragment.knows)
+        new.machine, new.kept = self.machine, self.kept
         return new
+
+    @property
+    def state(self) -> FragmentState:
+        return self.machine.state
+
+    @property
+    def replays(self) -> bool:
+        """Whether what it gives now may have been given by an earlier start."""
+        return self.machine.state in REPLAYS
+
+    @property
+    def holds(self) -> bool:
+        """Whether what it gives is kept until those above know its origins."""
+        return self.machine.state in HOLDS
 
     @property
     def routes(self) -> tuple[NodeId, ...]:

@@ -27,7 +27,7 @@ class Routes:
         """On to the next node, now or as soon as it can be."""
         if running.route is None:
             return []
-        if running.kept is not None:
+        if running.holds:
             if not entry.gone:
                 running.kept.append(entry)
             return []
@@ -59,14 +59,14 @@ class Routes:
         """An entry that waits for its route may be gone. O(1), spread out."""
         if running.route is None:
             return
-        if running.kept is None:
-            self._neighbours.link(running.route).sweep()
-        else:
+        if running.holds:
             running.kept.sweep()
+        else:
+            self._neighbours.link(running.route).sweep()
 
     def forget(self, running: RunningFragment) -> list[Header]:
         """A query is over: what had not set out, of that what nobody else can have."""
-        dropped = [entry for entry in running.kept or () if self._store.holds(entry)]
+        dropped = [entry for entry in running.kept if self._store.holds(entry)]
         lost = [entry.header for entry in dropped if entry.nowhere_else]
         for entry in dropped:
             self._store.drop(entry)

@@ -1,0 +1,103 @@
+"""The states of a fragment that runs."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from msgspec.structs import replace
+
+from rove.data.fragment.states import FRAGMENT, FragmentEvent, FragmentState
+from rove.data.settings import WorkerSettings
+from rove.data.worker import Worker
+from rove.model.errors import DiskError
+from rove.model.events import Arrived, Tick
+from rove.model.ids import NodeId, QueryId, Version
+from rove.model.messages import PROTOCOL, Orders, Peer
+from rove.model.states import IllegalStep
+from rove.sim.nodes import SimShelf
+from tests.data.test_strangers import KNOWN, UP, part
+from tests.data.test_worker import orders
+
+Q = QueryId("q")
+LEAVE = Arrived("coordinator", Orders(PROTOCOL, (), (), (), leave=(Q,)))
+PEERS = (Peer(node=UP, address="there"),)
+
+
+def gateway() -> Worker:
+    return Worker(WorkerSettings(node=NodeId("gateway"), kind="gateway"), 1, SimShelf(Random(1)))
+
+
+def state(worker: Worker) -> str:
+    return worker.running()[Q].state.value
+
+
+def test_operators_on_a_disk_replay_before_they_run() -> None:
+    worker = gateway()
+    worker.handle(orders(part(None)), 0)
+    assert state(worker) == "replaying"
+    worker.handle(Tick(), 1)
+    assert state(worker) == "running"
+    worker.handle(orders(replace(part(None), version=Version(2))), 2)
+    assert state(worker) == "running"
+
+
+def test_where_nothing_is_on_a_disk_nothing_is_replayed() -> None:
+    worker = Worker(WorkerSettings(node=NodeId("edge"), kind="edge"), 1)
+    worker.handle(orders(part(UP), peers=PEERS), 0)
+    assert state(worker) == "running"
+
+
+@pytest.mark.parametrize("caught_up", [False, True])
+def test_a_device_that_started_anew_holds_what_it_gives_until_those_above_are_told(caught_up: bool) -> None:
+    settings = WorkerSettings(node=NodeId("device"), kind="device", parents=(UP,))
+    worker = Worker(settings, 2, SimShelf(Random(1)))
+    worker.add_source("s", KNOWN, "key string, ts timestamp, value bigint")
+    fed = replace(part(UP), feeds=(KNOWN,))
+    worker.remembered((fed,), PEERS)
+    assert state(worker) == "resuming"
+    if caught_up:
+        worker.handle(Tick(), 1)
+        assert state(worker) == "holding"
+    worker.handle(orders(replace(fed, version=Version(2))), 2)
+    assert state(worker) == ("running" if caught_up else "replaying")
+
+
+def test_a_query_that_is_left_and_comes_again_before_it_has_caught_up_replays_once() -> None:
+    worker = gateway()
+    worker.handle(orders(part(None)), 0)
+    first = worker.running()[Q]
+    worker.handle(LEAVE, 1)
+    assert first.state is FragmentState.ENDED
+    worker.handle(orders(part(None)), 2)
+    worker.handle(Tick(), 3)
+    assert state(worker) == "running"
+
+
+def test_a_query_that_is_given_up_has_ended() -> None:
+    worker = gateway()
+    worker.handle(orders(part(None)), 0)
+    running = worker.running()[Q]
+    worker._replay.give_up(Q, DiskError("its input cannot be read"))
+    assert running.state is FragmentState.ENDED
+    assert Q not in worker.running()
+
+
+def test_nothing_happens_to_a_fragment_that_has_ended() -> None:
+    worker = gateway()
+    worker.handle(orders(part(None)), 0)
+    running = worker.running()[Q]
+    worker.handle(LEAVE, 1)
+    for event in FragmentEvent:
+        with pytest.raises(IllegalStep) as broken:
+            running.machine.step(event)
+        assert str(broken.value) == (
+            f"the fragment of query `q` is `ended`, where `{event.value}` cannot happen; "
+            "so far: running ─► deployed: running ─► opened: replaying ─► ended: ended"
+        )
+
+
+def test_every_fragment_can_end() -> None:
+    assert set(FRAGMENT) == set(FragmentState)
+    for state, row in FRAGMENT.items():
+        assert FragmentEvent.ENDED in row or state is FragmentState.ENDED
