@@ -113,3 +113,9 @@ def test_a_source_begins_when_its_file_is_there(tmp_path: Path) -> None:
     due = producers.due()
     assert due is not None
     assert len(list(producers.make(due))) == 1
+
+
+def test_no_two_batches_of_a_long_run_are_the_same() -> None:
+    spec = read_spec("s=generate:rows=20,batches=5000,seed=3", "n int, name string", "dev1")
+    seen = {batch.serialize().to_pybytes() for batch in generated(spec)}
+    assert len(seen) == 5_000

@@ -1,11 +1,12 @@
 """Rows made up from a seed.
 
-Law: batch n of a source is a function of the seed, the source's name and n; nothing else, on any machine.
+Law: batch n of a source is a function of the seed, the source's name, its rows a batch and n; nothing else, on any
+machine.
 """
 
 from __future__ import annotations
 
-from hashlib import blake2b
+from hashlib import shake_128
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,7 +15,8 @@ from rove.model.errors import SetupError
 from rove.model.schema import type_name
 
 WORDS = ("ash", "birch", "cedar", "elm", "fir", "hazel", "oak", "pine")
-_HASH_BYTES = 64
+_SHIFTS = 16_384  # places of the pool where a batch may begin
+_STRIDE = 7_919  # from one batch to the next; it shares no factor with the places, so all of them have their turn
 
 
 def columns_made_up(schema: pa.Schema) -> None:
@@ -27,27 +29,39 @@ def columns_made_up(schema: pa.Schema) -> None:
             )
 
 
-def made_up(schema: pa.Schema, rows: int, number: int, seed: str, start_us: int, step_us: int) -> pa.RecordBatch:
-    """Batch `number`: moments follow one another, everything else is drawn."""
-    first = number * rows
-    arrays = []
-    for at, column in enumerate(schema):
-        if _is_moment(column.type):
-            moments = pa.array(range(start_us + first * step_us, start_us + (first + rows) * step_us, step_us))
-            arrays.append(_moments(moments, column.type))
-        else:
-            arrays.append(_drawn(_noise(f"{seed} {number} {at}", rows), column.type))
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+class Maker:
+    """Makes the batches of one source.
+
+    Values are drawn once, into a pool a little longer than a batch, and a batch is a slice of it: no copy, and no work
+    a row. Where the slice begins differs from batch to batch, so values come again only after thousands of batches.
+    Moments are not drawn. They follow one another, which costs an addition a batch.
+    """
+
+    def __init__(self, schema: pa.Schema, rows: int, seed: str, start_us: int, step_us: int) -> None:
+        self._schema, self._rows, self._start_us, self._step_us = schema, rows, start_us, step_us
+        self._drawn: dict[int, pa.Array] = {}
+        self._moments: dict[int, pa.DataType] = {}
+        for at, column in enumerate(schema):
+            if _is_moment(column.type):
+                self._moments[at] = column.type
+            else:
+                self._drawn[at] = _drawn(_noise(f"{seed} {at}", _SHIFTS + rows), column.type)
+        self._since = pc.multiply(pa.array(range(rows), pa.int64()), step_us)
+
+    def batch(self, number: int) -> pa.RecordBatch:
+        """Batch `number`."""
+        begins = number * _STRIDE % _SHIFTS
+        arrays = {at: pool.slice(begins, self._rows) for at, pool in self._drawn.items()}
+        if self._moments:
+            first = pa.scalar(self._start_us + number * self._rows * self._step_us, pa.int64())
+            micros = pc.add(self._since, first)
+            arrays |= {at: _moments(micros, dtype) for at, dtype in self._moments.items()}
+        return pa.RecordBatch.from_arrays([arrays[at] for at in range(len(arrays))], schema=self._schema)
 
 
 def _noise(seed: str, count: int) -> pa.Array:
     """Bytes without a pattern, as small numbers."""
-    key = blake2b(seed.encode(), digest_size=32).digest()
-    blocks = (
-        blake2b(n.to_bytes(8, "little"), key=key, digest_size=_HASH_BYTES).digest()
-        for n in range(-(-count // _HASH_BYTES))
-    )
-    return pa.Array.from_buffers(pa.uint8(), count, [None, pa.py_buffer(b"".join(blocks))])
+    return pa.Array.from_buffers(pa.uint8(), count, [None, pa.py_buffer(shake_128(seed.encode()).digest(count))])
 
 
 def _drawn(noise: pa.Array, dtype: pa.DataType) -> pa.Array:
@@ -66,8 +80,8 @@ def _drawn(noise: pa.Array, dtype: pa.DataType) -> pa.Array:
 
 def _moments(micros: pa.Array, dtype: pa.DataType) -> pa.Array:
     if pa.types.is_date(dtype):
-        return pc.cast(pc.cast(micros, pa.timestamp("us")), dtype, safe=False)
-    return pc.cast(micros, dtype)
+        return pc.cast(micros.view(pa.timestamp("us")), dtype, safe=False)
+    return micros.view(dtype)  # all timestamps count microseconds
 
 
 def _is_moment(dtype: pa.DataType) -> bool:

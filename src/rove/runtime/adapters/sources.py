@@ -13,6 +13,7 @@ import logging
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import msgspec
@@ -23,7 +24,7 @@ from rove.model.errors import RoveError, SetupError, nearest
 from rove.model.ids import Origin, checked_name
 from rove.model.schema import parse_schema, schema_text
 from rove.runtime.adapters.files import replayed
-from rove.runtime.adapters.generated import columns_made_up, made_up
+from rove.runtime.adapters.generated import Maker, columns_made_up
 from rove.runtime.clock import wall_us
 
 log = logging.getLogger("rove")
@@ -114,10 +115,10 @@ def generated(spec: SourceSpec) -> Iterator[pa.RecordBatch]:
     if spec.file:
         yield from replayed(spec.file, parse_schema(spec.columns), spec.rows, spec.batches)
         return
-    schema, number = parse_schema(spec.columns), 0
-    while number < spec.batches or not spec.batches:
-        yield made_up(schema, spec.rows, number, f"{spec.seed} {spec.name}", spec.start_us, spec.step_us)
-        number += 1
+    schema = parse_schema(spec.columns)
+    maker = Maker(schema, spec.rows, f"{spec.seed} {spec.name}", spec.start_us, spec.step_us)
+    for number in range(spec.batches) if spec.batches else count():
+        yield maker.batch(number)
 
 
 @dataclass(slots=True)
