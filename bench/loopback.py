@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import multiprocessing
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import zmq
@@ -23,15 +24,19 @@ from rove.model.schema import parse_schema
 from rove.plan import codec
 from rove.plan.operators import Source
 from rove.plan.stages import Stages
+from rove.runtime.adapters.sources import generated, read_spec
 from rove.runtime.clock import now_us, wall_us
+from rove.runtime.network.bell import Bell
 from rove.runtime.network.keys import Keys, new_keys
 from rove.runtime.network.sockets import keep_freed_memory
 from rove.runtime.network.zeromq import Wires
+from rove.runtime.shelf import DiskShelf
 from rove.runtime.shell import WorkerShell
 
 COLUMNS = "a bigint, b bigint"
 SCHEMA = parse_schema(COLUMNS)
 ROW_BYTES = 16
+TRAMS = "tram string, ts timestamp, riders int"  # what a generated source has, of about as many bytes
 PLAN = codec.encode(Stages.of({"out": Source("s", SCHEMA)}))
 ORIGIN = Origin("s/device")
 MEMORY_BYTES = 64 * 1024 * 1024
@@ -46,8 +51,8 @@ def rows_of(size: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([column, column], schema=SCHEMA)
 
 
-def fragment(next: str | None) -> Fragment:
-    """The part of a query that only passes rows on, or the end of it."""
+def fragment(next: str | None, logs: bool = False) -> Fragment:
+    """The part of a query that only passes rows on, or the end of it: in a log, or nowhere."""
     return Fragment(
         query=QueryId("q"),
         version=Version(1),
@@ -56,7 +61,7 @@ def fragment(next: str | None) -> Fragment:
         makes={},
         waits={Stage(0): (ORIGIN,)},
         next=None if next is None else NodeId(next),
-        sinks={Stage(0): Sink(kind="discard")} if next is None else {},
+        sinks={Stage(0): Sink(kind="log" if logs else "discard")} if next is None else {},
         feeds=(ORIGIN,),
     )
 
@@ -70,8 +75,15 @@ class Node:
 
     @classmethod
     def start(
-        cls, name: str, parent: Peer | None, keys: Keys | None, children: tuple[Peer, ...], listens: bool
+        cls,
+        name: str,
+        parent: Peer | None,
+        keys: Keys | None,
+        children: tuple[Peer, ...],
+        listens: bool,
+        folder: str = "",
     ) -> Node:
+        """With a folder, it has a disk there, and the log that a gateway has."""
         keep_freed_memory()
         wires = Wires("tcp://127.0.0.1:0" if listens else "", keys)
         settings = WorkerSettings(
@@ -83,9 +95,14 @@ class Node:
             report_us=10**12,
             keys=keys is not None,
         )
-        shell = WorkerShell(settings, wires)
+        shelf = None
+        if folder:
+            bell = Bell()
+            wires.watch(bell.descriptor)
+            shelf = DiskShelf(folder, bell)
+        shell = WorkerShell(settings, wires, shelf=shelf)
         peers = (*children, *(() if parent is None else (parent,)))
-        part = fragment(None if parent is None else parent.node)
+        part = fragment(None if parent is None else parent.node, logs=bool(folder))
         shell.round([Arrived(COORDINATOR, Orders(PROTOCOL, (part,), (), peers))])
         return cls(shell, wires)
 
@@ -98,10 +115,10 @@ class Node:
         return next(iter(counts.values())).delivered if counts else 0
 
 
-def relay(pipe: Connection, name: str, keys: Keys | None, children: tuple[Peer, ...], timed: bool) -> None:
+def relay(pipe: Connection, name: str, keys: Keys | None, children: tuple[Peer, ...], timed: bool, folder: str) -> None:
     """A node in a process of its own: it hears who its parent is, says where it listens, and runs until it is told to
-    stop. The last one says how long batches took."""
-    node = Node.start(name, pipe.recv(), keys, children, listens=True)
+    stop. The last one says how many rows it took, and how long batches took."""
+    node = Node.start(name, pipe.recv(), keys, children, listens=True, folder=folder)
     latencies: list[int] = []
     if timed:
         sinks = node.shell.worker.sinks
@@ -117,12 +134,13 @@ def relay(pipe: Connection, name: str, keys: Keys | None, children: tuple[Peer, 
         for _ in range(20):
             node.turn(1)
     pipe.send((node.taken, latencies))
+    node.shell.stop()
     node.wires.close()
 
 
 @contextmanager
-def chain(hops: int, keyed: bool, timed: bool = False) -> Iterator[tuple[Node, Connection]]:
-    """A source in this process and so many nodes above it, each in its own."""
+def chain(hops: int, keyed: bool, timed: bool = False, folder: str = "") -> Iterator[tuple[Node, Connection]]:
+    """A source in this process and so many nodes above it, each in its own. With a folder, the last one has a log."""
     names = ["device", *(f"hop{n}" for n in range(1, hops + 1))]
     keys = {name: new_keys() if keyed else None for name in names}
 
@@ -134,7 +152,8 @@ def chain(hops: int, keyed: bool, timed: bool = False) -> Iterator[tuple[Node, C
     ends: list[tuple[Any, Connection]] = []
     for below, name in reversed(list(pairwise(names))):
         here, there = NODES.Pipe()
-        args = (there, name, keys[name], (peer(below),), timed and not ends)
+        last = not ends
+        args = (there, name, keys[name], (peer(below),), timed and last, folder if last else "")
         process = NODES.Process(target=relay, args=args, daemon=True)
         process.start()
         ends.append((process, here))
@@ -167,6 +186,43 @@ def hop_seconds(size: int, count: int, keyed: bool) -> float:
         while len(worker.store):
             node.turn(1)
         return time.perf_counter() - start
+
+
+class IntoLog(NamedTuple):
+    """What it took to bring rows from a device through an edge into the log of a gateway."""
+
+    rows_a_second: float
+    device_us: float  # CPU of the device, a batch
+
+
+def into_log(rows: int, count: int) -> IntoLog:
+    """So many batches that were made beforehand, until the last of them is durable and the device has forgotten it."""
+    batch = rows_of(rows * ROW_BYTES)
+    with tempfile.TemporaryDirectory() as folder, chain(2, keyed=False, folder=folder) as (node, last):
+        worker, warm = node.shell.worker, count // 10 + 1
+        feed(node, batch, warm)
+        while len(worker.store):
+            node.turn(1)
+        start, cpu = time.perf_counter(), time.process_time()
+        feed(node, batch, count)
+        while len(worker.store):
+            node.turn(1)
+        seconds, device_s = time.perf_counter() - start, time.process_time() - cpu
+        last.send("stop")
+        taken, _ = last.recv()
+    if taken != (warm + count) * rows:
+        raise AssertionError(f"the log has {taken} rows of {(warm + count) * rows}")
+    return IntoLog(count * rows / seconds, device_s / count * 1e6)
+
+
+def made_up_us(rows: int, count: int) -> float:
+    """CPU that a `generate:` source takes for such a batch."""
+    batches = generated(read_spec(f"s=generate:rows={rows},batches={count + 1}", TRAMS, "device"))
+    next(batches)  # the pool of its values is made with the first
+    start = time.process_time()
+    for _ in batches:
+        pass
+    return (time.process_time() - start) / count * 1e6
 
 
 def feed(node: Node, batch: pa.RecordBatch, count: int) -> None:

@@ -4,6 +4,9 @@ A hop is everything that Rove does to a batch between two processes: take it fro
 it until it is acked, send it, check it, account for it and ack it. The bare loop sends the same bytes through a DEALER
 and a ROUTER and does nothing else. Both run in turns, and the ratio is the median of those turns.
 
+Rows reach the log when a device has made them, an edge has passed them on, and a gateway has written and synced them
+and said so. The device's batches are made beforehand, so that this measures the network and not the source.
+
 A latency is from the moment a source has made a batch of 100 rows until the last node has taken it, at 1,000 batches a
 second; each hop is a process of its own. Of two rounds the calmer one counts.
 
@@ -22,7 +25,7 @@ from typing import Any
 from rich.progress import Progress
 
 from bench.cities import city, line, request, stages
-from bench.loopback import bare_seconds, hop_seconds, latencies_us
+from bench.loopback import bare_seconds, hop_seconds, into_log, latencies_us, made_up_us
 from bench.report import check
 from rove.control.deployment.fragments import fragments
 from rove.control.placement import Load, bottom_up
@@ -33,6 +36,8 @@ BATCH_BYTES = {"64k": 64 * KIB, "256k": 256 * KIB, "1m": 1_024 * KIB}
 SOURCES = 16
 RATE = 1_000
 HOPS = (1, 3, 5)
+LOG_BATCH_ROWS = (100, 1_000, 8_192)
+LOG_BATCHES_MAX = 2_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,6 +48,7 @@ class Sizes:
     hop_bytes: int  # that go over one hop in one round
     hop_rounds: int
     latency_s: float
+    log_rows: int  # that go into the log in one round
     nodes: int  # of the topology
     queries: int
     cold_rounds: int  # placements in a topology that has just changed
@@ -54,6 +60,7 @@ SMOKE = Sizes(
     hop_bytes=4 * KIB * KIB,
     hop_rounds=1,
     latency_s=0.1,
+    log_rows=4_000,
     nodes=1_000,
     queries=10,
     cold_rounds=1,
@@ -64,6 +71,7 @@ QUICK = Sizes(
     hop_bytes=256 * KIB * KIB,
     hop_rounds=3,
     latency_s=1.0,
+    log_rows=1_000_000,
     nodes=43_602,
     queries=1_000,
     cold_rounds=2,
@@ -74,6 +82,7 @@ FULL = Sizes(
     hop_bytes=256 * KIB * KIB,
     hop_rounds=9,
     latency_s=5.0,
+    log_rows=4_000_000,
     nodes=43_602,
     queries=1_000,
     cold_rounds=5,
@@ -84,13 +93,15 @@ FULL = Sizes(
 def run(sizes: Sizes, data: Path | None = None) -> dict[str, Any]:
     """All figures, with progress on the terminal's error stream."""
     with Progress(transient=True) as progress:
-        steps = progress.add_task("network", total=len(HOPS) + 2 * len(sizes.batches) + 1)
+        steps = progress.add_task("network", total=len(HOPS) + 2 * len(sizes.batches) + 2)
 
         def step(what: str) -> None:
             progress.update(steps, description=what, advance=1)
 
         hops = hop_figures(sizes, step)
         latency = latency_figures(sizes, step)
+        log = log_figures(sizes)
+        step("into the log")
         placement, curves = placement_figures(sizes)
         step("placement")
     checks = [
@@ -104,7 +115,7 @@ def run(sizes: Sizes, data: Path | None = None) -> dict[str, Any]:
     curves["p50 latency, ms, against hops"] = {
         "1,000 batches/s": dict(zip(HOPS, (row["p50_ms"] for row in latency.values()), strict=True))
     }
-    figures = {"hop": hops, "latency": latency, "placement": placement, "curves": curves}
+    figures = {"hop": hops, "latency": latency, "into_the_log": log, "placement": placement, "curves": curves}
     return {"bench": "network", "checks": checks, "figures": figures, "paper": {}}
 
 
@@ -143,6 +154,23 @@ def latency_figures(sizes: Sizes, step: Callable[[str], None]) -> dict[str, dict
             "p99_ms": micros[len(micros) * 99 // 100] / 1e3,
         }
         step(f"latency over {hops} hops")
+    return found
+
+
+def log_figures(sizes: Sizes) -> dict[str, dict[str, float]]:
+    """Rows from a device through an edge into the log, by rows a batch; and what share of the device's CPU it would
+    be to make them up."""
+    found: dict[str, dict[str, float]] = {}
+    for rows in LOG_BATCH_ROWS:
+        count = max(1, min(sizes.log_rows // rows, LOG_BATCHES_MAX))
+        logged, made_us = into_log(rows, count), made_up_us(rows, count)
+        found[f"{rows:,} rows a batch"] = {
+            "rows/s": logged.rows_a_second,
+            "batches/s": logged.rows_a_second / rows,
+            "device µs": logged.device_us,
+            "generate: µs": made_us,
+            "generate: share": made_us / (made_us + logged.device_us),
+        }
     return found
 
 
