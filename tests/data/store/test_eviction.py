@@ -130,6 +130,22 @@ def test_what_was_sent_is_not_thrown_away() -> None:
     assert (sent.gone, waits.gone) == (False, False), "a header does not become one with what may have arrived"
 
 
+def test_late_rows_between_two_headers_do_not_keep_them_apart() -> None:
+    store = Store(LIMIT)
+    before, late, after = (
+        store.put(Header(origin="o", seq=seq, through=seq, rows=1, born=1, query="q", late=late), b"x")
+        for seq, late in ((0, False), (0, True), (1, False))
+    )
+    for victim in (before, after):  # with a disk, late rows stay in memory for longer than the others
+        store.evict(victim)
+    assert [(e.header.seq, e.header.through, e.header.evicted, e.header.late) for e in store] == [
+        (0, 1, 2, False),
+        (0, 0, 0, True),
+    ]
+    store.evict(late)
+    assert [(e.header.seq, e.header.through, e.header.evicted) for e in store] == [(0, 1, 2)]
+
+
 @pytest.mark.parametrize(("name", "weights"), [("lifo", {}), ("priority", {"a": 0.0})])
 def test_what_makes_no_sense_is_refused(name: str, weights: dict[str, float]) -> None:
     with pytest.raises(SetupError, match=r"no eviction policy|a weight is above 0"):

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 from msgspec.structs import replace
 
 from rove.data.events import Evicted, Pack, Produced
+from rove.data.log.segments.stored import Stored
 from rove.data.settings import WorkerSettings
 from rove.data.store.kept_batch import KEPT_BYTES_MIN
 from rove.data.store.pack_queue import PATIENCE_US
 from rove.data.store.packing import Packer
+from rove.data.store.store import Store
 from rove.data.worker import Worker
+from rove.model.batch import Header
 from rove.model.events import Arrived, Tick
 from rove.model.ids import NodeId, QueryId
 from rove.model.messages import PROTOCOL, Ack, Data, Orders, Peer, Welcome
+from rove.sim.disk import SimDisk
 from tests.data.test_worker import COLUMNS, ORIGIN, fragment, orders, rows, said
 
 WEST = NodeId("west")
@@ -90,3 +96,17 @@ def test_other_rows_are_not_shared() -> None:
         worker.handle(Produced(ORIGIN, rows(100), n), n)
     worker.handle(Tick(), 5)
     assert worker.store.bytes == 2 * one(compress="off")
+
+
+def test_rows_that_two_queries_have_on_their_way_to_the_disk_leave_until_the_last_is_there() -> None:
+    store, disk = Store(2_000), SimDisk(Random(1))
+    headers = (Header(origin="o", seq=0, through=0, rows=1, born=1, query=query) for query in "ab")
+    first, second = (store.put(header, bytes(1_000)) for header in headers)
+    store.share(first, second)
+    for entry in (first, second):
+        store.leaves(entry)
+    assert (store.leaving_bytes, store.room) == (1_000, 2_000 - 2 * KEPT_BYTES_MIN)
+    store.spilled(first, Stored(disk, "rows", 0, 1_000, 0))
+    assert (store.leaving_bytes, store.room) == (1_000, 2_000 - 2 * KEPT_BYTES_MIN), "the second takes them along"
+    store.spilled(second, Stored(disk, "rows", 0, 1_000, 0))
+    assert (store.leaving_bytes, store.bytes) == (0, 2 * KEPT_BYTES_MIN)

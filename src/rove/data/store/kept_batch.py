@@ -30,9 +30,9 @@ class Receipt(Protocol):
 class KeptBatch:
     """One batch, and since when it is here; `number` is its frame on the link that carried it, 0 before it was sent.
 
-    `order` tells which came first. `before` and `after` are those of the same query, origin and stage. One that is
-    `gone` has become part of its neighbour, or is needed no more, and is not sent. `copies` go over other routes; a
-    copy counts no bytes and no rows, its `original` does. Several queries may wait with the same
+    `order` tells which came first. `before` and `after` are those of the same query, origin and stage; late rows have
+    none. One that is `gone` has become part of its neighbour, or is needed no more, and is not sent. `copies` go over
+    other routes; a copy counts no bytes and no rows, its `original` does. Several queries may wait with the same
     rows: these are there once, and the first of the `sharers` counts their bytes. Rows that lie on the disk are
     `disk_bytes`, and none in memory; one that is `stored` is on the disk, or on its way to it (`leaving_bytes`), and
     stays as it is.

@@ -64,11 +64,12 @@ class Store:
             self.in_memory.add(entry)
             if not header.late:
                 self._unwritten[entry.order] = entry
-        key = (header.query, header.origin, header.stage)
-        entry.before = self._last.get(key)
-        if entry.before is not None:
-            entry.before.after = entry
-        self._last[key] = entry
+        if not header.late:  # late rows stand beside the numbers, not between them
+            key = (header.query, header.origin, header.stage)
+            entry.before = self._last.get(key)
+            if entry.before is not None:
+                entry.before.after = entry
+            self._last[key] = entry
         self._entries.setdefault(header.query, {})[id(entry)] = entry
         self._account(entry, 1)
         self.bytes_taken += entry.bytes
@@ -102,12 +103,16 @@ class Store:
         first = sharers[0] is entry
         sharers.remove(entry)
         if first and sharers:
-            self._account(sharers[0], -1)
-            sharers[0].bytes = entry.bytes
-            self._account(sharers[0], 1)
+            heir, rows_bytes = sharers[0], entry.bytes - KEPT_BYTES_MIN
+            self._account(heir, -1)
+            heir.bytes = entry.bytes
+            self._account(heir, 1)
             self._account(entry, -1)
             entry.bytes = KEPT_BYTES_MIN
             self._account(entry, 1)
+            if heir.stored:  # it is on its way to the disk as well: these bytes still leave
+                heir.leaving_bytes = rows_bytes
+                self.leaving_bytes += rows_bytes
 
     def drop(self, entry: KeptBatch) -> None:
         """Forget a batch: it is in safe hands, or nobody wants it any more; copies that were not sent, too. O(copies
