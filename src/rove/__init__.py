@@ -1,7 +1,8 @@
 """Rove: stream processing for things that move.
 
 One query, written as a PySpark user would write it, runs from the device through the edge into Spark. Nothing heavy
-is imported until it is used: a device that only names columns never loads a parser, and none but the cloud loads Spark.
+is imported until it is used: a device that only names columns never loads a parser, and only the cloud part loads
+Spark.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def test_columns_that_cannot_be_looked_up_have_to_be_said(session: Any) -> None:
         lambda r: r.format("csv").load("x.csv"),
         lambda r: r.table("t"),
     ):
-        with pytest.raises(PlanError, match=r"cannot be looked up from here; say them: session\.read\.schema"):
+        with pytest.raises(PlanError, match=r"cannot be found out here; name them: session\.read\.schema"):
             read(session.read)
 
 

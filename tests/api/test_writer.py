@@ -114,17 +114,29 @@ def test_columns_that_contradict_the_stream_are_refused(desk: Desk) -> None:
     ("steps", "complaint"),
     [
         (lambda w: w.format("kafka"), "no format `kafka`; there are: parquet, console"),
-        (lambda w: w.option("checkpointLocation", "x"), "checkpoints are where rove cloud was told to keep them"),
+        (
+            lambda w: w.option("checkpointLocation", "x"),
+            "rove cloud keeps checkpoints in the folder given with --state",
+        ),
         (lambda w: w.outputMode("complete"), "no output mode `complete`; there are: append, update"),
-        (lambda w: w.format("files").queryName("q").on("e").outputMode("update").start("x"), "output modes .* Spark's"),
+        (
+            lambda w: w.format("files").queryName("q").on("e").outputMode("update").start("x"),
+            "output modes .* are for Spark",
+        ),
         (lambda w: w.format("console").queryName("q").on("e").start(), "`console` is in Spark, not on node `e`"),
         (lambda w: w.trigger(processingTime="soon"), "trigger `soon` is not a fixed length of time"),
-        (lambda w: w.reliability("HIGH"), "writeStream.reliability is not there yet"),
-        (lambda w: w.option("returnTimeout.trams", "1 hour").toTable("t"), "no such stream is read; .*`trains`"),
-        (lambda w: w.option("degrade", 1), "option `degrade` is `fold` or a whole number from 2 on, not `1`"),
-        (lambda w: w.option("degrade", "fold").toTable("t"), "needs a window that can be begun before Spark"),
+        (lambda w: w.reliability("HIGH"), "writeStream.reliability does not exist yet"),
+        (
+            lambda w: w.option("returnTimeout.trams", "1 hour").toTable("t"),
+            "the query reads no such stream; .*`trains`",
+        ),
+        (lambda w: w.option("degrade", 1), "option `degrade` must be `fold` or a whole number of at least 2, not `1`"),
+        (
+            lambda w: w.option("degrade", "fold").toTable("t"),
+            "needs a window that can be computed in part before Spark",
+        ),
         (lambda w: w.start("here"), "start needs a place"),
-        (lambda w: w.format("files").start("here"), "no name to find it by"),
+        (lambda w: w.format("files").start("here"), "the query has no name"),
         (lambda w: w.format("files").toTable("t"), "a table is kept by Spark, not in files"),
     ],
 )
@@ -177,5 +189,5 @@ def test_a_function_for_batches_goes_by_its_name_or_by_value(desk: Desk, busy: A
 
 @pytest.mark.parametrize("url", ["", "coordinator:4700", "http://127.0.0.1"])
 def test_what_is_no_address_is_refused(url: str) -> None:
-    with pytest.raises(SetupError, match="is no address of a coordinator; it looks like tcp://"):
+    with pytest.raises(SetupError, match="is not an address of a coordinator; write it like tcp://"):
         rove.Session(url)

@@ -133,7 +133,7 @@ def test_stopping_says_what_had_not_arrived(rove: Rove, desk: Desk, busy: str) -
     rove("submit", busy)
     made = Tally(query=QueryId("busy"), origin=Origin("trains/tram"), produced=1_200, buffered=1_200)
     desk.report("tram", "device", ("mast",), ("trains",), tallies=(made,))
-    assert "1,200 rows had not arrived" in rove("stop", "busy").out
+    assert "1,200 rows were in flight" in rove("stop", "busy").out
 
 
 def test_the_same_query_may_be_submitted_again_and_no_other_under_its_name(rove: Rove, desk: Desk, busy: str) -> None:
@@ -243,20 +243,20 @@ def test_topology_takes_a_pair_of_nebulastreams(rove: Rove, desk: Desk, tmp_path
         (("submit", "{tmp}/none.py"), "none.py cannot be read: "),
         (("submit", "{tmp}/query.txt"), "neither Python (.py) nor a SQL statement (.sql)"),
         (("submit", "{tmp}/bad.py"), "bad.py, line 2, raised ZeroDivisionError: division by zero"),
-        (("submit", "{tmp}/good.sql", "--sink", "kafka"), "`kafka` is no place for rows to end"),
+        (("submit", "{tmp}/good.sql", "--sink", "kafka"), "`kafka` is not a sink"),
         (("submit", "{tmp}/good.sql", "--sink", "foreachBatch:store"), "write `table`, `table:NAME`"),
-        (("submit", "{tmp}/good.sql", "--sink", "table", "--option", "keys"), "`keys` is no option; write KEY=VALUE"),
-        (("submit", "{tmp}/good.sql", "--option", "replicaton=2"), "no option of rows that end on a node; there are: "),
-        (("submit", "{tmp}/good.sql", "--mode", "update"), "rows that end on a node go on as they come"),
+        (("submit", "{tmp}/good.sql", "--sink", "table", "--option", "keys"), "`keys` is not an option; write KEY=VALUE"),
+        (("submit", "{tmp}/good.sql", "--option", "replicaton=2"), "not an option of a query that ends on a node; there are: "),
+        (("submit", "{tmp}/good.sql", "--mode", "update"), "a query that ends on a node emits rows as they come"),
         (("submit", "{tmp}/good.sql", "--strategy", "topdown"), "no placement strategy `topdown`"),
-        (("submit", "{tmp}/good.sql", "--coordinator", "here"), "`here` is no address of a coordinator"),
+        (("submit", "{tmp}/good.sql", "--coordinator", "here"), "`here` is not an address of a coordinator"),
         (("submit", "{tmp}/unknown.sql"), "no stream `trams`; there are: trains; did you mean `trains`?"),
-        (("explain", "{tmp}/good.sql"), "say where it is: --coordinator URL"),
+        (("explain", "{tmp}/good.sql"), "give its address: --coordinator URL"),
         (("topology", "import", "{tmp}/none.toml"), "none.toml cannot be read"),
         (("topology", "remove", "trom"), "no node `trom`; there are: gateway, mast, tram; did you mean `tram`?"),
         (("topology", "import", "{tmp}/bad.py"), "a topology that is not TOML"),
         (("keys", "invite", "tram", "--keys", "{tmp}"), "make some with: rove keys new"),
-        (("join", "--token", "abc"), "this is not a token, or not all of it"),
+        (("join", "--token", "abc"), "this is not a token, or only a part of one"),
     ],
 )
 def test_a_mistake_is_one_line_and_a_non_zero_exit(

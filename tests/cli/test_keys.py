@@ -46,7 +46,7 @@ def test_a_token_makes_a_machine_a_node_until_it_is_shut_out(rove: Rove, keys: s
     assert said.code == 0, said.error
     token, mine = json.loads(said.out)["token"], str(tmp_path / "tram")
     assert rove("join", "--token", token, "--keys", mine).out == (
-        f"this machine is `tram` now; start it: rove device --keys {mine}\n"
+        f"this machine is now node `tram`; start it with: rove device --keys {mine}\n"
     )
     assert rove("keys", "revoke", "tram", "--keys", keys).code == 0
     nodes = json.loads(rove("topology", "--keys", keys, "--json").out)

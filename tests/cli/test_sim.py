@@ -35,7 +35,7 @@ def test_failures_stop_it_and_each_says_how_to_see_it_again(rove: Rove, monkeypa
     lines = said.out.splitlines()
     assert lines[0] == "seed 1 broke a law at 3.000 s: the gateway let go of a batch"
     assert lines[1] == "  replay it: rove sim --seed 1 --nodes 8"
-    assert lines[-2] == "stopped after 5 failures, 90 seeds before the end"
+    assert lines[-2] == "stopped after 5 failures, with 90 seeds left to run"
     assert lines[-1].startswith("10 seeds, 80 nodes, 10 queries, 100 steps, 50 rows, transcript ")
 
 

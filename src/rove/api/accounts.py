@@ -1,7 +1,7 @@
-"""What became of every row, in sums and in words.
+"""The accounts of a query's rows, as sums and as a sentence.
 
-Law: produced = delivered + evicted + late + lost + in flight, for each line and so for all of them together. Whoever
-reads an account is told whether that holds, not left to add it up.
+Law: produced = delivered + evicted + late + lost + in flight, for each line and for all lines together. The verdict
+says whether that holds, so readers need not add it up.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ ENDS = ("delivered", "evicted", "late", "lost", "in_flight")  # where a row that
 
 
 def total(lines: Sequence[AccountLine], query: str = "") -> AccountLine:
-    """All lines as one; the lag is that of the origin furthest behind."""
+    """All lines added up. The lag is that of the origin that is furthest behind."""
     lags = [line.watermark_lag_ms for line in lines if line.watermark_lag_ms is not None]
     sums = {what: sum(getattr(line, what) for line in lines) for what in COUNTS}
     return AccountLine(query=query, origin="", watermark_lag_ms=max(lags, default=None), **sums)
 
 
 def excess(line: AccountLine) -> int:
-    """How many rows more have an end than were produced. 0: the line adds up."""
+    """How many rows too many are counted, compared with the rows produced. 0 means that the line adds up."""
     return line.delivered + line.evicted + line.late + line.lost + line.in_flight - line.produced
 
 

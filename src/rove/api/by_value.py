@@ -1,6 +1,6 @@
-"""Users' functions as bytes, where they have no name that others could import them by.
+"""Pickles users' functions that other nodes cannot import by name.
 
-Law: what is written here is read with the package `cloudpickle` alone, so a node needs no Spark to run it.
+Law: the bytes are read with the package `cloudpickle` alone, so a node needs no Spark to run the function.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from rove.model.errors import PlanError
 
 
 def pickled(function: Any) -> bytes:
-    """A function by value, with all it speaks of that is not in a module of its own."""
+    """The function by value, with everything it refers to that cannot be imported."""
     try:
         import cloudpickle
     except ModuleNotFoundError as error:

@@ -1,6 +1,6 @@
 """A column expression: a piece of Spark SQL text that Python's operators can build.
 
-Law: a Column knows its text and nothing else; types are worked out when a stream takes it. So this module needs
+Law: a Column knows its text and nothing else. Types are worked out when a stream uses the column. So this module needs
 neither Arrow nor a parser.
 """
 
@@ -32,7 +32,7 @@ class Column:
 
     @property
     def operand(self) -> str:
-        """The text as a part of a larger expression."""
+        """The text for use inside a larger expression."""
         return self.text
 
     def __repr__(self) -> str:
@@ -195,7 +195,7 @@ class Column:
 
 
 class Expression(Column):
-    """Text that the user wrote: as a part of something larger it stands in parentheses."""
+    """Text that the user wrote. Inside a larger expression it is put in parentheses."""
 
     __slots__ = ()
 
@@ -205,7 +205,7 @@ class Expression(Column):
 
 
 class Case(Column):
-    """A CASE that can still grow by `when` and `otherwise`."""
+    """A CASE, to which `when` and `otherwise` add branches."""
 
     __slots__ = ("branches",)
 
@@ -220,7 +220,7 @@ class Case(Column):
         return Case((*self.branches, (condition.operand, literal(value))))
 
     def otherwise(self, value: Any) -> Column:
-        """What it gives where no branch holds."""
+        """The value if no branch's condition is true."""
         return Column(Case(self.branches, literal(value)).text)
 
 
@@ -233,7 +233,7 @@ def path(name: str) -> str:
 
 
 def literal(value: Any) -> str:
-    """A Python value as SQL text; a Column is its own text."""
+    """A Python value as SQL text. A Column gives its own text."""
     match value:
         case Column():
             return value.operand

@@ -1,7 +1,7 @@
 """`rove.functions`: PySpark's column functions, as text.
 
-Law: names and argument shapes are `pyspark.sql.functions`'. A string argument is a column's name where PySpark takes
-it as one, and a literal where PySpark does.
+Law: names and arguments are those of `pyspark.sql.functions`. A string argument is a column name where PySpark takes it
+as a column name, and a literal where PySpark takes it as a literal.
 
 >>> from rove import functions as F
 >>> F.round(F.col("price") * 0.908, 2).alias("euro")
@@ -18,7 +18,7 @@ from rove.api.column import Case, Column, Expression, literal, path
 
 
 def col(name: str) -> Column:
-    """A column by name; dots reach into structs."""
+    """A column by name. A dot selects a field of a struct."""
     return Column("*" if name == "*" else path(name))
 
 
@@ -36,7 +36,7 @@ def expr(text: str) -> Column:
 
 
 def when(condition: Column, value: Any) -> Case:
-    """The first branch of a CASE; go on with `.when(…)` and `.otherwise(…)`."""
+    """The first branch of a CASE. Add more with `.when(…)` and `.otherwise(…)`."""
     return Case(((condition.operand, literal(value)),))
 
 
@@ -56,7 +56,7 @@ def window(
 
 
 def session_window(timeColumn: Column | str, gapDuration: str) -> Column:
-    """A window that ends when nothing came for a while; runs in Spark."""
+    """A window that ends when no row came for the gap's duration. It runs in Spark."""
     return Column(f"session_window({_column(timeColumn)}, {literal(gapDuration)})")
 
 
@@ -71,7 +71,7 @@ def sort_array(col: Column | str, asc: bool = True) -> Column:
 
 
 def count(col: Column | str) -> Column:
-    """How many rows (`"*"`), or how many values that are not null."""
+    """The number of rows (`"*"`), or the number of values that are not null."""
     return Column(f"count({'*' if isinstance(col, str) and col == '*' else _column(col)})")
 
 
@@ -81,7 +81,7 @@ def struct(*cols: Column | str) -> Column:
 
 
 def countDistinct(col: Column | str, *cols: Column | str) -> Column:
-    """Refused on streams, in Spark as here; `approx_count_distinct` is the way."""
+    """Refused on streams, as in Spark. Use `approx_count_distinct`."""
     return Column(f"count(DISTINCT {', '.join(_column(c) for c in (col, *cols))})")
 
 
@@ -92,7 +92,7 @@ def _column(value: Any) -> str:
     return path(value) if isinstance(value, str) else literal(value)
 
 
-# How each function takes its arguments: c a column (or its name), l a literal, * the last kind again and again.
+# The kinds of each function's arguments: c is a column (or its name), l a literal, * repeats the last kind.
 _SHAPES = {
     "c": """
         abs acos acosh asin asinh atan atanh avg bit_count bit_length bitwise_not bool_and bool_or cardinality cbrt ceil

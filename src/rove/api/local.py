@@ -1,4 +1,4 @@
-"""A query tried out on one machine: the edge's part in this process, the rest in a local Spark."""
+"""Runs a query over given data on one machine: the edge's part in this process, the rest in a local Spark."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ LocalData = Rows
 
 
 def collect(plan: Operator, data: LocalData) -> pa.Table:
-    """All rows of a plan, as much of it at the edge as can be."""
+    """All rows of a plan, with as much of it as possible at the edge."""
     return run_cut(highest_cut(optimize(plan)), data)
 
 
 def run_cut(cut: Cut, data: LocalData) -> pa.Table:
-    """All rows of a plan that has been cut. Spark is started only if the cut leaves it something to do."""
+    """All rows of a cut plan. Spark starts only if the cut has an upper part."""
     results = run(dict(cut.lower), data)
     if late := sum(result.late for result in results.values()):
         warnings.warn(

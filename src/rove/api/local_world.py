@@ -1,8 +1,8 @@
-"""Everything on this machine: a coordinator, a gateway, edges and devices in one thread, Spark in this process.
+"""The world of a local session: a coordinator, a gateway, edges and devices in one thread, and Spark in this process.
 
-Law: nothing here is a stand-in. Machines, disks and Spark are those of a fleet; only the wires are queues in memory.
-Data that a session was given flows from devices of its own, one for each of its origins, once it is told to. Users'
-functions are taken by value: who wrote them and who runs them is the same.
+Law: nothing here is a substitute. The machines, the disks and Spark are the real ones; only the connections are queues
+in memory. Each origin of the session's data gets a device of its own, which sends the data after `play`. Users'
+functions are taken by value, because the user who wrote them also runs them.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ T = TypeVar("T")
 GATEWAY = NodeId("gateway")
 EDGES = {"edge-1": GATEWAY, "edge-2": GATEWAY}
 SPARK_POLL_S = 0.2
-STEP_S = 0.5  # how long the net runs between two looks at who wants something of it
-GATE = "begin"  # the file whose presence lets data flow
+STEP_S = 0.5  # how long the net runs before it looks for requests of other threads
+GATE = "begin"  # data flows once this file exists
 
 
 class LocalWorld:
-    """A network in a thread. Whatever touches it is done there, one thing after the other.
+    """A network in a thread. Every call that touches it runs in that thread, one after the other.
 
-    `edges` say which node each hands rows to; one that has others below it has a disk.
+    `edges` maps each edge node to the node it sends rows to. An edge node with other edge nodes below it has a disk.
     """
 
     def __init__(self, folder: Path | None = None, edges: Mapping[str, str] | None = None) -> None:
@@ -51,9 +51,9 @@ class LocalWorld:
         self.folder = Path(tempfile.mkdtemp(prefix="rove-")) if folder is None else folder
         self.folder.mkdir(parents=True, exist_ok=True)
         self._above = {NodeId(e): NodeId(above) for e, above in (edges or EDGES).items()}
-        self.edges = [e for e in self._above if e not in self._above.values()]  # those that devices are below
+        self.edges = [e for e in self._above if e not in self._above.values()]  # the edge nodes that devices connect to
         self._fed: set[str] = set()
-        self._in_spark: set[str] = set()  # queries that end there
+        self._in_spark: set[str] = set()  # queries that end in Spark
         self._devices = 0
         self._calls: SimpleQueue[tuple[Callable[[LocalNet], Any], SimpleQueue[Any]]] = SimpleQueue()
         self._last_word = ""  # of a node that broke and could not be started again: nothing runs any more
@@ -67,7 +67,7 @@ class LocalWorld:
         _result(started)
 
     def ask(self, verb: str, body: msgspec.Struct | None, kind: type[T]) -> T:
-        """The coordinator's answer. A query for Spark starts Spark."""
+        """Ask the coordinator. Submitting a query that ends in Spark starts Spark."""
         answer = self.do(lambda net: net.ask(verb, body, kind))
         if isinstance(body, Submit) and body.cloud is not None and not body.explain:
             self._in_spark.add(body.name)
@@ -75,7 +75,7 @@ class LocalWorld:
         return answer
 
     def do(self, what: Callable[[LocalNet], T]) -> T:
-        """Have something done in the net's own thread."""
+        """Run a function in the net's own thread and return its result."""
         if self._ended.is_set():
             raise SetupError("this session was closed; make another")
         answer: SimpleQueue[Any] = SimpleQueue()
@@ -89,7 +89,7 @@ class LocalWorld:
                     raise RoveError(self._last_word or "the network of this session has ended; make another") from None
 
     def add_device(self, name: str, sources: tuple[SourceSpec, ...], parents: tuple[NodeId, ...] = ()) -> None:
-        """A device with its producers, below an edge; the edges take turns if nobody says which."""
+        """Add a device with its sources. Without `parents`, devices are spread over the edges in turn."""
         parents = parents or (self.edges[self._devices % len(self.edges)],)
         self._devices += 1
         settings = WorkerSettings(
@@ -105,8 +105,9 @@ class LocalWorld:
         rate: float = 0.0,
         parents: Iterable[str] = (),
     ) -> None:
-        """Devices for the data of a stream: one an origin, batches as they were given, once data may flow; so many of
-        them a second, or as fast as they are taken. They may meet any of the `parents`; without them, one edge each."""
+        """Add one device for each origin of a stream's data. After `play` it sends the batches as they were given, at
+        `rate` batches a second or as fast as they are taken. It may connect to any of the `parents`; without parents,
+        to one edge."""
         if stream in self._fed:
             return
         self._fed.add(stream)
@@ -128,23 +129,23 @@ class LocalWorld:
             self.add_device(spec.node, (spec,), tuple(map(NodeId, parents)))
 
     def nodes(self) -> list[NodeLine]:
-        """Who is there."""
+        """The nodes of this world."""
         return self.ask("topology", None, list[NodeLine])
 
     def cut(self, a: str, b: str) -> None:
-        """Nothing gets from one node to the other any more."""
+        """Cut the connection between two nodes."""
         self.do(lambda net: net.cut(a, b))
 
     def mend(self, a: str, b: str) -> None:
-        """Two nodes can hear each other again."""
+        """Restore the connection between two nodes."""
         self.do(lambda net: net.mend(a, b))
 
     def play(self) -> None:
-        """Let data flow, from now on."""
+        """Let data flow from now on."""
         (self.folder / GATE).touch()
 
     def finish(self, query: str, timeout_s: float) -> None:
-        """Let all data flow and wait until every row of a query is where it ends, Spark included."""
+        """Let all data flow and wait until every row of a query has arrived at its sink, Spark included."""
         self._await(lambda: self._line(query).state == "running", timeout_s, f"query `{query}` to run everywhere")
         self.play()
         self._await(lambda: self._delivered(query), timeout_s, f"the rows of `{query}` to arrive")
@@ -152,7 +153,7 @@ class LocalWorld:
             self._await(lambda: self._caught_up(query), timeout_s, f"Spark to finish `{query}`")
 
     def keep_function(self, function: Callable[[Any, int], None]) -> str:
-        """A name for a user's function, by which Spark in this process finds it."""
+        """Keep a user's function and return the name under which Spark in this process finds it."""
         self.start_spark()
         if self.runtime is None:
             raise SetupError("Spark has not started")
@@ -161,7 +162,7 @@ class LocalWorld:
         return name
 
     def start_spark(self) -> None:
-        """Spark, if it does not run yet."""
+        """Start Spark if it does not run yet."""
         if self._cloud is not None:
             return
         self._spark = spark_session(settings=streaming_settings(), name="rove local", record=True)
@@ -176,14 +177,14 @@ class LocalWorld:
         self._cloud.start()
 
     def table(self, name: str) -> pa.Table:
-        """A table that Spark keeps, as it is now."""
+        """The present content of a table that Spark keeps."""
         if self._spark is None or not (self.folder / "tables" / name).is_dir():
             raise SetupError(f"there is no table `{name}` yet; begin one with .writeStream.toTable('{name}')")
         table: pa.Table = self._spark.read.parquet(str(self.folder / "tables" / name)).toArrow()
         return table
 
     def close(self) -> None:
-        """Stop everything; what was kept in a temporary folder goes with it."""
+        """Stop everything. A temporary folder is deleted."""
         if self._ended.is_set():
             return
         self._spark_ended.set()
@@ -234,7 +235,7 @@ class LocalWorld:
         return bool(expected) and not on_the_way and self.do(lambda net: _all_handed_on(net, QueryId(query)))
 
     def _caught_up(self, query: str) -> bool:
-        """Whether Spark has read all of the log, and has nothing more to say of it."""
+        """Whether Spark has read all of the log and has no more results to emit."""
         running = self.runtime.query(query) if self.runtime is not None else None
         if running is None:
             return False
@@ -251,7 +252,7 @@ class LocalWorld:
 
 
 def _all_handed_on(net: LocalNet, query: QueryId) -> bool:
-    """Whether all sources have ended and nobody holds anything of a query, the last word on event time included."""
+    """Whether all sources have ended and no node holds batches of a query, the last watermarks included."""
     return all(p.ended for p in net.producers()) and not any(w.store.bytes_of(query) for w in net.workers())
 
 

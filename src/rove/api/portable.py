@@ -1,4 +1,4 @@
-"""One function for two engines: queries that run on a PySpark DataFrame and on a Rove stream alike."""
+"""For queries that run on a PySpark DataFrame and on a Rove stream."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def functions_for(frame: Any) -> ModuleType:
-    """The column functions that belong to a frame: PySpark's for a DataFrame, Rove's for a stream.
+    """The column functions for a frame: PySpark's for a DataFrame, Rove's for a stream.
 
     A query that begins with `F = functions_for(df)` can be tried on a static DataFrame before it is sent out.
     """

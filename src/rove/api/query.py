@@ -1,6 +1,6 @@
-"""A query that runs, as its user holds it: a handle with the names of PySpark's `StreamingQuery`.
+"""A user's handle of a running query, with the names of PySpark's `StreamingQuery`.
 
-Law: it keeps a name and nothing else. Every answer is the coordinator's, at the moment of asking.
+Law: the handle keeps a name and nothing else. Every answer comes from the coordinator at the moment of asking.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from rove.model.errors import PlanError, nearest
 if TYPE_CHECKING:
     from rove.api.session import Session
 
-POLL_S = 0.25  # between two looks at whether a query has ended
+POLL_S = 0.25  # how often `awaitTermination` asks whether the query has ended
 
 
 class Query:
-    """A handle. Get one from `stream.writeStream`, or from `Session.query(name)` for one that runs already."""
+    """A handle. Get one from `stream.writeStream`, or from `Session.query(name)` for a query that runs already."""
 
     def __init__(self, session: Session, name: str) -> None:
         self._session, self.name = session, name
@@ -30,7 +30,7 @@ class Query:
         return f"Query[{self.name} at {self._session.url}]"
 
     def status(self) -> QueryLine:
-        """Waiting, deploying, running or stopped; which nodes do not run their part yet, and what is in the way."""
+        """Waiting, deploying, running or stopped; which nodes do not run their fragment yet; and what prevents it."""
         lines = self._session.ask("queries", None, list[QueryLine])
         found = next((line for line in lines if line.query == self.name), None)
         if found is None:
@@ -39,18 +39,18 @@ class Query:
 
     @property
     def isActive(self) -> bool:
-        """Whether it has not been stopped."""
+        """Whether the query has not been stopped."""
         return self.status().state != "stopped"
 
     @property
     def accounts(self) -> list[AccountLine]:
-        """What became of every row, by origin."""
+        """The accounts of every row, by origin."""
         return self._session.ask("status", Named(name=self.name), list[AccountLine])
 
     @property
     def lastProgress(self) -> dict[str, Any]:
-        """What became of every row, in sums and under `origins` one by one; `adds_up` says whether all are accounted
-        for."""
+        """The accounts of every row, as sums and under `origins` one by one. `adds_up` says whether all rows are
+        accounted for."""
         lines = self.accounts
         sums: dict[str, Any] = msgspec.to_builtins(total(lines, self.name))
         del sums["origin"]
@@ -63,33 +63,33 @@ class Query:
 
     @property
     def spark(self) -> Progress | None:
-        """How Spark gets on with its part, as it last said; None if it has said nothing yet."""
+        """The last progress report of Spark; None if there is none yet."""
         return self.status().spark
 
     @property
     def recentProgress(self) -> list[Progress]:
-        """What Spark has said of its last micro-batches, the newest last."""
+        """Spark's reports of its last micro-batches, the newest last."""
         return self._session.ask("recent", Named(name=self.name), list[Progress])
 
     def exception(self) -> str | None:
-        """Why it cannot go on, if it cannot."""
+        """Why the query cannot go on; None if it can."""
         line = self.status()
         return line.trouble or (line.spark.trouble if line.spark is not None else "") or None
 
     def processAllAvailable(self, timeout: float = 600) -> None:
-        """In a local session: let all data flow, and wait until every row of it is where it ends, Spark included."""
+        """In a local session: let all data flow, and wait until every row has arrived at its sink, Spark included."""
         self._session.world.finish(self.name, timeout)
 
     def explain(self) -> None:
-        """Print where everything runs, why, and what each link is expected to carry."""
+        """Print where each operator runs, why, and how much each link is expected to carry."""
         print(self._session.ask("explain", Named(name=self.name), Named).name)
 
     def stop(self) -> None:
-        """Stop it on all nodes. What has arrived stays where it is."""
+        """Stop the query on all nodes. Rows that have arrived stay where they are."""
         self._session.ask("stop", Named(name=self.name), Named)
 
     def awaitTermination(self, timeout: float | None = None) -> bool:
-        """Wait until somebody stops it, or for `timeout` seconds; whether it was stopped."""
+        """Wait until the query is stopped, or for `timeout` seconds. Returns whether it was stopped."""
         end = None if timeout is None else time.monotonic() + timeout
         while self.isActive:
             if end is not None and time.monotonic() >= end:

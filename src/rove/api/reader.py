@@ -1,7 +1,7 @@
-"""`session.read`: a table that Spark reads by itself, for streams to be joined with.
+"""`session.read`: a table that Spark reads, to join streams with.
 
-Law: the plan carries what Spark's own reader is told, and Spark opens the table where the query runs. Here it is looked
-at only for its columns, if nobody says them.
+Law: the plan carries the settings of Spark's reader, and Spark opens the table where the query runs. This module opens
+the table only to find its columns, if the user gives no schema.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PARQUET = "parquet"
 
 
 class TableReader:
-    """What to read, in PySpark's words. Every step returns the reader, the last one a table with the verbs of a stream.
+    """PySpark's reader. Every step returns the reader; the last step returns a table with the verbs of a stream.
 
     >>> import rove
     >>> s = rove.Session.local()
@@ -46,7 +46,7 @@ class TableReader:
         return self
 
     def format(self, source: str) -> TableReader:
-        """A format that the Spark of the query can read; `parquet` if nobody says."""
+        """A format that the query's Spark can read. The default is `parquet`."""
         self._format = source
         return self
 
@@ -61,7 +61,8 @@ class TableReader:
         return self
 
     def load(self, path: str = "") -> Stream:
-        """A file or folder, where the Spark of the query finds it. Parquet that is here as well needs no schema."""
+        """A file or folder at a path that the query's Spark can read. Parquet that can also be read here needs no
+        schema."""
         return self._table(path, self._format)
 
     def parquet(self, path: str) -> Stream:
@@ -69,7 +70,7 @@ class TableReader:
         return self.format(PARQUET).load(path)
 
     def table(self, tableName: str) -> Stream:
-        """A table that the Spark of the query knows by name."""
+        """A table in the catalog of the query's Spark."""
         return self._table(tableName, BY_NAME)
 
     def _table(self, path: str, form: str) -> Stream:
@@ -78,7 +79,7 @@ class TableReader:
             columns = parse_schema(schema_text(dataset(path, format=PARQUET).schema))
         if columns is None:
             raise PlanError(
-                f"the columns of `{path}` cannot be looked up from here; say them: "
+                f"the columns of `{path}` cannot be found out here; name them: "
                 f"session.read.schema('stop int, name string').{BY_NAME if form == BY_NAME else 'load'}(…)"
             )
         return Stream(self._session, Table(path, columns, form, tuple(self._options.items())))

@@ -1,6 +1,6 @@
 """A session: where streams are named and queries begin.
 
-Law: a session with a coordinator asks it when it has to, and not before; until then it plans as a local one does.
+Law: a session connects to its coordinator only when it needs an answer. Planning a query works without one.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 LOCAL = "local"
-OPERATOR_FILE = "operator.keys"  # in a folder of keys, the one that may give commands
+OPERATOR_FILE = "operator.keys"  # the file in a folder of keys that holds the key for giving commands
 Rows: TypeAlias = pa.Table | Iterable[pa.RecordBatch] | Mapping[str, Iterable[pa.RecordBatch]]
 
 
 class Session:
     """The streams of one application, and the coordinator that runs its queries.
 
-    `rove.Session("tcp://127.0.0.1:4700")` speaks with a coordinator, `keys` is the folder (or file) of the
-    key that lets you give it commands. `rove.Session.local()` speaks with nobody.
+    `rove.Session("tcp://127.0.0.1:4700")` talks to a coordinator. `keys` is the folder (or file) of the key that lets
+    you give it commands. `rove.Session.local()` needs no coordinator.
 
     >>> import rove
     >>> s = rove.Session.local()
@@ -49,7 +49,7 @@ class Session:
 
     def __init__(self, url: str, keys: str | Path | None = None) -> None:
         if url != LOCAL and not url.startswith("tcp://"):
-            raise SetupError(f"`{url}` is no address of a coordinator; it looks like tcp://127.0.0.1:4700")
+            raise SetupError(f"`{url}` is not an address of a coordinator; write it like tcp://127.0.0.1:4700")
         self._url, self._keys = url, None if keys is None else Path(keys)
         self._client: Client | None = None
         self._world: LocalWorld | None = None
@@ -60,9 +60,9 @@ class Session:
 
     @classmethod
     def local(cls, folder: str | Path | None = None, edges: Mapping[str, str] | None = None) -> Session:
-        """Everything on this machine: nodes in this process, Spark (if a query needs it) in local mode. `folder` is for
-        what they keep; without one it is gone when the session is closed. `edges` are the edge nodes there are, each
-        with the one it hands rows to; the last of them is `gateway`."""
+        """A session on this machine: nodes in this process, and Spark in local mode if a query needs it. `folder` holds
+        their data; without a folder the data is deleted when the session is closed. `edges` maps each edge node to the
+        node it sends rows to, which is another edge node or `gateway`."""
         for node in (node for pair in (edges or {}).items() for node in pair):
             checked_name(node, "a node")
         session = cls(LOCAL)
@@ -71,13 +71,14 @@ class Session:
 
     @property
     def url(self) -> str:
-        """Where its coordinator is, or `local`."""
+        """The coordinator's address, or `local`."""
         return self._url
 
     def stream(self, name: str, schema: str | pa.Schema | None = None, data: Rows | None = None) -> Stream:
-        """A stream by name: with a schema to declare it, without to get it again, or as the coordinator knows it.
+        """A stream by name. With a schema it is declared; without, it is one declared before or known to the
+        coordinator.
 
-        `data` is what `toArrow` will run over: a table, batches, or batches by origin.
+        `data` is the data of a local session: a table, batches, or batches by origin.
         """
         if schema is None:
             return self._known(name)
@@ -102,7 +103,7 @@ class Session:
 
     @property
     def read(self) -> TableReader:
-        """A table that Spark reads, for streams to be joined with: `session.read.parquet("stops.parquet")`."""
+        """A table that Spark reads, to join streams with: `session.read.parquet("stops.parquet")`."""
         from rove.api.reader import TableReader
 
         return TableReader(self)
@@ -116,7 +117,7 @@ class Session:
         return found
 
     def ask(self, verb: str, body: msgspec.Struct | None, kind: type[T]) -> T:
-        """Ask the coordinator; the words are those of `rove.control.asks.requests`."""
+        """Ask the coordinator. Verbs and bodies are defined in `rove.control.asks.requests`."""
         if self._url == LOCAL:
             return self.world.ask(verb, body, kind)
         if self._client is None:
@@ -125,7 +126,7 @@ class Session:
 
     @property
     def world(self) -> LocalWorld:
-        """What a local session runs on: a coordinator, nodes and Spark on this machine, started when first needed."""
+        """The nodes and Spark of a local session, started when first needed."""
         if self._url != LOCAL:
             raise SetupError("the nodes of this session are elsewhere; rove.Session.local() has its own")
         if self._world is None:
@@ -135,24 +136,25 @@ class Session:
         return self._world
 
     def prepare(self, stream: Stream) -> None:
-        """Before a query is handed over: a local session needs devices for the data it was given."""
+        """Called before a query is submitted: a local session adds devices for the data it was given."""
         if self._url == LOCAL:
             for name in {op.stream for op in walk(stream.plan) if isinstance(op, Source)}:
                 if name in self._data:
                     self.world.feed(name, self._streams[name].plan.schema, self._data[name])
 
     def for_spark(self, function: Callable[[Any, int], None]) -> tuple[str, bytes]:
-        """A function's name, and what Spark finds it by: here it is kept as it is, elsewhere it is sent."""
+        """A function's name, and the bytes by which Spark finds it. A local session keeps the function; others send
+        it."""
         if self._url == LOCAL:
             return self.world.keep_function(function), b""
         return getattr(function, "__qualname__", repr(function)), encode_function(function, pickled)
 
     def table(self, name: str) -> pa.Table:
-        """A table that a query of this local session has written, as it is now."""
+        """The present content of a table that a query of this local session writes."""
         return self.world.table(name)
 
     def close(self) -> None:
-        """Hang up; queries go on, unless they ran in this session. A session that is asked again dials again."""
+        """Disconnect. Queries go on, except those of a local session. A later question connects again."""
         if self._client is not None:
             self._client.close()
             self._client = None
@@ -167,7 +169,7 @@ class Session:
         self.close()
 
     def name(self, name: str, stream: Stream) -> Stream:
-        """Give a stream a name that SQL statements can read it by, as a view."""
+        """Give a stream a name for SQL statements, like a view."""
         self._streams[checked_name(name, "a stream")] = stream
         return stream
 

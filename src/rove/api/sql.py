@@ -1,7 +1,7 @@
-"""SQL statements over a session's streams, translated to the same verbs.
+"""Translates SQL statements over a session's streams to the same functions that the verbs use.
 
-Law: a statement means what Spark's would; clauses a stream cannot have (ORDER BY, LIMIT, DISTINCT aggregates) are
-refused by name.
+Law: a statement means the same as in Spark. Clauses that a stream cannot have (ORDER BY, LIMIT, DISTINCT aggregates)
+are refused by name.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rove.plan.operators import Operator
 if TYPE_CHECKING:
     from rove.api.session import Session
 
-# What each part of a statement may carry; anything else is refused rather than passed over.
+# The clauses that each part of a statement may have. Others are refused, not ignored.
 _CLAUSES: dict[type[exp.Expression], set[str]] = {
     exp.Select: {"expressions", "from_", "where", "group", "having", "joins", "hint", "with_"},
     exp.Union: {"this", "expression", "distinct", "with_"},
@@ -34,7 +34,7 @@ _CLAUSES: dict[type[exp.Expression], set[str]] = {
 
 
 def statement(session: Session, text: str) -> Stream:
-    """The stream that a SELECT stands for."""
+    """The stream of a SELECT statement."""
     return Stream(session, _Translator(session, text).query(parse_query(text)))
 
 
@@ -53,7 +53,9 @@ class _Translator:
                 return self.query(node.this)
             case exp.Union():
                 if node.args.get("distinct", True):
-                    raise PlanError("UNION removes duplicates, for which a stream would never end; use UNION ALL")
+                    raise PlanError(
+                        "UNION removes duplicates, which needs all rows of a stream that never ends; use UNION ALL"
+                    )
                 return build.united(self.query(node.this), self.query(node.expression))
             case exp.Select():
                 return self._select(node)
@@ -76,7 +78,7 @@ class _Translator:
         return self._grouped(plan, items, group, node.args.get("having"))
 
     def _grouped(self, plan: Operator, items: list[Item], group: exp.Group, having: exp.Having | None) -> Operator:
-        """Grouping expressions take the name their twin in the select list has."""
+        """A grouping expression gets the name of the equal expression in the select list."""
         _refuse_others(group)
         group = exp.Group(expressions=[self._grouping(g, items, plan) for g in group.expressions])
         names: dict[str, str] = {}
@@ -109,7 +111,7 @@ class _Translator:
         return result
 
     def _grouping(self, node: exp.Expression, items: list[Item], plan: Operator) -> exp.Expression:
-        """`GROUP BY 1` and `GROUP BY alias` stand for entries of the select list."""
+        """`GROUP BY 1` and `GROUP BY alias` refer to entries of the select list."""
         if isinstance(node, exp.Literal) and not node.is_string:
             place = int(node.this)
             if not 1 <= place <= len(items):
@@ -130,7 +132,7 @@ class _Translator:
         )
 
     def _lift_having(self, node: exp.Expression, outputs: list[Item]) -> tuple[exp.Expression, list[Item]]:
-        """Aggregates in HAVING become columns: those of the select list, or hidden ones."""
+        """Replace aggregates in HAVING by columns: those of the select list, or hidden ones."""
         known = {o.node.sql(): o.name for o in outputs}
         extra: list[Item] = []
         copy = node.copy()
@@ -166,7 +168,7 @@ class _Translator:
         return build.joined(left, right, on, how, self.text)
 
     def _strip_qualifiers(self, node: exp.Expression) -> None:
-        """`t.price` → `price` where `t` names a table; names that both sides have are refused by the join."""
+        """`t.price` becomes `price` if `t` names a table. The join refuses names that both sides have."""
         top = node.find_ancestor(exp.Select) or node
         tables = {t.alias_or_name.lower() for t in top.find_all(exp.Table, exp.Subquery)}
         for column in node.find_all(exp.Column):
@@ -176,7 +178,7 @@ class _Translator:
 
 
 def _refuse_others(node: exp.Expression) -> None:
-    """A clause that would be passed over changes the answer; so it is refused by name."""
+    """Refuse clauses that are not supported. Ignoring one would change the answer."""
     allowed = _CLAUSES.get(type(node))
     extra = sorted(k for k, v in node.args.items() if v and allowed is not None and k not in allowed)
     if extra:

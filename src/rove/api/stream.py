@@ -1,6 +1,6 @@
 """A stream and its verbs: PySpark's names and argument shapes over a Rove plan.
 
-Law: a Stream is a plan and the session it belongs to, nothing more; every verb returns a new one.
+Law: a Stream is a plan and its session, nothing more. Every verb returns a new Stream.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class Stream:
 
     @property
     def plan(self) -> Operator:
-        """The plan this stream stands for."""
+        """The plan of this stream."""
         return self._plan
 
     @property
     def session(self) -> Session:
-        """The session it belongs to."""
+        """The session this stream belongs to."""
         return self._session
 
     @property
@@ -74,11 +74,11 @@ class Stream:
         if not name.startswith("_") and name in self._plan.schema.names:
             return Column(quoted(name))
         raise AttributeError(
-            f"a stream has no verb or column `{name}`; columns: {', '.join(self.columns)}. What DataFrames have and "
-            "streams have not goes into inSpark(lambda df: …)"
+            f"a stream has no verb or column `{name}`; columns: {', '.join(self.columns)}. For other verbs of "
+            "DataFrames use inSpark(lambda df: …)"
         )
 
-    # Verbs that look at one row at a time
+    # Verbs on one row at a time
 
     def where(self, condition: Column | str) -> Stream:
         """Keep the rows for which the condition is true."""
@@ -88,7 +88,7 @@ class Stream:
     filter = where
 
     def select(self, *cols: Column | str | list[Column | str]) -> Stream:
-        """Columns by name, or expressions; `"*"` stands for all there are."""
+        """Columns by name, or expressions. `"*"` means all columns."""
         return self._with(build.selected(self._rows(), [_named(c) for c in _flat(cols)]))
 
     def selectExpr(self, *exprs: str | list[str]) -> Stream:
@@ -96,13 +96,13 @@ class Stream:
         return self._with(build.selected(self._rows(), [build.item(str(e)) for e in _flat(exprs)]))
 
     def withColumn(self, colName: str, col: Column) -> Stream:
-        """Add a column, or replace the one of that name."""
+        """Add a column, or replace the column with that name."""
         text = _column(col, f"withColumn(`{colName}`, …)").text
         plan = build.with_column(self._rows(), colName, parse_expression(text), text)
         return self._with(plan)
 
     def withColumns(self, colsMap: dict[str, Column]) -> Stream:
-        """Add or replace several columns; all see the stream as it was before."""
+        """Add or replace several columns. All of them are computed from the columns as they were before."""
         items = []
         replaced = {name.lower() for name in colsMap}
         new = {name.lower(): _item(col, name) for name, col in colsMap.items()}
@@ -111,11 +111,11 @@ class Stream:
         return self._with(build.selected(self._rows(), [*items, *new.values()]))
 
     def withColumnRenamed(self, existing: str, new: str) -> Stream:
-        """The same column under another name; an unknown name changes nothing, as in PySpark."""
+        """Rename a column. An unknown name changes nothing, as in PySpark."""
         return self._with(build.renamed(self._rows(), existing, new))
 
     def drop(self, *cols: str | Column) -> Stream:
-        """All columns but these; unknown names change nothing, as in PySpark."""
+        """All columns except these. Unknown names change nothing, as in PySpark."""
         names = [c.text.strip("`") if isinstance(c, Column) else c for c in cols]
         return self._with(build.dropped(self._rows(), names))
 
@@ -124,42 +124,42 @@ class Stream:
     ) -> Stream:
         """A Python function over record batches. It must not keep state between batches.
 
-        One without an importable name goes by value to nodes that allow it (`trust_functions`)."""
+        A function that cannot be imported by name is sent by value to nodes that allow it (`trust_functions`)."""
         columns = parse_schema(schema) if isinstance(schema, str) else schema
         return self._with(Map(self._rows(), func, columns))  # type: ignore[arg-type]
 
-    # Verbs over several streams
+    # Verbs on several streams
 
     def union(self, other: Stream) -> Stream:
-        """The rows of both, columns matched by position."""
+        """The rows of both streams, columns matched by position."""
         return self._with(build.united(self._rows(), other._rows()))
 
     unionAll = union
 
     def unionByName(self, other: Stream, allowMissingColumns: bool = False) -> Stream:
-        """The rows of both, columns matched by name; missing ones are refused, or null if so allowed."""
+        """The rows of both streams, columns matched by name. Missing columns are refused, or null if allowed."""
         left, right = self, other
         if allowMissingColumns:
             left, right = left._padded(right), right._padded(left)
         return self._with(build.united(left._rows(), right._rows(), by_name=True))
 
     def _padded(self, other: Stream) -> Stream:
-        """With a null column for each that only the other has."""
+        """This stream with a null column for each column that only the other has."""
         have = {n.lower() for n in self.columns}
         missing = {n: Column(f"CAST(NULL AS {t})") for n, t in other.dtypes if n.lower() not in have}
         return self.withColumns(missing) if missing else self
 
     def join(self, other: Stream, on: str | list[str] | Column | None = None, how: str = "inner") -> Stream:
-        """Match two streams, on columns that both have or on a condition.
+        """Match two streams on columns that both have, or on a condition.
 
-        A join on a shared `window(event_time, …)` runs at the edge; any other in Spark.
+        A join on a shared `window(event_time, …)` can run at the edge. Any other join runs in Spark.
         """
         if isinstance(on, Column):
             return self._with(build.joined(self._rows(), other._rows(), parse_expression(on.text), how, on.text))
         names = [on] if isinstance(on, str) else on
         return self._with(build.joined(self._rows(), other._rows(), names, how, str(on)))
 
-    # Verbs over time
+    # Verbs on event time
 
     def withWatermark(self, eventTime: str, delayThreshold: str) -> Stream:
         """Name the event-time column, and how much older than its origin's newest row a row may be."""
@@ -186,7 +186,8 @@ class Stream:
         return self._deduplicated(subset, within_watermark=True)
 
     def countWindow(self, rows: int, by: str | Sequence[str] = (), every: str = EVERY) -> CountedStream:
-        """Windows of a number of rows of a key, in event-time order; go on with `.agg(…)`. Runs at the edge."""
+        """Windows of a fixed number of rows of a key, in event-time order. Call `.agg(…)` on the result. Runs at the
+        edge."""
         return CountedStream(self, rows, _keys(by), parse_duration(every, "every"))
 
     def scan(self, *aggregates: Column, by: str | Sequence[str] = (), every: str = EVERY) -> Stream:
@@ -201,13 +202,14 @@ class Stream:
 
     def at(self, where: str) -> Stream:
         """Say where the steps since the last `at` run: on the `device`, on the `edge`, in the `cloud`, or on the node
-        of that name. Steps that are not followed by an `at` run where the optimizer sees fit.
+        with that name. For steps without an `at` after them the optimizer decides.
 
-        Rows are the same wherever they are computed, so this is a word on cost alone. A windowed groupBy is where its
-        partial results are merged; with an `at` right before the groupBy they may be begun from there on.
+        The rows are the same wherever they are computed; only the cost differs. A windowed groupBy runs where its
+        partial results are merged. With an `at` right before the groupBy, partial results may be computed from that
+        place on.
 
-        It is Rove's own verb: a DataFrame has none. A query that is to run on both leaves it to the caller, who puts it
-        behind the whole or between two such queries.
+        PySpark has no such verb. A query that should also run on a DataFrame leaves it out; its caller puts it behind
+        the whole query, or between two such queries.
 
         >>> import rove
         >>> trains = rove.Session.local().stream("trains", schema="train string, coach int, boarding int")
@@ -229,14 +231,14 @@ class Stream:
     # Ways out
 
     def inSpark(self, func: Callable[[Any], Any]) -> Stream:
-        """Hand the rest of the pipeline to a function from DataFrame to DataFrame, run in the cloud.
+        """Run the rest of the pipeline in the cloud, as a function from DataFrame to DataFrame.
 
-        One without an importable name goes by value, if `rove cloud` allows it (`--trust-functions`)."""
+        A function that cannot be imported by name is sent by value, if `rove cloud` allows it (`--trust-functions`)."""
         return self._with(InSpark(self._plan, func))
 
     @property
     def writeStream(self) -> StreamWriter:
-        """Have it run: say where its rows should end, then `.toTable(name)` or `.start(path)`."""
+        """Run this stream as a query: say where its rows should end, then call `.toTable(name)` or `.start(path)`."""
         from rove.api.writer import StreamWriter
 
         return StreamWriter(self)
@@ -246,7 +248,8 @@ class Stream:
         print(explain(self._plan))
 
     def toArrow(self) -> pa.Table:
-        """All rows that the session's own data gives; edge first, the rest in Spark. For trying queries out."""
+        """All rows of this query over the session's own data, the lower part at the edge, the rest in Spark. For trying
+        queries out."""
         return self._session.collect(self)
 
     def _with(self, plan: Operator) -> Stream:
@@ -257,7 +260,7 @@ class Stream:
         while isinstance(last, At):
             last = last.input
         if isinstance(last, InSpark):
-            raise PlanError("after inSpark(…) the columns are known to Spark alone; put this step into its function")
+            raise PlanError("after inSpark(…) only Spark knows the columns; put this step into its function")
         return self._plan
 
     def _deduplicated(self, subset: list[str] | None, within_watermark: bool) -> Stream:
@@ -266,7 +269,7 @@ class Stream:
 
 
 class GroupedStream:
-    """What `groupBy` gives: say what to compute of each group."""
+    """The result of `groupBy`. Say what to compute for each group."""
 
     def __init__(self, stream: Stream, groups: list[Item]) -> None:
         self._stream, self._groups = stream, groups
@@ -306,7 +309,7 @@ class GroupedStream:
 
 
 class CountedStream:
-    """What `countWindow` gives: say what to compute of each window."""
+    """The result of `countWindow`. Say what to compute for each window."""
 
     def __init__(self, stream: Stream, rows: int, keys: tuple[str, ...], every_us: int) -> None:
         self._stream, self._rows, self._keys, self._every_us = stream, rows, keys, every_us

@@ -1,7 +1,7 @@
-"""`stream.writeStream`: say where a query's rows should end, and have it run.
+"""`stream.writeStream`: says where a query's rows should end, and starts the query.
 
-Law: nothing is sent until `toTable` or `start`. What a PySpark writer has and this one has not yet is refused by name,
-never passed over.
+Law: nothing is sent until `toTable` or `start`. Methods of PySpark's writer that are missing here are refused by name,
+never ignored.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ if TYPE_CHECKING:
 
 STRATEGY = "bottom_up"
 FORMATS = ("parquet", "console", "memory", "postgres", "noop", "files", "log")
-OPTIONS = ("strategy", "returnTimeout", "replication", "routes", "degrade")  # all others are Spark's
+OPTIONS = ("strategy", "returnTimeout", "replication", "routes", "degrade")  # all other options go to Spark
 FOLD = "fold"  # a value of `degrade`
 KEPT_BY_ROVE = {
-    "checkpointLocation": "checkpoints are where rove cloud was told to keep them, with --state",
-    "path": "tables are where rove cloud was told to keep them, with --tables",
+    "checkpointLocation": "rove cloud keeps checkpoints in the folder given with --state",
+    "path": "rove cloud keeps tables in the folder given with --tables",
 }
-# What PySpark's writer has, or ours will have, with what to do until it is here.
+# Methods and options that are missing, with what to do instead.
 NOT_YET = {
     "foreach": "use .foreachBatch(function), which gets many rows at a time",
     "partitionBy": "leave it out: files are not split by key yet",
-    "reliability": "leave it out: rows wait on the node below until the one above has them",
+    "reliability": "leave it out: a node keeps rows until the next node has acknowledged them",
 }
 
 
 def submit(session: Session, asked: Submit) -> Submitted:
-    """Hand a query to the session's coordinator; where everything runs."""
+    """Submit a query to the session's coordinator. The answer says where each operator runs."""
     return session.ask("submit", asked, Submitted)
 
 
 class StreamWriter:
-    """Where to, under which name, and who decides the places. Every step returns the writer, as PySpark's does.
+    """The sink, the name and the options of a query. Every step returns the writer, as in PySpark.
 
     busy = rove.Session("tcp://127.0.0.1:4700").stream("trains").where("boarding > 30")
     table = busy.writeStream.toTable("busy")                                               # in Spark
@@ -70,21 +70,21 @@ class StreamWriter:
         self._node: NodeId | None = None
 
     def queryName(self, queryName: str) -> StreamWriter:
-        """The name that the query is listed and stopped by."""
+        """The name under which the query is listed and stopped."""
         self._name = checked_name(queryName, "a query")
         return self
 
     def option(self, key: str, value: Any) -> StreamWriter:
-        """`strategy`: who decides where operators run: bottom_up, shortest_path, cloud_only or ilp.
-        `returnTimeout`: how long event time waits for a device that is away, `5 minutes` if nobody says;
-        `returnTimeout.STREAM` for those of one stream.
-        `replication`: up to so many routes from each device that share no node, so that it need not wait for the
-        coordinator when one breaks. `routes`: what a device kept while it was away goes over `all` of them at once, or
-        over the `best`. `degrade`: of rows for which a device that is away has no room it keeps every so manieth, such
-        as 2, before it throws any batch away; with `fold` it begins the query's windows with the oldest of them, and
-        loses none until that is not enough.
-        `maxRowsPerTrigger`, `maxBytesPerTrigger`: how much Spark takes at once. `onDamage`: `stop`, or `skip` what
-        cannot be read. Anything else goes to the sink in Spark."""
+        """`strategy`: how operators are placed: bottom_up, shortest_path, cloud_only or ilp.
+        `returnTimeout`: how long event time waits for a device that is away. The default is `5 minutes`.
+        `returnTimeout.STREAM` sets it for the devices of one stream.
+        `replication`: the most routes from each device that share no node. A device with several routes need not wait
+        for the coordinator when one breaks. `routes`: after a device was away, it sends what it kept over `all` routes
+        at once, or over the `best` one. `degrade`: what a device that is away does when its store is full, before it
+        drops whole batches. With a number *n* such as 2 it keeps every n-th row. With `fold` it replaces the oldest
+        rows by partial results of the query's windows, which loses nothing. `maxRowsPerTrigger`, `maxBytesPerTrigger`:
+        how much Spark reads in one micro-batch. `onDamage`: whether Spark should `stop` at data it cannot read, or
+        `skip` it. Any other option goes to the sink in Spark."""
         if key == "strategy":
             self._strategy = str(value)
         elif key == "returnTimeout":
@@ -98,10 +98,10 @@ class StreamWriter:
             self._thins = 0 if self._folds else _at_least(2, key, value, f"`{FOLD}` or ")
         elif key == "routes":
             if value not in ("all", "best"):
-                raise PlanError(f"no way to use routes `{value}`; {nearest(str(value), ('all', 'best'))}")
+                raise PlanError(f"option `routes` cannot be `{value}`; {nearest(str(value), ('all', 'best'))}")
             self._copies = value == "all"
         elif key in KEPT_BY_ROVE:
-            raise PlanError(f"option `{key}` is not the writer's to set: {KEPT_BY_ROVE[key]}")
+            raise PlanError(f"option `{key}` cannot be set here: {KEPT_BY_ROVE[key]}")
         else:
             self._options[key] = str(value).lower() if isinstance(value, bool) else str(value)
         return self
@@ -113,20 +113,20 @@ class StreamWriter:
 
     def format(self, source: str) -> StreamWriter:
         """In Spark: `parquet` (a table, the default), `console`, `memory`, `postgres`, `noop`. On a node, without
-        Spark: `files`, a folder of Arrow files where there is a disk, or `log`, its log."""
+        Spark: `files`, a folder of Arrow files on a node with a disk, or `log`, the node's log."""
         if source not in FORMATS:
             raise PlanError(f"no format `{source}`; {nearest(source, FORMATS)}")
         self._format = source
         return self
 
     def on(self, node: str) -> StreamWriter:
-        """The node where the rows are wanted; the gateway if nobody says."""
+        """The node where the rows end. The default is the gateway."""
         self._node = NodeId(checked_name(node, "a node"))
         return self
 
     def outputMode(self, outputMode: str) -> StreamWriter:
-        """`append`: a window's result leaves once, when nobody can change it any more, the absent included. `update`:
-        it leaves early, and again whenever it changes."""
+        """`append`: a window's result is emitted once, when no row can change it any more, not even a row of a device
+        that is away. `update`: it is emitted early, and again whenever it changes."""
         mode = outputMode.lower()
         if mode not in ("append", "update"):
             raise PlanError(f"no output mode `{outputMode}`; {nearest(mode, ('append', 'update'))}")
@@ -134,20 +134,20 @@ class StreamWriter:
         return self
 
     def trigger(self, *, processingTime: str | None = None) -> StreamWriter:
-        """How long from one micro-batch of Spark's to the next, such as `5 seconds`; without it they follow at once."""
+        """The time between Spark's micro-batches, such as `5 seconds`. Without it the next one starts at once."""
         self._trigger_ms = 0 if processingTime is None else parse_duration(processingTime, "trigger") // 1_000
         return self
 
     def foreachBatch(self, func: Callable[[Any, int], None]) -> StreamWriter:
-        """Hand every micro-batch to a function of a DataFrame and the batch's number, in Spark. After a crash the last
-        batch comes again, under its number. Where Spark is elsewhere, the function is imported there by its name, or
-        sent by value if it is in no module and `rove cloud` allows that."""
+        """Call a function with every micro-batch, as a DataFrame, and the batch's number, in Spark. After a crash the
+        last batch comes again with the same number. If Spark runs elsewhere, the function is imported there by its
+        name, or sent by value if it is in no module and `rove cloud` allows it."""
         self._function = func
         return self
 
     def toTable(self, tableName: str) -> Query:
-        """Send the rows to the cloud, into a table of Parquet files that Spark keeps. Rows that came too late are in
-        the table `<name>_late` beside it."""
+        """Send the rows to the cloud, into a table of Parquet files that Spark keeps. Late rows go to the table
+        `<name>_late`."""
         if self._format not in ("", "parquet", "log"):
             raise PlanError(f"a table is kept by Spark, not in {self._format}; leave out .format(…), or use .start(…)")
         if self._node is not None or self._format == "log":
@@ -155,8 +155,8 @@ class StreamWriter:
         return self._in_spark(self._name or tableName, "table", tableName)
 
     def start(self, path: str = "") -> Query:
-        """Begin. `path` is a folder on the node given with `.on(node)` for `files`, a table's name for `parquet` and
-        `postgres`."""
+        """Start the query. `path` is a folder on the node given with `.on(node)` for `files`, and a table's name for
+        `parquet` and `postgres`."""
         if self._function is not None:
             return self._in_spark(self._name, "foreachBatch", *self._stream.session.for_spark(self._function))
         match self._format:
@@ -175,7 +175,7 @@ class StreamWriter:
         )
 
     def spark_sink(self, kind: CloudKind, to: str, function: bytes = b"") -> CloudSink:
-        """Where Spark puts the rows, with everything that was said about it."""
+        """The sink in Spark, with all its options."""
         if self._node is not None:
             raise PlanError(f"`{kind}` is in Spark, not on node `{self._node}`; leave out .on(…)")
         if kind in TABLES:
@@ -190,24 +190,28 @@ class StreamWriter:
         )
 
     def asked(self, name: str, sink: Sink, cloud: CloudSink | None = None, explain: bool = False) -> Submit:
-        """The query as the coordinator takes it: optimized, numbered, as bytes."""
+        """The query as the coordinator wants it: optimized, numbered, and encoded."""
         if not name:
-            raise PlanError("the query has no name to find it by; give it one with .queryName(name)")
+            raise PlanError("the query has no name; give it one with .queryName(name)")
         checked_name(name, "a query")
         if cloud is None:
             if self._options:
                 key = next(iter(self._options))
-                raise PlanError(f"`{key}` is no option of rows that end on a node; {nearest(key, OPTIONS)}")
+                raise PlanError(f"`{key}` is not an option of a query that ends on a node; {nearest(key, OPTIONS)}")
             if self._mode != "append" or self._trigger_ms:
-                raise PlanError("output modes and triggers are Spark's; rows that end on a node go on as they come")
+                raise PlanError(
+                    "output modes and triggers are for Spark; a query that ends on a node emits rows as they come"
+                )
         streams = [op.stream for op in walk(self._stream.plan) if isinstance(op, Source)]
         if unknown := [stream for stream in self._patience_of if stream not in streams]:
-            raise PlanError(f"returnTimeout.{unknown[0]}: no such stream is read; {nearest(unknown[0], streams)}")
+            raise PlanError(
+                f"returnTimeout.{unknown[0]}: the query reads no such stream; {nearest(unknown[0], streams)}"
+            )
         plan = optimize(self._stream.plan)
         if self._folds and not any(isinstance(op, Aggregate) and op.mode == "partial" for op in walk(plan)):
             raise PlanError(
-                f"degrade `{FOLD}` needs a window that can be begun before Spark, and the query has none; "
-                "a number, such as 2, keeps every so manieth row instead"
+                f"degrade `{FOLD}` needs a window that can be computed in part before Spark, and the query has none; "
+                "use a number n, such as 2, to keep every n-th row"
             )
         return Submit(
             name=name,
@@ -234,13 +238,13 @@ class StreamWriter:
 
     def __getattr__(self, name: str) -> Any:
         if name in NOT_YET:
-            raise PlanError(f"writeStream.{name} is not there yet; {NOT_YET[name]}")
+            raise PlanError(f"writeStream.{name} does not exist yet; {NOT_YET[name]}")
         raise AttributeError(f"writeStream has no `{name}`")
 
 
 def _at_least(least: int, key: str, value: Any, otherwise: str = "") -> int:
-    """An option that is a whole number, if it is not what it may be otherwise."""
+    """An option as a whole number. `otherwise` names the other values it may have, for the error."""
     text = str(value)
     if not text.isdecimal() or int(text) < least:
-        raise PlanError(f"option `{key}` is {otherwise}a whole number from {least} on, not `{value}`")
+        raise PlanError(f"option `{key}` must be {otherwise}a whole number of at least {least}, not `{value}`")
     return int(text)

@@ -1,4 +1,4 @@
-"""The `rove` command, one subcommand a file."""
+"""The `rove` command. Each subcommand has its own file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ MORE = "pip install 'rove[coordinator]'"
 
 
 def main() -> None:
-    """The entry point: every error that Rove raises on purpose is one line, and a non-zero exit."""
+    """The entry point. Every error that Rove raises on purpose is printed as one line, with a non-zero exit code."""
     try:
         import typer
     except ModuleNotFoundError:
@@ -72,7 +72,7 @@ def _version() -> None:
 
 
 def _without_typer(args: list[str]) -> str:
-    """The one line to type on a device that has only what it needs."""
+    """What to type on a device that has only the core packages."""
     if args[:1] in (["device"], ["worker"], ["gateway"]):
         return f"with flags, rove {args[0]} needs: {MORE}. Without: python -m rove.runtime.process SETTINGS.toml"
     return f"the rove command needs its extra packages. Type: {MORE}"

@@ -1,4 +1,4 @@
-"""`rove advise`: what to choose, from what was measured."""
+"""`rove advise`: advice on settings, from measured rates."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from rove.cli.listing import print_json, print_table
 if TYPE_CHECKING:
     from rove.control.asks.requests import NodeLine
 
-SPARE = 1.2  # rates go up and down
+SPARE = 1.2  # a margin, because rates go up and down
 
-app = typer.Typer(help="Advice from what was measured.", add_completion=False, no_args_is_help=True)
+app = typer.Typer(help="Advice on settings, from measured rates.", add_completion=False, no_args_is_help=True)
 
 
 @app.callback()
 def advise() -> None:
-    """Advice from what was measured."""
+    """Advice on settings, from measured rates."""
 
 
 @app.command()
 def buffer(
     away: Annotated[
-        list[str] | None, typer.Option(help="How long a device may be away, as '30 seconds'. May be given again.")
+        list[str] | None, typer.Option(help="How long a device may be away, such as '30 seconds'. Can be repeated.")
     ] = None,
-    node: Annotated[str, typer.Option(help="One node; all that take rows in if left out.")] = "",
+    node: Annotated[str, typer.Option(help="One node. Default: all nodes that take rows in.")] = "",
     coordinator: Coordinator = "",
     keys: Keys = None,
     as_json: AsJson = False,
 ) -> None:
-    """How much memory nodes need to lose nothing while they are cut off, at the rates of the last seconds.
+    """How much memory a node needs to lose nothing while it is cut off, at the rates of the last seconds.
 
-    Batches that wait are packed. How much that saves is known of a node once it has been away; until then it counts as
-    nothing. A fifth is added, since rates go up and down.
+    Waiting batches are compressed. How much that saves is known once a node has been away; until then no saving is
+    assumed. A fifth is added, because rates go up and down.
     """
     from rove.control.asks.requests import NodeLine
     from rove.model.clock import duration_text, parse_duration
@@ -49,15 +49,15 @@ def buffer(
     if as_json:
         print_json([_advice(line, times) for line in found])
     elif not found:
-        print("No node takes rows in now, so there is nothing to measure. Start a query, and ask again.")
+        print("No node takes rows in now, so there is nothing to measure. Start a query and ask again.")
     else:
         heads = ("node", "takes in", "packed to", "has", "lasts s", *(f"for {duration_text(t)}" for t in times))
         print_table(heads, [_row(line, times) for line in found])
-        print("Give a node what it needs: rove device --memory 50MB, or --data DIR --disk 500MB behind it.")
+        print("Set it with: rove device --memory 50MB, or with a disk as well: --data DIR --disk 500MB.")
 
 
 def needed_bytes(line: NodeLine, away_us: int) -> int:
-    """What a node's store must hold so that nothing goes."""
+    """The bytes that a node's store must hold so that nothing is evicted."""
     return int(line.bytes_per_s * (line.packs_to or 1.0) * away_us / 1_000_000 * SPARE)
 
 

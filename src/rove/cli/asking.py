@@ -1,4 +1,4 @@
-"""What all commands that ask the coordinator have in common: where it is, with which key, and as what to print."""
+"""The flags of all commands that ask the coordinator: its address, the keys, and JSON output."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ DEFAULT_URL = "tcp://127.0.0.1:4700"
 
 Coordinator = Annotated[
     str,
-    typer.Option("--coordinator", metavar="URL", help=f"Where the coordinator listens; {DEFAULT_URL} if left out."),
+    typer.Option("--coordinator", metavar="URL", help=f"The coordinator's address. Default: {DEFAULT_URL}."),
 ]
 Keys = Annotated[
-    Path | None, typer.Option("--keys", metavar="DIR", help="The folder of your keys, if the coordinator wants keys.")
+    Path | None, typer.Option("--keys", metavar="DIR", help="The folder of your keys, if the coordinator uses keys.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
 def session(coordinator: str = "", keys: Path | None = None) -> Session:
-    """A session with the coordinator that a flag names, or else the keys, or else the one on this machine."""
+    """A session with a coordinator: the one of the flag, else the one of the keys, else the one on this machine."""
     from rove.api.session import OPERATOR_FILE, Session
     from rove.runtime.network.keys import load_keys
 
@@ -37,6 +37,6 @@ def session(coordinator: str = "", keys: Path | None = None) -> Session:
 
 
 def ask(coordinator: str, keys: Path | None, verb: str, body: msgspec.Struct | None, kind: type[T]) -> T:
-    """One question, one answer."""
+    """Ask the coordinator one question."""
     with session(coordinator, keys) as asking:
         return asking.ask(verb, body, kind)

@@ -1,4 +1,4 @@
-"""`rove bench NAME`: the benchmarks of a clone, each a module of the `bench` folder."""
+"""`rove bench NAME`: runs a benchmark, which is a module of the clone's `bench` folder."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def bench(
     quick: Annotated[bool, typer.Option("--quick", help="End within 50 seconds on two cores.")] = False,
     smoke: Annotated[bool, typer.Option("--smoke", help="End within seconds; compute all checks, judge none.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line.")] = False,
-    data: Annotated[Path | None, typer.Option(help="Folder of real traces; generated data where it is absent.")] = None,
+    data: Annotated[Path | None, typer.Option(help="Folder of real traces. Without it, data is generated.")] = None,
 ) -> None:
-    """Run a benchmark: figures, and whether they hold what we promise."""
+    """Run a benchmark. It prints its figures and whether they meet the promised values."""
     folder = _folder()
     known = sorted(p.stem for p in folder.glob("*.py") if p.stem not in NOT_BENCHMARKS)
     if name not in known:

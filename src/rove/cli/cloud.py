@@ -1,4 +1,4 @@
-"""`rove cloud`: start Spark beside a gateway's log, for the queries that end in the cloud."""
+"""`rove cloud`: starts Spark for the queries that end in the cloud. It reads a gateway's log."""
 
 from __future__ import annotations
 
@@ -13,23 +13,25 @@ from rove.model.errors import SetupError
 
 
 def cloud(
-    logs: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="The gateway's folder: what it was given as --data.")
+    logs: Annotated[Path | None, typer.Option(metavar="DIR", help="The gateway's folder: its --data.")] = None,
+    tables: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="The folder for tables. Default: rove-tables.")
     ] = None,
-    tables: Annotated[Path | None, typer.Option(metavar="DIR", help="Where tables go; rove-tables.")] = None,
-    state: Annotated[Path | None, typer.Option(metavar="DIR", help="Where checkpoints go; rove-cloud.")] = None,
+    state: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="The folder for checkpoints. Default: rove-cloud.")
+    ] = None,
     master: Annotated[
         str | None, typer.Option(metavar="URL", help="Spark's master: local[*], or spark://HOST:PORT.")
     ] = None,
-    memory: Annotated[str | None, typer.Option(metavar="SIZE", help="Of Spark's driver, such as 2g.")] = None,
+    memory: Annotated[str | None, typer.Option(metavar="SIZE", help="Memory of Spark's driver, such as 2g.")] = None,
     trust_functions: TrustFunctions = None,
     coordinator: Coordinator = None,
     keys: Keys = None,
     settings: SettingsFile = None,
 ) -> None:
-    """Start Spark: it reads the gateway's log and runs what is left of every query that ends in the cloud.
+    """Start Spark. It reads the gateway's log and runs the upper part of every query that ends in the cloud.
 
-    Stop it with Ctrl-C; the next start goes on where this one ended.
+    Stop it with Ctrl-C. The next start continues where this one ended.
     """
     from msgspec.structs import replace
 
@@ -45,7 +47,7 @@ def cloud(
     }
     section = loaded(settings, "cloud", flags).cloud
     if section is None:
-        raise SetupError("Spark reads the gateway's log, and does not know where it is; give it: --logs DIR")
+        raise SetupError("Spark needs the folder of the gateway's log; give it with --logs DIR")
     if not section.coordinator and not section.keys:
         section = replace(section, coordinator=DEFAULT_URL)
     from rich.console import Console

@@ -1,4 +1,4 @@
-"""`rove coordinator`: start the one who knows the topology and the queries."""
+"""`rove coordinator`: starts the coordinator, which knows the topology and the queries."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ from rove.model.errors import SetupError
 
 def coordinator(
     listen: Annotated[
-        str | None, typer.Option(metavar="URL", help="Where it listens; tcp://127.0.0.1:4700 if left out.")
+        str | None, typer.Option(metavar="URL", help="Where it listens. Default: tcp://127.0.0.1:4700.")
     ] = None,
     advertise: Annotated[
-        str | None, typer.Option(metavar="URL", help="How others reach it, if by another address.")
+        str | None, typer.Option(metavar="URL", help="The address at which others reach it, if it differs.")
     ] = None,
-    data: Annotated[Path | None, typer.Option(metavar="DIR", help="The folder of its catalog.")] = None,
+    data: Annotated[Path | None, typer.Option(metavar="DIR", help="The folder for its catalog.")] = None,
     keys: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="The folder of its keys; without it nothing leaves this computer."),
+        typer.Option(metavar="DIR", help="The folder of its keys. Without keys nothing leaves this computer."),
     ] = None,
     metrics: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Serve metrics to Prometheus there, such as 127.0.0.1:9470.")
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Serve Prometheus metrics at this address, such as 127.0.0.1:9470."),
     ] = None,
     settings: SettingsFile = None,
 ) -> None:
-    """Start the coordinator: it knows nodes and queries and says who runs what. Rows flow without it."""
+    """Start the coordinator. It knows the nodes and queries, and tells each node what to run. Rows do not pass it."""
     from rove.runtime.process import run_coordinator
 
     flags = {

@@ -1,4 +1,4 @@
-"""`rove demo`: trains on a ring line go from cell to cell, and at the end the proof that no row was lost."""
+"""`rove demo`: trains on a ring line move from cell to cell. At the end it proves that no row was lost."""
 
 from __future__ import annotations
 
@@ -21,19 +21,23 @@ if TYPE_CHECKING:
     from rove.services.transit.journeys import Journeys
 
 LOOKS_PER_S = 4
-ARRIVES_S = 5  # after the last call all trains are in a cell, and hand over what they have kept
+ARRIVES_S = 5  # after the last call all trains are in a cell, and send what they have kept
 
 
 def demo(
     trains: Annotated[int, typer.Option(help="How many trains run.", min=1, max=100)] = 12,
-    minutes: Annotated[int, typer.Option(help="How long they run, in event time.", min=4, max=600)] = 40,
-    seconds: Annotated[int, typer.Option(help="How long that takes here.", min=5, max=3_600)] = 30,
+    minutes: Annotated[
+        int, typer.Option(help="How long the trains run, in minutes of event time.", min=4, max=600)
+    ] = 40,
+    seconds: Annotated[int, typer.Option(help="How long the demo takes, in seconds.", min=5, max=3_600)] = 30,
     seed: Annotated[int, typer.Option(help="The same seed gives the same passengers.")] = 1,
     data: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="The real Berlin ring, its towers and calls, if you have them.")
+        Path | None,
+        typer.Option(metavar="DIR", help="A folder with the real Berlin ring, its towers and calls, if you have it."),
     ] = None,
 ) -> None:
-    """Trains count passengers from cell to cell; one query ends in Spark, one on an edge; batch Spark judges."""
+    """Trains count passengers while they move from cell to cell. One query ends in Spark, one on an edge node. At the
+    end both are compared with a batch Spark job."""
     from rich.console import Console
 
     import rove
@@ -50,11 +54,11 @@ def demo(
     with rove.Session.local(edges={"ring": "gateway", **dict.fromkeys(cells, "ring")}) as session:
         stream = session.stream("trains", schema=passengers.SCHEMA, data=rows)
         console.print(
-            f"\n[bold]A ring line with {len(rows)} trains.[/] Each counts who boards and alights, coach by coach, at "
-            f"every call of {minutes} minutes, which take {seconds} seconds here. Trains are devices of their own, and "
-            f"go from one to the next of {len(cells)} cells of a radio net, which hand on to an edge node of the line "
-            "and that to the gateway. Between two cells there is no net: a train goes on counting, keeps what it has "
-            "counted, and hands it to the cell it comes to.\n"
+            f"\n[bold]A ring line with {len(rows)} trains.[/] At every stop each train counts who boards and alights, "
+            f"coach by coach. The trains run for {minutes} minutes, shown here in {seconds} seconds. Each train is a "
+            f"device. It moves through {len(cells)} radio cells, which send to an edge node of the line, which sends "
+            "to the gateway. Between two cells there is no network: a train goes on counting, keeps its counts, and "
+            "sends them to the next cell.\n"
         )
         occupancy, alert = queries.occupancy(stream), queries.overcrowding(stream)
         with console.status("starting the nodes, and Spark …"):
@@ -65,8 +69,8 @@ def demo(
             occupied = occupancy.writeStream.toTable("occupancy")
             _wait(lambda: all(q.status().state == "running" for q in (occupied, overcrowding)), 60)
         for title, query in (
-            ("Query 1, who got on and off each train, every 30 seconds, in Spark", occupied),
-            ("Query 2, coaches that fill up fast, on the edge node of the line", overcrowding),
+            ("Query 1: how many got on and off each train, every 30 seconds, in Spark", occupied),
+            ("Query 2: coaches that fill up fast, on the edge node of the line", overcrowding),
         ):
             console.print(f"[bold]{title}[/]")
             query.explain()
@@ -82,11 +86,11 @@ def demo(
         verdict(console, proofs)
 
 
-# What happens meanwhile
+# While the trains run
 
 
 def watch(console: Console, session: Session, queries: list[Query], journeys: Journeys, seconds: float) -> None:
-    """Let the trains run, from cell to cell, and show how they do."""
+    """Move the trains from cell to cell and show their state."""
     from rich.live import Live
 
     session.world.play()
@@ -103,7 +107,7 @@ def watch(console: Console, session: Session, queries: list[Query], journeys: Jo
 
 
 def scene(queries: list[Query], journeys: Journeys) -> Table:
-    """The trains as they are now, and the queries below them."""
+    """A table of the trains as they are now, with the queries below."""
     from rich.table import Table
 
     occupied = queries[0]
@@ -125,20 +129,20 @@ def scene(queries: list[Query], journeys: Journeys) -> Table:
     if spark is not None and spark.batch >= 0:
         said = f"has done {spark.batch + 1} batches; its watermark is at {spark.watermark[11:19] or 'the beginning'}"
     table.caption = (
-        f"Spark {said}. Trains came to another cell {journeys.moves} times, and were without a net {journeys.gaps}."
+        f"Spark {said}. Trains came to another cell {journeys.moves} times and lost the network {journeys.gaps} times."
     )
     return table
 
 
 def _told(query: Query) -> bool:
-    """Whether everything that was counted has arrived, and everyone has said so."""
+    """Whether all counted rows have arrived and all nodes have reported it."""
     from rove.api.accounts import excess
 
     return not any(line.in_flight or excess(line) for line in query.accounts)
 
 
 def _train(origin: str) -> str:
-    """The train in the name of its rows, or of its results."""
+    """The train, from the name of an origin."""
     return name_of(origin).rpartition("/")[2]
 
 
@@ -148,12 +152,12 @@ def _wait(condition: Any, timeout_s: float) -> None:
         time.sleep(0.1)
 
 
-# What came of it
+# The result
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """One query's rows and answer, beside the judge's."""
+    """The rows and results of one query, beside those of the batch job."""
 
     query: str
     produced: int
@@ -167,7 +171,7 @@ class Proof:
 
 
 def prove(session: Session, query: Query, stream: Stream, answer: Any) -> Proof:
-    """What a query answered, and what one batch Spark job over all rows says."""
+    """Compare the results of a query with those of one batch Spark job over all rows."""
     import pyarrow as pa
 
     from rove.cloud.compile import compile_plan
@@ -180,7 +184,7 @@ def prove(session: Session, query: Query, stream: Stream, answer: Any) -> Proof:
     }
     judge = compile_plan(stream.plan, rows).toArrow()
     lines = query.accounts
-    counted = [line for line in lines if line.origin.startswith("trains/")]  # the others are of partial results
+    counted = [line for line in lines if line.origin.startswith("trains/")]  # the other origins are partial aggregates
     return Proof(
         query=query.name,
         produced=sum(line.produced for line in counted),
@@ -195,7 +199,7 @@ def prove(session: Session, query: Query, stream: Stream, answer: Any) -> Proof:
 
 
 def files(session: Session, node: str, folder: str) -> Any:
-    """What a query wrote on a node."""
+    """The rows that a query wrote into files on a node."""
     import pyarrow as pa
 
     from rove.runtime.disk import open_reader
@@ -207,10 +211,10 @@ def files(session: Session, node: str, folder: str) -> Any:
 
 
 def verdict(console: Console, proofs: list[Proof]) -> None:
-    """The table at the end, and in a sentence what it says."""
+    """Print the table at the end, and a sentence that sums it up."""
     from rich.table import Table
 
-    table = Table(title="What came of it", title_justify="left")
+    table = Table(title="The result", title_justify="left")
     table.add_column("")
     for p in proofs:
         table.add_column(p.query, justify="right")
@@ -229,13 +233,11 @@ def verdict(console: Console, proofs: list[Proof]) -> None:
     console.print(table)
     if all(p.equal and p.produced == p.delivered + p.late and not p.lost for p in proofs):
         console.print(
-            "\nEvery row that a train counted has arrived once, those counted without a net as well, and both answers "
-            "equal those of one batch Spark job over all of them.\n"
+            "\nEvery row that a train counted has arrived exactly once, also those counted without a network. The "
+            "results of both queries equal those of one batch Spark job over all rows.\n"
         )
         return
-    console.print(
-        "\n[bold red]Rows are missing or the answers differ: this is a bug, please report it with the seed.[/]\n"
-    )
+    console.print("\n[bold red]Rows are missing or results differ. This is a bug; please report it with the seed.[/]\n")
     raise typer.Exit(1)
 
 

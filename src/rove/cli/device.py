@@ -1,4 +1,4 @@
-"""`rove device`: start a node where rows come from."""
+"""`rove device`: starts a node that produces rows."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def device(
     name: Name = None,
     source: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="SPEC", help="stream=generate:rows=50,rate=20 or stream=file:x.parquet. May be given again."
-        ),
+        typer.Option(metavar="SPEC", help="stream=generate:rows=50,rate=20 or stream=file:x.parquet. Can be repeated."),
     ] = None,
     columns: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMNS", help="Of each stream: 'stream: a int, ts timestamp'. May be given again."),
+        typer.Option(
+            metavar="COLUMNS", help="The columns of a stream: 'stream: a int, ts timestamp'. Can be repeated."
+        ),
     ] = None,
     coordinator: Coordinator = None,
     parent: Parents = None,
@@ -41,39 +41,39 @@ def device(
         str | None,
         typer.Option(
             metavar="SIZE",
-            help="Of --data, for rows that wait: behind memory, and kept over a crash.",
+            help="Disk space in --data for rows that wait. It is used when memory is full, and survives a crash.",
         ),
     ] = None,
     evict: Annotated[
         str | None,
         typer.Option(
             metavar="POLICY",
-            help="What goes when that is full: block (nothing: sources wait), fifo, query_aware, priority, or a policy "
-            "of yours: module:Name or file.py:Name.",
+            help="What to drop when the store is full: block (nothing, sources wait), fifo, query_aware, priority, or "
+            "your own policy: module:Name or file.py:Name.",
         ),
     ] = None,
     compress: Annotated[
-        str | None, typer.Option(metavar="CODEC", help="Batches that wait are packed: zstd, lz4 or off.")
+        str | None, typer.Option(metavar="CODEC", help="How waiting batches are compressed: zstd, lz4 or off.")
     ] = None,
     backlog: Annotated[
         str | None,
         typer.Option(
             metavar="ORDER",
-            help="After a cut, what was kept goes beside, first (before) or last (after) what is new, where order does "
-            "not matter to a query.",
+            help="After a cut, send kept rows beside, before or after new rows, for queries to which the order does "
+            "not matter.",
         ),
     ] = None,
     hooks: Annotated[
         str | None,
         typer.Option(
-            metavar="MODULE", help="Your functions on_disconnect, on_reconnect and on_evict: a module, or a file.py."
+            metavar="MODULE", help="A module or file.py with your functions on_disconnect, on_reconnect and on_evict."
         ),
     ] = None,
     trust_functions: TrustFunctions = None,
     keys: Keys = None,
     settings: SettingsFile = None,
 ) -> None:
-    """Start a device: it produces rows, works on them, and keeps them while it is cut off.
+    """Start a device. It produces rows, runs its part of the queries, and keeps results while it is cut off.
 
     rove device --name tram-7 --parent mast-12 --source trains=generate:rows=50,rate=2 --columns 'trains: train string,
     ts timestamp, boarding int'

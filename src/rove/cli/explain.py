@@ -1,4 +1,4 @@
-"""`rove explain FILE`: the plan of a query file, and where each step can run, or would run in a given network."""
+"""`rove explain FILE`: draws the plan of a query file, and where each step can run, or would run in a network."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from rove.cli.submit import On, Strategy, Variable, Where
 
 
 def explain(
-    file: Annotated[Path, typer.Argument(help="query.py leaves a stream in a variable; query.sql is one SELECT.")],
+    file: Annotated[
+        Path, typer.Argument(help="A query.py that assigns a stream to a variable, or a query.sql with one SELECT.")
+    ],
     variable: Variable = "",
     sink: Where = "log",
     on: On = "",
@@ -21,9 +23,9 @@ def explain(
     coordinator: Coordinator = "",
     keys: Keys = None,
 ) -> None:
-    """Draw the plan of a query, where each operator can run, and why.
+    """Draw the plan of a query: where each operator can run, and why.
 
-    With --coordinator: where each operator would run in that network, and what each link would carry. Nothing is
+    With --coordinator: where each operator would run in that network, and how much each link would carry. Nothing is
     started.
     """
     from rove.api.writer import submit

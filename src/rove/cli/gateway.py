@@ -1,4 +1,4 @@
-"""`rove gateway`: start the worker at the cloud's end, which keeps the log."""
+"""`rove gateway`: starts a gateway, the worker at the cloud end, which keeps the log."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def gateway(
     keys: Keys = None,
     settings: SettingsFile = None,
 ) -> None:
-    """Start a gateway: it keeps what arrives in its log, each row once, and says so to those below.
+    """Start a gateway. It writes arriving rows to its log, each row once, and acknowledges them to the nodes below.
 
     It needs a folder: --data DIR.
     """

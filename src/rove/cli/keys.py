@@ -1,4 +1,4 @@
-"""`rove keys new | invite | revoke`: who may connect, and who may give commands."""
+"""`rove keys new | invite | revoke`: decides who may connect and who may give commands."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rove.cli.asking import DEFAULT_URL, AsJson, Coordinator, ask
 from rove.cli.listing import print_json
 
 app = typer.Typer(
-    help="Make the keys of a coordinator, invite nodes, shut them out.", no_args_is_help=True, add_completion=False
+    help="Make the keys of a coordinator, invite nodes, and revoke them.", no_args_is_help=True, add_completion=False
 )
 
 Folder = Annotated[Path, typer.Option("--keys", metavar="DIR", help="The folder that `rove keys new` made.")]
@@ -20,19 +20,19 @@ Node = Annotated[str, typer.Argument(help="The node's name.")]
 
 @app.command("new")
 def new(
-    keys: Annotated[Path, typer.Option("--keys", metavar="DIR", help="Where to keep them.")] = Path("keys"),
+    keys: Annotated[Path, typer.Option("--keys", metavar="DIR", help="The folder for the keys.")] = Path("keys"),
     coordinator: Annotated[
-        str, typer.Option("--coordinator", metavar="URL", help="The coordinator's address, as nodes will dial it.")
+        str, typer.Option("--coordinator", metavar="URL", help="The coordinator's address, as nodes reach it.")
     ] = DEFAULT_URL,
 ) -> None:
-    """Make two key pairs: the coordinator's, and that of whoever gives it commands."""
+    """Make two key pairs: one for the coordinator, and one for giving it commands."""
     from rove.model.errors import SetupError
     from rove.runtime.network.keys import coordinator_keys
 
     _, operator = coordinator_keys(keys, coordinator)
     if operator.url != coordinator:
         raise SetupError(f"{keys} holds the keys of a coordinator at {operator.url}; choose another folder with --keys")
-    print(f"{keys}/ has the keys of the coordinator at {coordinator}, and those of whoever gives it commands")
+    print(f"{keys}/ has the keys of the coordinator at {coordinator}, and the keys for giving it commands")
     print(f"start it:        rove coordinator --keys {keys}\ninvite a node:   rove keys invite NAME --keys {keys}")
 
 
@@ -40,12 +40,12 @@ def new(
 def invite(
     node: Node,
     kind: Annotated[Literal["device", "edge", "gateway"], typer.Option(help="What the node will be.")] = "device",
-    hours: Annotated[float, typer.Option(help="How long the token is good for.", min=0.01, max=24 * 365)] = 24,
+    hours: Annotated[float, typer.Option(help="How many hours the token is valid.", min=0.01, max=24 * 365)] = 24,
     keys: Folder = Path("keys"),
     coordinator: Coordinator = "",
     as_json: AsJson = False,
 ) -> None:
-    """Print a token that lets one node join once. Whoever has it can be that node: hand it over with care."""
+    """Print a token that lets one node join once. Whoever has the token can join as that node, so keep it safe."""
     from msgspec.structs import replace
 
     from rove.api.session import OPERATOR_FILE
@@ -65,8 +65,8 @@ def invite(
 
 @app.command("revoke")
 def revoke(node: Node, keys: Folder = Path("keys"), coordinator: Coordinator = "") -> None:
-    """Shut a node out, until it is invited again."""
+    """Revoke the keys of a node. It cannot connect until it is invited again."""
     from rove.control.asks.requests import Named
 
     ask(coordinator, keys, "revoke", Named(name=node), Named)
-    print(f"`{node}` is shut out; to have it back: rove keys invite {node}")
+    print(f"the keys of `{node}` are revoked; to let it back in: rove keys invite {node}")

@@ -1,4 +1,4 @@
-"""Lines of answers as people or programs read them: a table, or JSON."""
+"""Prints answers as a table for people, or as JSON for programs."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-PIPE_WIDTH = 240  # a pipe has no edge at which lines would have to break
+PIPE_WIDTH = 240  # the width of a table that is not printed to a terminal
 
 
 def console() -> Console:
-    """Standard output; as wide as the terminal, or wide where there is none."""
+    """Standard output, as wide as the terminal, or `PIPE_WIDTH` without a terminal."""
     known = sys.stdout.isatty() or "COLUMNS" in os.environ
     return Console(highlight=False) if known else Console(highlight=False, width=PIPE_WIDTH)
 
 
 def print_json(value: Any) -> None:
-    """A value as JSON, for programs and for eyes."""
+    """Print a value as indented JSON."""
     print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
 
 def print_table(heads: Sequence[str], rows: Iterable[Sequence[Any]], footer: Sequence[Any] = ()) -> None:
-    """A table; numbers stand right. What others named is printed as it is, not read as colours."""
+    """Print a table. Numbers are aligned right. Cells are printed as they are, without colour markup."""
     shown = list(rows)
     table = Table(box=SIMPLE_HEAD, show_footer=bool(footer), pad_edge=False)
     for n, head in enumerate(heads):

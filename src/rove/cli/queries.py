@@ -1,4 +1,4 @@
-"""`rove queries`: all queries, and what keeps them from running."""
+"""`rove queries`: lists all queries, and what prevents them from running."""
 
 from __future__ import annotations
 

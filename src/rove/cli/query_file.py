@@ -1,6 +1,7 @@
-"""Queries in files: Python that leaves a stream in a variable, or one SQL statement.
+"""Reads queries from files: Python that assigns a stream to a variable, or one SQL statement.
 
-Law: a file that is no query is refused by a line that says what is missing; an error inside it keeps its own text.
+Law: a file without a query is refused with one line that says what is missing. An error inside the file keeps its own
+text.
 """
 
 from __future__ import annotations
@@ -22,17 +23,19 @@ if TYPE_CHECKING:
     from rove.api.writer import StreamWriter
     from rove.control.asks.requests import CloudSink
 
-FUNCTION = re.compile(r"[\w.]+:[\w.]+")  # a module and what it holds
+FUNCTION = re.compile(r"[\w.]+:[\w.]+")  # MODULE:FUNCTION
 
 
 def stream_in(file: Path, variable: str, session: Session | None) -> Stream:
-    """The stream that a file stands for. A statement reads the streams of the session."""
+    """The stream of a query file. A SQL statement reads the streams of the session."""
     if file.suffix == ".py":
         return _in_python(file, variable)
     if file.suffix != ".sql":
         raise PlanError(f"{file} is neither Python (.py) nor a SQL statement (.sql)")
     if session is None:
-        raise PlanError(f"{file} reads streams whose columns the coordinator knows; say where it is: --coordinator URL")
+        raise PlanError(
+            f"{file} reads streams whose columns only the coordinator knows; give its address: --coordinator URL"
+        )
     return session.sql(_text(file).strip().removesuffix(";"))
 
 
@@ -48,20 +51,20 @@ def _in_python(file: Path, variable: str) -> Stream:
         raise PlanError(f"{file}{_line(file, error)} raised {type(error).__name__}: {error}") from error
     found = {k: v for k, v in left.items() if isinstance(v, Stream)}
     if not found:
-        raise PlanError(f"{file} leaves no stream in a variable; assign the query's last step to one")
+        raise PlanError(f"{file} assigns no stream to a variable; assign the query's last step to one")
     if variable and variable not in found:
         raise PlanError(f"{file} has no stream `{variable}`; {nearest(variable, list(found))}")
     return found[variable] if variable else list(found.values())[-1]
 
 
 def _line(file: Path, error: Exception) -> str:
-    """The last line of the file on the way to the error."""
+    """The line of the file where the error came from."""
     lines = [frame.lineno for frame in extract_tb(error.__traceback__) if frame.filename == str(file)]
     return f", line {lines[-1]}," if lines else ""
 
 
 def sink_of(text: str, node: str, query: str, writer: StreamWriter) -> tuple[Sink, CloudSink | None]:
-    """`log` or `file:PATH`, on a node or, without one, at the gateway; all others in Spark, as the writer was told."""
+    """The sink of a text: `log` or `file:PATH` on a node (by default the gateway); all others in Spark."""
     from rove.model.ids import NodeId, checked_name
 
     kind, _, path = text.partition(":")
@@ -80,17 +83,17 @@ def sink_of(text: str, node: str, query: str, writer: StreamWriter) -> tuple[Sin
         case "foreachBatch" if FUNCTION.fullmatch(path):
             return Sink(kind="log"), writer.spark_sink(kind, path, encode_name(*path.split(":")))
     raise PlanError(
-        f"`{text}` is no place for rows to end; write `table`, `table:NAME`, `postgres:TABLE`, `console` or "
+        f"`{text}` is not a sink; write `table`, `table:NAME`, `postgres:TABLE`, `console` or "
         "`foreachBatch:MODULE:FUNCTION` for Spark, `log` for the gateway, `file:PATH` for a folder of files on a node"
     )
 
 
 def options_in(given: Sequence[str]) -> dict[str, str]:
-    """`KEY=VALUE`, as often as it was given."""
+    """The options of repeated `KEY=VALUE` flags."""
     pairs = [text.partition("=") for text in given]
     for key, equals, _ in pairs:
         if not key or not equals:
-            raise PlanError(f"`{key}` is no option; write KEY=VALUE, such as keys=window,train")
+            raise PlanError(f"`{key}` is not an option; write KEY=VALUE, such as keys=window,train")
     return {key: value for key, _, value in pairs}
 
 

@@ -1,7 +1,7 @@
-"""`rove sim`: whole histories of moving, failing networks, one a seed, judged by checkers that stand outside.
+"""`rove sim`: simulates networks that move and fail, one history for each seed, and checks them from outside.
 
-Law: a seed is a history; the same seed gives the same transcript in any process. What fails is printed with the command
-that replays it.
+Law: a seed determines a history. The same seed gives the same transcript in any process. A failure is printed with the
+command that replays it.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from rove.model.errors import SetupError
 if TYPE_CHECKING:
     from rove.sim.scenario import Outcome
 
-FAILURES_MAX = 5  # enough to see whether they are of one kind
-AHEAD = 2  # seeds waiting for each process, so that none is idle
-NODES = 60  # as `rove.sim.scenario` has it, which takes long to import
+FAILURES_MAX = 5  # enough to see whether failures have one cause
+AHEAD = 2  # queued seeds for each process, so that no process is idle
+NODES = 60  # the same as in `rove.sim.scenario`, which takes long to import
 
 
 @dataclass(slots=True)
 class Tally:
-    """What all seeds came to."""
+    """The outcomes of all seeds."""
 
     outcomes: dict[int, Outcome] = field(default_factory=dict)
 
@@ -40,7 +40,7 @@ class Tally:
 
     @property
     def transcript(self) -> str:
-        """One hash over all histories, in the order of seeds; of a single one its own."""
+        """One hash over all histories, in the order of seeds. For a single history, its own hash."""
         if len(self.outcomes) == 1:
             return next(iter(self.outcomes.values())).transcript
         whole = blake2b(digest_size=16)
@@ -57,13 +57,13 @@ _COUNTED = ("nodes", "queries", "steps", "rows")
 
 
 def sim(
-    seeds: Annotated[int, typer.Option(help="How many histories: seeds 0 to N-1.", min=1)] = 100,
-    seed: Annotated[int | None, typer.Option(help="Only this one, to replay it.", min=0)] = None,
-    nodes: Annotated[int, typer.Option(help="The most nodes a history has.", min=3, max=10_000)] = NODES,
-    processes: Annotated[int, typer.Option(help="How many run at a time.", min=1, max=256)] = 2,
+    seeds: Annotated[int, typer.Option(help="How many histories to run: seeds 0 to N-1.", min=1)] = 100,
+    seed: Annotated[int | None, typer.Option(help="Run only this seed, to replay it.", min=0)] = None,
+    nodes: Annotated[int, typer.Option(help="The most nodes in a history.", min=3, max=10_000)] = NODES,
+    processes: Annotated[int, typer.Option(help="How many processes to use.", min=1, max=256)] = 2,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object at the end.")] = False,
 ) -> None:
-    """Simulate networks with cuts, crashes, moves and slow disks, and check that no row is lost or there twice."""
+    """Simulate networks with cuts, crashes, moves and slow disks, and check that no row is lost or duplicated."""
     chosen = range(seeds) if seed is None else range(seed, seed + 1)
     tally = run(chosen, nodes, min(processes, len(chosen)), quiet=as_json)
     failures = tally.failures
@@ -74,7 +74,7 @@ def sim(
     for outcome in failures:
         print(f"seed {outcome.seed} broke a law {outcome.trouble}\n  replay it: {replay(outcome.seed, nodes)}")
     if len(tally.outcomes) < len(chosen):
-        print(f"stopped after {len(failures)} failures, {len(chosen) - len(tally.outcomes):,} seeds before the end")
+        print(f"stopped after {len(failures)} failures, with {len(chosen) - len(tally.outcomes):,} seeds left to run")
     sums = tally.sums()
     whole = sums.pop("transcript")
     print(f"{', '.join(f'{number:,} {what}' for what, number in sums.items())}, transcript {whole}")
@@ -82,12 +82,12 @@ def sim(
 
 
 def replay(seed: int, nodes: int) -> str:
-    """What to type to see a history again."""
+    """The command that replays a history."""
     return f"rove sim --seed {seed} --nodes {nodes}"
 
 
 def run(seeds: range, nodes: int, processes: int, quiet: bool) -> Tally:
-    """All seeds, several at a time, until too many have failed."""
+    """Run all seeds, several at a time, until too many have failed."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -106,7 +106,7 @@ def run(seeds: range, nodes: int, processes: int, quiet: bool) -> Tally:
 
 
 def outcomes(seeds: range, nodes: int, processes: int) -> Iterator[Outcome]:
-    """Outcomes as they come. New processes are started afresh, so nothing of this one is in them."""
+    """Outcomes as they are ready. Processes are spawned, so they share no state with this one."""
     from rove.sim.scenario import run_seed
 
     left = iter(seeds)
@@ -126,19 +126,19 @@ def outcomes(seeds: range, nodes: int, processes: int) -> Iterator[Outcome]:
 
 
 def _leave_signals() -> None:
-    """Ctrl-C is for the process that was typed."""
+    """Ignore Ctrl-C in child processes. The parent process handles it."""
     signal(SIGINT, SIG_IGN)
 
 
 def _outcome(future: Future[Outcome], seed: int) -> Outcome:
-    """A history, or, where the code itself broke down, what it said."""
+    """The outcome of a history, or the error if the code raised one."""
     from rove.sim.scenario import Outcome
 
     try:
         return future.result()
     except BrokenExecutor as error:
         raise SetupError(
-            f"a process that simulated was killed, at seed {seed} or near it; is there memory enough?"
+            f"a simulation process was killed at seed {seed} or near it; is there enough memory?"
         ) from error
     except Exception as error:
         trouble = f"by raising {type(error).__name__}: {error}"

@@ -1,7 +1,7 @@
-"""What commands that start a node have in common: their flags, and how these meet the settings.
+"""The flags of all commands that start a node, and how flags and settings are combined.
 
-Law: a flag wins over the environment, the environment over the settings file. Without keys a node stays on this
-computer, so addresses default to its loopback.
+Law: a flag overrides the environment, and the environment overrides the settings file. Without keys a node can only be
+reached from this computer, so the default addresses are on the loopback interface.
 """
 
 from __future__ import annotations
@@ -24,34 +24,33 @@ if TYPE_CHECKING:
     from rove.model.messages import Kind
     from rove.runtime.settings import Settings, WorkerSection
 
-LISTEN = "tcp://127.0.0.1:0"  # a free port; the coordinator tells others which
+LISTEN = "tcp://127.0.0.1:0"  # any free port; the coordinator tells other nodes which
 
-Name = Annotated[str | None, typer.Option(help="The node's name; the one in its keys if left out.")]
+Name = Annotated[str | None, typer.Option(help="The node's name. Default: the name in its keys.")]
 Listen = Annotated[
-    str | None, typer.Option(metavar="URL", help="Where others reach it, such as tcp://127.0.0.1:4701; any free port.")
+    str | None,
+    typer.Option(metavar="URL", help="Where it listens, such as tcp://127.0.0.1:4701. Default: any free port."),
 ]
 Coordinator = Annotated[
     str | None,
-    typer.Option(metavar="URL", help=f"Where the coordinator listens; as the keys say, or {DEFAULT_URL}."),
+    typer.Option(metavar="URL", help=f"The coordinator's address. Default: the one in the keys, or {DEFAULT_URL}."),
 ]
 Parents = Annotated[
-    list[str] | None, typer.Option("--parent", metavar="NODE", help="A node it hands rows to. May be given again.")
+    list[str] | None, typer.Option("--parent", metavar="NODE", help="A node that it may send rows to. Can be repeated.")
 ]
-Data = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="A folder of its own, for what should outlive a restart.")
-]
+Data = Annotated[Path | None, typer.Option(metavar="DIR", help="A folder for data that must survive a restart.")]
 Slots = Annotated[int | None, typer.Option(help="How many operators it may run.", min=0)]
-Memory = Annotated[str | None, typer.Option(metavar="SIZE", help="For batches on their way, such as 64MiB.")]
-Keys = Annotated[Path | None, typer.Option(metavar="DIR", help="The folder that `rove join` put its key in.")]
+Memory = Annotated[str | None, typer.Option(metavar="SIZE", help="Memory for batches, such as 64MiB.")]
+Keys = Annotated[Path | None, typer.Option(metavar="DIR", help="The folder where `rove join` put its keys.")]
 TrustFunctions = Annotated[
     bool | None,
     typer.Option(
         "--trust-functions",
-        help="Run functions that queries bring along by value: whoever may submit a query runs code here.",
+        help="Run users' functions that queries send by value. Then everyone who may submit queries can run code here.",
     ),
 ]
 SettingsFile = Annotated[
-    Path | None, typer.Option("--settings", metavar="FILE", help="A TOML file of settings; flags win over it.")
+    Path | None, typer.Option("--settings", metavar="FILE", help="A TOML file of settings. Flags override it.")
 ]
 
 _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
@@ -78,7 +77,7 @@ def start_worker(
     columns: list[str] | None = None,
     trust_functions: bool | None = None,
 ) -> None:
-    """Run a node until it is told to stop."""
+    """Run a node until a signal stops it."""
     from rove.runtime.process import run_worker
 
     flags = {
@@ -107,7 +106,7 @@ def start_worker(
 
 
 def loaded(file: Path | None, section: str, flags: Mapping[str, object]) -> Settings:
-    """Settings of all three places, and the log as they want it."""
+    """The settings of file, environment and flags combined. Sets up logging as they say."""
     from rove.runtime.settings import load
 
     found = load(file, os.environ, {section: flags})
@@ -121,9 +120,11 @@ def _settled(section: WorkerSection) -> WorkerSection:
     from msgspec.structs import replace
 
     if section.kind == "gateway" and not section.folder:
-        raise SetupError(f"gateway `{section.node}` keeps what arrives, and has no folder for it; give one: --data DIR")
+        raise SetupError(f"gateway `{section.node}` needs a folder for its log; give one: --data DIR")
     if section.disk_bytes and not section.folder:
-        raise SetupError(f"`{section.node}` has no folder to keep {section.disk_bytes} bytes in; give one: --data DIR")
+        raise SetupError(
+            f"`{section.node}` needs a folder for {section.disk_bytes} bytes on disk; give one: --data DIR"
+        )
     if section.kind != "device" and not section.listen:
         section = replace(section, listen=LISTEN)
     if not section.coordinator and not section.keys:
@@ -135,7 +136,7 @@ def size_bytes(text: str) -> int:
     """A size such as `64MiB`, `1.5 GB` or `4096`."""
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", text)
     if found is None or found[2].lower() not in _UNITS:
-        raise SetupError(f"`{text}` is no size; write it like 64MiB, 2GiB or 500kB")
+        raise SetupError(f"`{text}` is not a size; write it like 64MiB, 2GiB or 500kB")
     return int(float(found[1]) * _UNITS[found[2].lower()])
 
 
@@ -143,7 +144,7 @@ def stream_columns(text: str) -> tuple[str, str]:
     """A stream with its columns, from `stream: a int, ts timestamp`."""
     stream, colon, columns = text.partition(":")
     if not colon or not stream.strip() or not columns.strip():
-        raise SetupError(f"`{text}` names no stream and its columns; write 'stream: a int, ts timestamp'")
+        raise SetupError(f"`{text}` is not a stream with its columns; write 'stream: a int, ts timestamp'")
     return checked_name(stream.strip(), "a stream"), columns.strip()
 
 
@@ -154,13 +155,13 @@ def _key_file(keys: Path) -> Path:
 
 
 def _named(keys: Path | None, settings: Path | None, kind: Kind) -> str | None:
-    """The name in the keys. None leaves it to the settings, if there are any."""
+    """The node's name from its keys. None if the settings file has to name it."""
     from rove.runtime.network.keys import load_keys
 
     if keys is not None:
         return load_keys(_key_file(keys)).node or None
     if settings is None and "ROVE__WORKER__NODE" not in os.environ:
-        raise SetupError(f"a node needs a name that no other has; give it one: rove {_word(kind)} --name NAME")
+        raise SetupError(f"a node needs a name that no other node has; give it one: rove {_word(kind)} --name NAME")
     return None
 
 

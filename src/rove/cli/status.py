@@ -1,4 +1,4 @@
-"""`rove status`: what became of every row, and whether it adds up."""
+"""`rove status`: the accounts of every row, and whether they add up."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 
 def status(
-    query: Annotated[str, typer.Argument(help="One query; all of them if left out.")] = "",
+    query: Annotated[str, typer.Argument(help="One query. Default: all queries.")] = "",
     coordinator: Coordinator = "",
     keys: Keys = None,
     as_json: AsJson = False,
 ) -> None:
-    """Account for every row, by query and origin: delivered, on its way, or counted as evicted, late or lost; and list
-    the nodes that are away or keep rows for others.
+    """Account for every row, by query and origin: delivered, in flight, or counted as evicted, late or lost. Also list
+    the nodes that are away or buffer rows.
 
-    Buffered rows are on their way as well, and a row may be buffered on two nodes at once. Lag is how far an origin's
-    watermark is behind the clock. A node lasts as long as its store takes what comes in without giving anything away.
+    Buffered rows are part of the rows in flight. A row may be buffered on two nodes at once. Lag is how far an origin's
+    watermark is behind the clock. `lasts` is how long a node's store can take rows in until it is full.
     """
     from rove.api.accounts import COUNTS, excess, total, verdict
     from rove.control.asks.requests import AccountLine, Named, NodeLine
@@ -48,7 +48,7 @@ def status(
 
 
 def _buffer(node: NodeLine) -> tuple[str | int | None, ...]:
-    """What a node keeps, in the words of a table."""
+    """A node's buffer as a table row."""
     lasts = None if node.lasts_ms is None else node.lasts_ms // 1_000
     kept, room = f"{node.held_bytes / 1e6:,.1f} MB", f"{node.room_bytes / 1e6:,.0f} MB"
     return node.node, node.state, node.silent_ms // 1_000, kept, room, node.oldest_ms // 1_000, lasts

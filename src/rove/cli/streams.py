@@ -1,4 +1,4 @@
-"""`rove streams`: what there is to query."""
+"""`rove streams`: lists the streams that can be queried."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ def streams(coordinator: Coordinator = "", keys: Keys = None, as_json: AsJson = 
     if as_json:
         print_json(found)
     elif not found:
-        print("No streams yet. A device brings them: rove device --source … --columns 'stream: a int, ts timestamp'")
+        print("No streams yet. A device declares them: rove device --source … --columns 'stream: a int, ts timestamp'")
     else:
         print_table(("stream", "columns"), sorted(found.items()))

@@ -1,4 +1,4 @@
-"""`rove submit FILE`: hand a query to the coordinator."""
+"""`rove submit FILE`: submits a query to the coordinator."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from rove.cli.asking import AsJson, Coordinator, Keys, session
 from rove.cli.listing import print_json
 from rove.cli.query_file import options_in, sink_of, stream_in
 
-Variable = Annotated[str, typer.Option(help="Which variable of a Python file; by default the last stream it makes.")]
+Variable = Annotated[
+    str, typer.Option(help="The variable of a Python file that holds the stream. Default: the last stream.")
+]
 Where = Annotated[
     str,
     typer.Option(
@@ -21,20 +23,27 @@ Where = Annotated[
         "the gateway, file:PATH on a node with a disk.",
     ),
 ]
-On = Annotated[str, typer.Option("--on", metavar="NODE", help="The node of the sink; the gateway if left out.")]
+On = Annotated[str, typer.Option("--on", metavar="NODE", help="The node of the sink. Default: the gateway.")]
 Strategy = Annotated[
-    str, typer.Option(metavar="NAME", help="Who decides the places: bottom_up, shortest_path, cloud_only or ilp.")
+    str, typer.Option(metavar="NAME", help="The placement strategy: bottom_up, shortest_path, cloud_only or ilp.")
 ]
-Mode = Annotated[str, typer.Option(metavar="MODE", help="In Spark: append, or update for early results, corrected.")]
+Mode = Annotated[
+    str,
+    typer.Option(
+        metavar="MODE", help="Spark's output mode: append, or update for early results that are corrected later."
+    ),
+]
 Options = Annotated[
     list[str] | None,
-    typer.Option("--option", metavar="KEY=VALUE", help="What writeStream.option takes. May be given again."),
+    typer.Option("--option", metavar="KEY=VALUE", help="An option of writeStream.option. Can be repeated."),
 ]
 
 
 def submit(
-    file: Annotated[Path, typer.Argument(help="query.py leaves a stream in a variable; query.sql is one SELECT.")],
-    name: Annotated[str, typer.Option(help="The query's name; the file's if left out.")] = "",
+    file: Annotated[
+        Path, typer.Argument(help="A query.py that assigns a stream to a variable, or a query.sql with one SELECT.")
+    ],
+    name: Annotated[str, typer.Option(help="The query's name. Default: the file's name.")] = "",
     sink: Where = "log",
     on: On = "",
     strategy: Strategy = "bottom_up",
@@ -45,10 +54,10 @@ def submit(
     keys: Keys = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run a query from now on, and print where everything runs and why.
+    """Start a query, and print where each operator runs and why.
 
-    A Python file whose session has a coordinator is submitted there, unless --coordinator says otherwise. The same
-    file under the same name may be submitted again: nothing changes.
+    A Python file whose session has a coordinator is submitted there, unless --coordinator names another. Submitting the
+    same file under the same name again changes nothing.
     """
     from rove.api.session import LOCAL
     from rove.api.writer import submit as hand_over

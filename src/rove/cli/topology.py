@@ -1,4 +1,4 @@
-"""`rove topology`: who is there; `import` draws a network before it is there, `remove` forgets a node that is gone."""
+"""`rove topology`: lists the nodes. `import` adds expected nodes from a file, `remove` forgets a node that is gone."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ app = typer.Typer(help="List the nodes, import a topology from a file, or remove
 
 @app.callback(invoke_without_command=True)
 def topology(context: typer.Context, coordinator: Coordinator = "", keys: Keys = None, as_json: AsJson = False) -> None:
-    """List the nodes: up, away, or expected (known from a file, not heard yet); their links, streams and room.
+    """List the nodes (up, away, or expected: known from a file but never seen), with their links, streams and free
+    room.
 
-    With `import FILE`, take a topology from a file instead; with `remove NODE`, forget a node.
+    With `import FILE`, read a topology from a file instead. With `remove NODE`, forget a node.
     """
     from rove.control.asks.requests import NodeLine
 
@@ -42,17 +43,19 @@ def topology(context: typer.Context, coordinator: Coordinator = "", keys: Keys =
 @app.command("import")
 def import_topology(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(help="TOML or JSON of ours, or NebulaStream's fixed_topology.json.")],
-    updates: Annotated[Path | None, typer.Option(help="NebulaStream's topology_updates.json beside it.")] = None,
+    file: Annotated[
+        Path, typer.Argument(help="A topology in our TOML or JSON, or NebulaStream's fixed_topology.json.")
+    ],
+    updates: Annotated[Path | None, typer.Option(help="NebulaStream's topology_updates.json for it.")] = None,
     through_ms: Annotated[
-        int | None, typer.Option(help="Apply the updates up to this moment; none if left out.", min=0)
+        int | None, typer.Option(help="Apply the updates up to this time. Default: none.", min=0)
     ] = None,
     coordinator: Coordinator = "",
     keys: Keys = None,
 ) -> None:
-    """Tell the coordinator of nodes and links that will be there.
+    """Tell the coordinator which nodes and links to expect.
 
-    Our own form has `nodes` (id, kind, slots, memory_bytes) and `links` (a, b, latency_us, bytes_per_s).
+    Our own format has `nodes` (id, kind, slots, memory_bytes) and `links` (a, b, latency_us, bytes_per_s).
     """
     from rove.control.asks.requests import Import, Named
 
@@ -65,13 +68,13 @@ def import_topology(
 @app.command("remove")
 def remove(
     context: typer.Context,
-    node: Annotated[str, typer.Argument(help="The node, as `rove topology` lists it.")],
+    node: Annotated[str, typer.Argument(help="The node's name, as in `rove topology`.")],
     coordinator: Coordinator = "",
     keys: Keys = None,
 ) -> None:
-    """Forget a node that will not come back: nobody waits for its rows any more. One that still runs joins again.
+    """Forget a node that will not come back. Queries no longer wait for its rows. A node that still runs joins again.
 
-    What it counted stays in `rove status`.
+    The rows that it counted stay in `rove status`.
     """
     from rove.control.asks.requests import Named
 

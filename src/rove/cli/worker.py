@@ -1,4 +1,4 @@
-"""`rove worker`: start a node of the edge."""
+"""`rove worker`: starts an edge node."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def worker(
     keys: Keys = None,
     settings: SettingsFile = None,
 ) -> None:
-    """Start a worker of the edge: it runs parts of queries and passes on what devices send."""
+    """Start an edge node. It runs parts of queries and passes on the rows of devices."""
     start_worker(
         "edge",
         name=name,

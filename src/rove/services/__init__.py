@@ -1,1 +1,1 @@
-"""Applications on Rove's public API, and nothing else of it."""
+"""Applications that use Rove's public API only."""

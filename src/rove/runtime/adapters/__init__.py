@@ -1,1 +1,1 @@
-"""What can feed a device: files that are replayed, and rows that are made up."""
+"""Feeds a device: from files that are replayed, and with generated rows."""

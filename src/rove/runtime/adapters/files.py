@@ -1,7 +1,7 @@
-"""Rows of a file, in batches, as if they were produced now.
+"""Replays the rows of a file in batches, as if they were produced now.
 
-Law: a file is read as the stream's columns say; columns it lacks, or of types that do not fit, are an error that names
-them. Only a batch at a time is held.
+Law: a file is read with the columns of its stream. Missing columns and wrong types raise an error that names them. Only
+one batch is in memory at a time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ READERS = ("parquet", "csv", "arrow", "ipc", "jsonl", "ndjson")
 
 
 def replayed(path: str, schema: pa.Schema, rows: int, batches: int = 0) -> Iterator[pa.RecordBatch]:
-    """A file's rows in batches of at most so many, all of them or the first batches."""
+    """The rows of a file in batches of at most `rows`: all of them, or the first `batches`."""
     found = (_fitting(part, schema, path) for part in _parts(path, schema, rows))
     pieces = (batch.slice(at, rows) for batch in found for at in range(0, batch.num_rows, rows))
     yield from islice(pieces, batches) if batches else pieces
@@ -66,4 +66,4 @@ def _fitting(batch: pa.RecordBatch, schema: pa.Schema, path: str) -> pa.RecordBa
 
 
 def _unreadable(path: str, error: Exception) -> SetupError:
-    return SetupError(f"{path} cannot be replayed: {error}; mend the file or the columns of its stream")
+    return SetupError(f"{path} cannot be replayed: {error}; correct the file or the columns of its stream")

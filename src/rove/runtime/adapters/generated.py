@@ -20,7 +20,7 @@ _STRIDE = 7_919  # from one batch to the next; it shares no factor with the plac
 
 
 def columns_made_up(schema: pa.Schema) -> None:
-    """Refuse columns of types that cannot be made up."""
+    """Refuse columns of types that cannot be generated."""
     for column in schema:
         if not (_is_moment(column.type) or _is_number(column.type) or column.type in (pa.string(), pa.bool_())):
             raise SetupError(
@@ -60,18 +60,18 @@ class Maker:
 
 
 def _noise(seed: str, count: int) -> pa.Array:
-    """Bytes without a pattern, as small numbers."""
+    """Random bytes, as small numbers."""
     return pa.Array.from_buffers(pa.uint8(), count, [None, pa.py_buffer(shake_128(seed.encode()).digest(count))])
 
 
 def _drawn(noise: pa.Array, dtype: pa.DataType) -> pa.Array:
-    small = pc.bit_wise_and(noise, pa.scalar(0x7F, pa.uint8()))  # fits the smallest of the numbers
+    small = pc.bit_wise_and(noise, pa.scalar(0x7F, pa.uint8()))  # fits the smallest integer type
     if dtype == pa.string():
         return pa.array(WORDS).take(pc.bit_wise_and(noise, pa.scalar(0x07, pa.uint8())))
     if dtype == pa.bool_():
         return pc.greater(noise, pa.scalar(127, pa.uint8()))
     if pa.types.is_floating(dtype):
-        return pc.divide(pc.cast(small, pa.float64()), 8.0).cast(dtype)  # exact in every order of addition
+        return pc.divide(pc.cast(small, pa.float64()), 8.0).cast(dtype)  # sums are exact in any order of addition
     if pa.types.is_decimal(dtype):
         digits = dtype.precision - dtype.scale
         return pc.cast(pc.bit_wise_and(small, pa.scalar(0x07 if digits < 3 else 0x7F, pa.uint8())), dtype)

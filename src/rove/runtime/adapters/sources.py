@@ -1,7 +1,7 @@
-"""Producers of rows on a device: made up from a seed, or read from a file.
+"""The sources of a device: rows generated from a seed, or read from a file.
 
-Law: what a source will produce follows from its text alone, so anyone can say afterwards what should have arrived. A
-source that is told to wait makes no rows, and does not make up for the time it waited.
+Law: the text of a source determines what it produces, so a test can tell afterwards what should have arrived. A source
+that is told to wait produces no rows, and does not catch up later.
 
     trains=generate:rows=50,rate=20,batches=200,seed=7
     trains=file:/data/x.parquet,rows=500,rate=10
@@ -29,32 +29,32 @@ from rove.runtime.clock import wall_us
 
 log = logging.getLogger("rove")
 
-BATCHES_A_ROUND = 16  # of one source, so that a fast one leaves time for messages
-SILENCE_US = 500_000  # between two words of a source that has nothing to say
-GATE_US = 50_000  # between two looks whether a source may begin
+BATCHES_A_ROUND = 16  # of one source, so that a fast source leaves time for messages
+SILENCE_US = 500_000  # how often a silent source reports that time goes on
+GATE_US = 50_000  # how often a source checks whether it may begin
 
 
 class SourceSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """A producer as its text says. `rate` is batches a second; 0 is as fast as they are taken."""
+    """A source as its text describes it. `rate` is in batches a second; 0 means as fast as they are taken."""
 
     stream: str
     columns: str
     node: str
-    file: str = ""  # empty: generated
+    file: str = ""  # if empty, rows are generated
     rows: int = 100
     rate: float = 10.0
-    batches: int = 0  # 0: without end, or to the end of the file
+    batches: int = 0  # 0 means no end, or the end of the file
     seed: int = 0
     start_us: int = 1_700_000_000_000_000  # the event time of the first row
-    step_us: int = 1_000  # from one row to the next
-    start_after: float = 0.0  # seconds after the process
-    when: str = ""  # begins when this file exists
-    stays: int = 0  # not 0: does not end behind its last batch, as a sensor that has nothing to say
-    idle: float = 0.0  # rows carry the time they are made: after so many seconds of silence, event time goes on
+    step_us: int = 1_000  # event time from one row to the next
+    start_after: float = 0.0  # seconds after the process has started
+    when: str = ""  # the source begins when this file exists
+    stays: int = 0  # if not 0, the source does not end after its last batch, like a silent sensor
+    idle: float = 0.0  # event time is the present time: after this many silent seconds, the watermark goes on
 
     @property
     def name(self) -> str:
-        """Who produces, whichever start of its process it is."""
+        """The name of the source, without the start of its process."""
         return f"{self.stream}/{self.node}"
 
 
@@ -78,7 +78,7 @@ def stream_of(text: str) -> str:
 
 
 def read_spec(text: str, columns: str, node: str) -> SourceSpec:
-    """A producer from its text, such as `trains=generate:rows=50,rate=20`."""
+    """A source from its text, such as `trains=generate:rows=50,rate=20`."""
     stream, _, how = text.partition("=")
     kind, _, rest = how.partition(":")
     if not stream.strip() or kind not in ("generate", "file"):
@@ -111,7 +111,7 @@ def read_spec(text: str, columns: str, node: str) -> SourceSpec:
 
 
 def generated(spec: SourceSpec) -> Iterator[pa.RecordBatch]:
-    """All rows a source will make, in its batches."""
+    """All batches that a source will produce."""
     if spec.file:
         yield from replayed(spec.file, parse_schema(spec.columns), spec.rows, spec.batches)
         return
@@ -123,7 +123,7 @@ def generated(spec: SourceSpec) -> Iterator[pa.RecordBatch]:
 
 @dataclass(slots=True)
 class Producer:
-    """A source at work: when its next batch is due, and whether it may make it."""
+    """A running source: when its next batch is due, and whether it may produce it."""
 
     spec: SourceSpec
     origin: Origin
@@ -132,14 +132,14 @@ class Producer:
     begun: bool = False
     waits: bool = False
     ended: bool = False
-    quiet_us: int = 0  # when it last made rows, or said that it makes none
+    quiet_us: int = 0  # when it last produced rows or reported silence
 
     def __post_init__(self) -> None:
         self.batches = generated(self.spec)
         self.due_us += round(self.spec.start_after * 1_000_000)
 
     def make(self, now: int) -> Iterator[Produced]:
-        """Batches that are due, a bounded number of them."""
+        """The batches that are due, at most `BATCHES_A_ROUND`."""
         for _ in range(BATCHES_A_ROUND):
             if self.ended or self.waits or now < self.due_us or not self._may_begin(now):
                 return
@@ -151,11 +151,11 @@ class Producer:
             self.quiet_us = now
             yield Produced(self.origin, data, wall_us(), ended=self.ended)
             if self.spec.rate:
-                # Late by more than a second means that it waited, or the computer slept.
+                # More than a second late means that the source waited, or that the computer slept.
                 self.due_us = max(self.due_us + round(1_000_000 / self.spec.rate), now - 1_000_000)
 
     def _silence(self, now: int) -> Iterator[Produced]:
-        """Nothing to say, and when that has gone on for long enough, that time goes on."""
+        """Report silence, and after enough silence that event time goes on."""
         self.due_us = now + SILENCE_US
         idle_us = round(self.spec.idle * 1_000_000)
         if idle_us and now - self.quiet_us >= idle_us:
@@ -177,7 +177,8 @@ class Producer:
 
 
 class Producers:
-    """The sources of one node. An origin is named after its process's start as well: numbers begin at 0 with it."""
+    """The sources of one node. An origin's name includes the start of its process, because its numbers begin at 0 with
+    each start."""
 
     def __init__(self, specs: tuple[SourceSpec, ...], incarnation: int, now: int) -> None:
         self.all = {o: Producer(s, o, now) for s in specs for o in (Origin(f"{s.name}~{incarnation}"),)}
@@ -187,7 +188,7 @@ class Producers:
             yield from producer.make(now)
 
     def hold(self, origin: Origin, waits: bool, now: int) -> None:
-        """Wait, or go on from here."""
+        """Make a source wait, or go on from now."""
         producer = self.all.get(origin)
         if producer is not None:
             producer.waits, producer.due_us = waits, max(producer.due_us, now)

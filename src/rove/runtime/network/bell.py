@@ -1,6 +1,6 @@
-"""A bell that wakes a thread which waits in a poller.
+"""Wakes a thread that waits in a poller.
 
-Law: ringing never blocks, and one ring is enough however many things have happened.
+Law: ringing never blocks, and one ring is enough for any number of events.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ import os
 
 
 class Bell:
-    """A pipe of which only the noise matters. `descriptor` is what to poll."""
+    """A pipe whose content does not matter. Poll its `descriptor`."""
 
     def __init__(self) -> None:
         self.descriptor, self._rope = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
     def ring(self) -> None:
-        with contextlib.suppress(BlockingIOError):  # it rings already
+        with contextlib.suppress(BlockingIOError):  # the pipe is full, so the bell rings already
             os.write(self._rope, b"!")
 
     def quiet(self) -> None:
-        """Stop the noise."""
+        """Empty the pipe."""
         with contextlib.suppress(BlockingIOError):
             os.read(self.descriptor, 4_096)
 

@@ -1,7 +1,7 @@
-"""A user's line to the coordinator: one question, one answer.
+"""Asks the coordinator on behalf of a user: one question, one answer.
 
-Law: an ask is repeated under its id until it is answered, so a lost message or a coordinator that restarts costs
-time and does nothing twice.
+Law: a question is repeated with the same id until it is answered. So a lost message or a restart of the coordinator
+costs time, but nothing is done twice.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ REPEAT_S = 1.0
 
 
 class Client:
-    """Asks a coordinator. `keys` are those of whoever may give commands (None: the coordinator uses none)."""
+    """Asks a coordinator. `keys` are the keys for giving commands; None if the coordinator uses no keys."""
 
     def __init__(self, url: str, keys: Keys | None = None, timeout_s: float = 10) -> None:
         self.url, self._timeout_s, self._keys = url, timeout_s, keys
@@ -38,7 +38,7 @@ class Client:
             undo.pop_all()
 
     def ask(self, verb: str, body: msgspec.Struct | None, kind: type[T]) -> T:
-        """The coordinator's answer to a verb. Trouble it tells of is a RoveError, silence a SetupError."""
+        """The coordinator's answer to a verb. A refusal raises a RoveError, no answer a SetupError."""
         ask = encode(Ask(uuid4().hex, verb, to_body(Named() if body is None else body)))
         id = msgspec.msgpack.decode(ask)[1]
         deadline = time.monotonic() + self._timeout_s
@@ -52,8 +52,8 @@ class Client:
                         return _read(answer, verb, kind)
         key = ", or does not know the key in use," if self._keys is not None else ""
         raise SetupError(
-            f"nobody answered `{verb}` at {self.url} in {self._timeout_s:g} s; the coordinator is not there{key} "
-            "or is cut off: start one with: rove coordinator"
+            f"nobody answered `{verb}` at {self.url} in {self._timeout_s:g} s; the coordinator is not running{key} "
+            "or cannot be reached. Start one with: rove coordinator"
         )
 
     def close(self) -> None:
@@ -71,9 +71,9 @@ class Client:
         return dealer(self._context, self.url, self._keys, self._keys.coordinator if self._keys is not None else "")
 
     def _say(self, ask: bytes, until: float) -> bool:
-        """Whether there was somebody to say it to, in time."""
+        """Send a message. Returns whether somebody could take it in time."""
         if not self._socket.poll(_ms(until), zmq.POLLOUT):
-            self._socket.close(linger=0)  # a socket that was turned away may never try again by itself
+            self._socket.close(linger=0)  # a socket that was refused may never try again by itself
             self._socket = self._dial()
             return False
         try:
@@ -105,5 +105,5 @@ def _read(answer: Answer, verb: str, kind: type[T]) -> T:
         return from_body(answer.body, kind)
     except msgspec.MsgspecError as error:
         raise RoveError(
-            f"the answer to `{verb}` cannot be read: {error}; bring coordinator and client to one version of rove"
+            f"the answer to `{verb}` cannot be read: {error}; use the same version of rove for coordinator and client"
         ) from error

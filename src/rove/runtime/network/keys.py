@@ -1,7 +1,7 @@
-"""Keys and tokens: how a process proves who it is.
+"""Keys and tokens: how a process proves its identity.
 
-Law: a secret never leaves the file it is kept in, and a file that others could read is not used. A token is a key pair
-of its own that opens the door once; what a node uses afterwards it makes itself.
+Law: a secret key never leaves its file, and a key file that others can read is refused. A token is a key pair that lets
+a node join once. The node then makes a key pair of its own.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ KEY_FILE = "node.keys"
 
 
 class Keys(msgspec.Struct, frozen=True, kw_only=True):
-    """A pair of one's own; for those who dial a coordinator also its public key, and where it is."""
+    """A process's own key pair. A process that dials a coordinator also has the coordinator's public key and
+    address."""
 
     public: str
     secret: str
@@ -42,7 +43,7 @@ class Keys(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Token(msgspec.Struct, frozen=True, kw_only=True):
-    """An invitation as it is handed over, out of band: it lets one node join once, until it expires."""
+    """An invitation, handed over outside of Rove. It lets one node join once, until it expires."""
 
     url: str
     coordinator: str
@@ -57,13 +58,13 @@ class Token(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def new_keys(*, coordinator: str = "", url: str = "", node: str = "") -> Keys:
-    """A fresh pair."""
+    """A new key pair."""
     public, secret = (half.decode() for half in zmq.curve_keypair())
     return Keys(public=public, secret=secret, coordinator=coordinator, url=url, node=node)
 
 
 def save_keys(path: str | Path, keys: Keys) -> None:
-    """Write a key file that only its owner can read. A file that is there is not overwritten: who holds the old key
+    """Write a key file that only its owner can read. An existing file is not overwritten, because users of the old key
     would be locked out."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -78,7 +79,7 @@ def save_keys(path: str | Path, keys: Keys) -> None:
 
 
 def load_keys(path: str | Path) -> Keys:
-    """The keys in a file, if only its owner can read it."""
+    """Read a key file. A file that others can read is refused."""
     path = Path(path)
     try:
         mode = path.stat().st_mode
@@ -99,7 +100,7 @@ def load_keys(path: str | Path) -> Keys:
 
 
 def coordinator_keys(folder: str | Path, url: str) -> tuple[Keys, Keys]:
-    """A coordinator's own pair and that of whoever gives it commands, from a folder; made on the first call."""
+    """The coordinator's own keys and the keys for giving it commands, from a folder. The first call makes them."""
     ours, operator = Path(folder) / "coordinator.keys", Path(folder) / "operator.keys"
     if not ours.exists():
         save_keys(ours, new_keys(url=url, node="coordinator"))
@@ -110,7 +111,7 @@ def coordinator_keys(folder: str | Path, url: str) -> tuple[Keys, Keys]:
 
 
 def new_token(operator: Keys, node: str, kind: Kind, hours: float = TOKEN_HOURS) -> tuple[Token, Invite]:
-    """A token for a node, and what the coordinator has to be asked (`invite`) so that it is good for something."""
+    """A token for a node, and the `Invite` request that makes the coordinator accept it."""
     from rove.control.asks.requests import Invite
 
     checked_name(node, "a node")
@@ -129,18 +130,18 @@ def new_token(operator: Keys, node: str, kind: Kind, hours: float = TOKEN_HOURS)
 
 
 def token_text(token: Token) -> str:
-    """A token as one word, to be copied."""
+    """A token as one word, for copying."""
     return base64.urlsafe_b64encode(msgspec.msgpack.encode(token)).decode().rstrip("=")
 
 
 def read_token(text: str) -> Token:
-    """The token in a word."""
+    """The token from its text."""
     text = "".join(text.split())
     try:
         data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
         token = msgspec.msgpack.decode(data, type=Token)
     except (ValueError, msgspec.MsgspecError) as error:
-        raise SetupError("this is not a token, or not all of it; ask for another: rove keys invite") from error
+        raise SetupError("this is not a token, or only a part of one; ask for another: rove keys invite") from error
     checked_name(token.node, "a node")
     if time.time_ns() // 1_000 > token.expires_us:
         raise SetupError(f"the token for `{token.node}` has expired; ask for another: rove keys invite {token.node}")
@@ -148,9 +149,9 @@ def read_token(text: str) -> Token:
 
 
 def join(text: str, folder: str | Path, timeout_s: float = 10) -> Keys:
-    """Use a token: make a pair of our own, tell the coordinator its public half, and keep it in a folder.
+    """Use a token: make a key pair, keep it in a folder, and send its public key to the coordinator.
 
-    The file is written before the coordinator is told, so a crash between the two costs no more than another try.
+    The file is written before the message is sent, so after a crash in between the same call works again.
     """
     from rove.control.asks.requests import Enlist, Named
     from rove.runtime.network.client import Client

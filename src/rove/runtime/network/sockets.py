@@ -1,7 +1,7 @@
-"""How a socket of Rove is set up, whoever uses it.
+"""Sets up the sockets of Rove.
 
-Law: every queue, part and wait is bounded. A socket that dials speaks to the holder of one key or to nobody; without
-keys it leads nowhere beyond this computer.
+Law: every queue, message part and wait is bounded. A dialing socket talks only to the holder of one key. Without keys
+it talks only to this computer.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from rove.model.errors import SetupError
 from rove.model.messages import ROWS_BYTES_MAX
 from rove.runtime.network.keys import Keys
 
-WAITING_MAX = 10_000  # messages on one connection; links bound their bytes with credits
+WAITING_MAX = 10_000  # queued messages of one connection; links bound their bytes by credit
 PART_BYTES_MAX = ROWS_BYTES_MAX + 64 * 1024
 RECONNECT_MS, RECONNECT_MS_MAX = 100, 2_000
-BEAT_MS, SILENT_MS = 2_000, 6_000  # a connection that died without a word is given up and dialed again
-KEPT_BYTES = 32 * 1024 * 1024  # of freed memory
+BEAT_MS, SILENT_MS = 2_000, 6_000  # a silent connection is closed and dialed again
+KEPT_BYTES = 32 * 1024 * 1024  # freed memory that the C library keeps
 
 Socket = zmq.Socket[bytes]
 
 
 def dealer(context: zmq.Context[Socket], address: str, keys: Keys | None, key: str) -> Socket:
-    """A socket that dials an address, where only the holder of a key can answer."""
+    """A socket that dials an address. Only the holder of the key can answer."""
     if keys is None and not on_this_computer(address):
         raise SetupError(
             f"without keys only addresses of this computer can be dialed, and {address} is not one; join with a token: "
@@ -36,7 +36,9 @@ def dealer(context: zmq.Context[Socket], address: str, keys: Keys | None, key: s
     socket = context.socket(zmq.DEALER)
     try:
         bounded(socket, address)
-        socket.setsockopt(zmq.IMMEDIATE, 1)  # what cannot leave now is dropped, not kept to confuse a later session
+        socket.setsockopt(
+            zmq.IMMEDIATE, 1
+        )  # a message that cannot be sent now is dropped, so it cannot arrive in a later session
         socket.setsockopt(zmq.RECONNECT_IVL, RECONNECT_MS)
         socket.setsockopt(zmq.RECONNECT_IVL_MAX, RECONNECT_MS_MAX)
         if keys is not None:
@@ -51,7 +53,7 @@ def dealer(context: zmq.Context[Socket], address: str, keys: Keys | None, key: s
 
 
 def bounded(socket: Socket, address: str) -> None:
-    """Give a socket its bounds, before it is bound or dials."""
+    """Set the bounds of a socket, before it listens or dials."""
     for option, value in (
         (zmq.SNDHWM, WAITING_MAX),
         (zmq.RCVHWM, WAITING_MAX),
@@ -68,7 +70,7 @@ def bounded(socket: Socket, address: str) -> None:
 
 
 def on_this_computer(address: str) -> bool:
-    """Whether nothing said to an address leaves this computer."""
+    """Whether an address is on this computer."""
     kind, _, place = address.partition("://")
     if kind != "tcp":
         return kind in ("ipc", "inproc")
@@ -80,9 +82,9 @@ def on_this_computer(address: str) -> bool:
 
 
 def keep_freed_memory() -> None:
-    """Let the C library keep what was freed for the next message, up to a bound, instead of handing it back to the
-    system and asking again: messages are made in one thread and freed in another, and each would cost thirty
-    microseconds of page faults. Other C libraries than glibc are left as they are."""
+    """Let glibc keep freed memory for the next messages, up to a bound, instead of returning it to the system. Messages
+    are allocated in one thread and freed in another, and each would cost thirty microseconds of page faults. Other C
+    libraries are not changed."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         for option, value in ((-1, KEPT_BYTES), (-2, 1024 * 1024), (-3, 1024 * 1024)):  # trim, top pad, mmap threshold

@@ -1,8 +1,8 @@
-"""The sockets of one process: one that listens, one for each peer that is dialed, one poller, one thread.
+"""The sockets of one process: one that listens, one for each dialed peer, one poller, one thread.
 
-Law: nothing here blocks but `receive`, and what cannot be sent now is dropped and counted, since every machine says
-again what matters. Rows are not copied as they come in. Where keys are in use nobody unknown gets a word in; where none
-are, nothing leaves this computer.
+Law: only `receive` blocks. A message that cannot be sent now is dropped and counted, because the machines repeat what
+matters. Received rows are not copied. With keys, messages of unknown peers are refused; without keys, nothing leaves
+this computer.
 """
 
 from __future__ import annotations
@@ -22,13 +22,15 @@ from rove.model.messages import Message, Peer, decode, encode
 from rove.runtime.network.keys import Keys
 from rove.runtime.network.sockets import Socket, bounded, dealer, on_this_computer
 
-DRAIN_MAX = 256  # messages taken from a socket in a round, so that none starves another
-VIEW_BYTES_MIN = 4_096  # smaller rows are copied: a view would keep a larger buffer alive
-LEND_BYTES_MIN = 256 * 1024  # larger rows are lent to the socket: below, a copy costs less than asking for it back
-REDIAL_S = 3.0  # a socket that was turned away may never try again by itself; it is made anew
+DRAIN_MAX = 256  # messages taken from one socket in a round, so that no other socket starves
+VIEW_BYTES_MIN = 4_096  # smaller payloads are copied, because a view would keep a larger buffer alive
+LEND_BYTES_MIN = (
+    256 * 1024
+)  # larger payloads are sent without a copy; below, a copy costs less than tracking the buffer
+REDIAL_S = 3.0  # a socket that was refused may never try again by itself, so a new one is made
 FLUSH_MS = 200
 KNOWN_MAX = 100_000  # connections whose keys are remembered
-ZAP = "inproc://zeromq.zap.01"  # where libzmq asks who may come in
+ZAP = "inproc://zeromq.zap.01"  # where libzmq asks whether a peer may connect
 
 
 @dataclass(slots=True)
@@ -36,11 +38,11 @@ class _Dialed:
     socket: Socket
     address: str
     key: str
-    blocked_s: float | None = None  # since when nothing could be sent
+    blocked_s: float | None = None  # since when nothing can be sent
 
 
 class Wires:
-    """What a process listens on and whom it dials. `listen` may end in port 0; `address` says where it is heard."""
+    """The sockets of a process. `listen` may end in port 0; `address` is the real address."""
 
     def __init__(self, listen: str = "", keys: Keys | None = None) -> None:
         self._context, self._keys = zmq.Context(), keys
@@ -51,9 +53,9 @@ class Wires:
         self._zap: Socket | None = None
         self._bell: int | None = None
         self._allowed: frozenset[str] = frozenset()
-        self._key_of: dict[bytes, str] = {}  # by connection, of those that have proven one
-        self.dropped = 0  # messages nobody could take
-        self.turned_away = 0  # connections and messages of keys that may not be here
+        self._key_of: dict[bytes, str] = {}  # by connection, for connections that have proven a key
+        self.dropped = 0  # messages that could not be sent
+        self.turned_away = 0  # connections and messages of keys that are not allowed
         self.address = ""
         with ExitStack() as undo:
             undo.callback(self._context.destroy, linger=0)
@@ -61,10 +63,10 @@ class Wires:
                 self._listen(listen)
             undo.pop_all()
 
-    # Who
+    # Peers
 
     def dial(self, name: str, address: str, key: str = "") -> None:
-        """Connect to a peer, or do nothing if it is dialed there already."""
+        """Connect to a peer. Does nothing if the peer is already dialed at this address."""
         known = self._dialed.get(name)
         if known is not None and (known.address, known.key) == (address, key):
             return
@@ -75,7 +77,7 @@ class Wires:
         self._poller.register(socket, zmq.POLLIN)
 
     def hang_up(self, conn: Conn) -> None:
-        """Close a dialed connection. One that was dialed from outside ends when its key is no longer allowed."""
+        """Close a dialed connection. A connection that the peer dialed ends when its key is no longer allowed."""
         found = self._dialed.pop(conn, None) if isinstance(conn, str) else None
         if found is not None:
             self._poller.unregister(found.socket)
@@ -83,18 +85,18 @@ class Wires:
             found.socket.close(linger=0)
 
     def allow(self, peers: Iterable[Peer]) -> None:
-        """Who may come in from now on. Those inside whose key is not among them are no longer heard."""
+        """Set the peers that may connect. Messages of connected peers with other keys are ignored from now on."""
         self._allowed = frozenset(p.key for p in peers if p.key)
 
     def watch(self, bell: int) -> None:
-        """Let `receive` return when there is something to read from this descriptor."""
+        """Let `receive` return when this descriptor can be read."""
         self._bell = bell
         self._poller.register(bell, zmq.POLLIN)
 
-    # What
+    # Messages
 
     def send(self, conn: Conn, message: Message, payload: Payload | None = None) -> bool:
-        """Say something; whether there was anybody to say it to."""
+        """Send a message. Returns whether it could be sent."""
         said = encode(message)
         if isinstance(conn, str):
             dialed = self._dialed.get(conn)
@@ -121,7 +123,7 @@ class Wires:
         return True
 
     def receive(self, timeout_ms: int) -> list[Arrived | Garbled]:
-        """What has come in; waits for something at most so long."""
+        """The messages that have arrived. Waits for the first one, at most `timeout_ms`."""
         events: list[Arrived | Garbled] = []
         for readable, _ in self._poller.poll(timeout_ms):
             if readable is self._router:
@@ -135,10 +137,10 @@ class Wires:
         return events
 
     def close(self, flush_ms: int = FLUSH_MS) -> None:
-        """Close everything; what was said last has a moment to leave."""
+        """Close all sockets. The last messages have `flush_ms` to be sent."""
         self._context.destroy(linger=flush_ms)
 
-    # Within
+    # Internals
 
     def _listen(self, listen: str) -> None:
         if self._keys is None and not on_this_computer(listen):
@@ -191,8 +193,8 @@ class Wires:
             events.append(event)
 
     def _prove(self, conn: bytes, frame: zmq.Frame) -> str:
-        """The key behind a connection. One whose name we gave keeps its key for ever; a name of the peer's own
-        choosing may come back with another."""
+        """The key behind a connection. A connection that we named keeps its key for ever. A name that the peer chose
+        may come back with another key."""
         key = str(frame.get("User-Id"))
         if conn[:1] == b"\0":
             if len(self._key_of) >= KNOWN_MAX:
@@ -210,7 +212,8 @@ class Wires:
             events.append(_heard(socket, name, said, key))
 
     def _who_may_come_in(self) -> None:
-        """Answer libzmq. A refusal is "not now" (300), so that a peer we have not been told of yet tries again."""
+        """Answer libzmq whether a peer may connect. A refusal is "not now" (300), so that a peer that is not known yet
+        tries again."""
         zap = self._zap
         if zap is None:
             return
@@ -252,7 +255,7 @@ def _send(socket: Socket, said: bytes, payload: Payload | None) -> None:
 
 
 def _heard(socket: Socket, conn: Conn, said: bytes, key: str) -> Arrived | Garbled:
-    """One message, with all its parts taken from the socket."""
+    """Read one message with all its parts from the socket."""
     payload: Payload | None = None
     more = socket.getsockopt(zmq.RCVMORE)
     if more:
@@ -264,7 +267,7 @@ def _heard(socket: Socket, conn: Conn, said: bytes, key: str) -> Arrived | Garbl
         more = socket.recv(copy=False).more
         surplus += 1
     if surplus:
-        return Garbled(conn, "malformed", f"a message of {2 + surplus} parts; it has one, and its rows")
+        return Garbled(conn, "malformed", f"a message of {2 + surplus} parts; the most is 2, the message and its rows")
     try:
         return Arrived(conn, decode(said), payload, key)
     except ProtocolError as error:

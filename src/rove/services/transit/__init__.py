@@ -1,1 +1,1 @@
-"""Passengers of a ring line: who boards and alights, coach by coach, and how full trains are."""
+"""A ring line: how many passengers board and alight in each coach, and how full the trains are."""

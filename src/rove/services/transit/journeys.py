@@ -1,6 +1,6 @@
-"""Trains on their way from cell to cell.
+"""Moves trains from radio cell to radio cell.
 
-Law: a train hears one cell, or none. Where it hears none it is cut off from everyone.
+Law: a train is connected to one cell, or to none. Without a cell it is cut off from all nodes.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from rove.services.transit.timetable import Timetable, place_at
 
 
 class Net(Protocol):
-    """What makes two nodes hear each other, or not."""
+    """Cuts and restores the connection between two nodes."""
 
     def cut(self, a: str, b: str) -> None: ...
     def mend(self, a: str, b: str) -> None: ...
 
 
 class Journeys:
-    """Trains on their way around the ring: which cell each hears, if any. What it does not hear is cut off."""
+    """Which cell each train is connected to, if any. Its connections to all other cells are cut."""
 
     def __init__(self, net: Net, ring: Ring, calls: Timetable) -> None:
         self._net, self._ring, self._calls = net, ring, calls
@@ -32,14 +32,14 @@ class Journeys:
                     self._net.cut(train, cell.name)
 
     def go(self, progress: float) -> None:
-        """Let all trains come so far, from 0 to 1."""
+        """Move all trains to this progress of their journeys, from 0 to 1."""
         for train, before in self.cells.items():
             here = self._ring.serving(place_at(self._calls[train], progress))
             if here != before:
                 self._hear(train, here)
 
     def arrive(self) -> None:
-        """At the end everyone hears a cell."""
+        """Connect every train to a cell, at the end."""
         for train, here in self.cells.items():
             if here is None:
                 self._hear(train, self._ring.nearest(self._calls[train][-1].place))

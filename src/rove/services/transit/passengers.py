@@ -1,4 +1,4 @@
-"""What the door sensors of trains say at every call: rows a little out of order, as sensors are."""
+"""Makes up the rows of the trains' door sensors at every call, slightly out of order, as real sensors send them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ BUSY = 1 / 3  # the part of the ring where most people board
 
 
 def counted(timetable: Timetable, seed: int) -> dict[str, list[pa.RecordBatch]]:
-    """By train, batches of a call each: for half a minute, every five seconds, who boards and alights in each coach."""
+    """By train, one batch for each call: how many board and alight in each coach, every five seconds for half a
+    minute."""
     random, schema = Random(seed), parse_schema(SCHEMA)
     found: dict[str, list[pa.RecordBatch]] = {}
     for train, calls in timetable.items():

@@ -1,4 +1,4 @@
-"""The two questions of the ring line, as a PySpark user writes them."""
+"""The two queries of the ring line, as a PySpark user writes them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from rove.api.stream import Stream
 
 
 def occupancy(trains: Stream) -> Stream:
-    """Who got on and off each train, every 30 seconds: counted on the train, merged in Spark."""
+    """How many passengers got on and off each train, every 30 seconds: counted on the train, merged in Spark."""
     return (
         trains.where("boarding + alighting > 0")
         .withWatermark("ts", "5 seconds")

@@ -1,7 +1,7 @@
-"""A ring line and the cells of a radio net along it: drawn, or the Berlin ring with its real shape and towers.
+"""A ring line and the radio cells along it: made up, or the Berlin ring with its real shape and towers.
 
-Law: a place on the ring is a number from 0 to 1, and the net is a function of the place alone. Between two cells there
-is a stretch without any.
+Law: a place on the ring is a number from 0 to 1. The cell that serves a place depends on the place only. Between two
+cells there is a stretch without a cell.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from rove.model.errors import SetupError
 
 CELLS = ("north", "east", "south", "west")
 CELLS_REAL = 5
-COVERED = 0.85  # of the ring
-NEAR_M = 500.0  # a tower farther away is not the ring's
-METRES_LAT, METRES_LON = 111_200.0, 67_700.0  # a degree, at Berlin
+COVERED = 0.85  # the share of the ring that cells cover
+NEAR_M = 500.0  # towers farther from the ring are ignored
+METRES_LAT, METRES_LON = 111_200.0, 67_700.0  # the length of one degree, at Berlin
 SHAPE, STATIONS, TOWERS = "ringbahn/shape_S41_clockwise.csv", "ringbahn/stations.csv", "towers/germany.parquet"
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A tower, and where along the ring it stands."""
+    """A tower, and its place on the ring."""
 
     name: str
     place: float
@@ -35,13 +35,13 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Ring:
-    """Cells, and stations by name with their places."""
+    """The cells, and the stations by name with their places."""
 
     cells: tuple[Cell, ...]
     stations: dict[str, float]
 
     def serving(self, place: float) -> str | None:
-        """The cell that a train at a place hears; None where there is no net."""
+        """The cell that serves a place; None where no cell does."""
         half = COVERED / (2 * len(self.cells))
         near = min(self.cells, key=lambda cell: apart(cell.place, place))
         return near.name if apart(near.place, place) <= half else None
@@ -51,7 +51,7 @@ class Ring:
 
 
 def apart(a: float, b: float) -> float:
-    """How far two places are from each other, the shorter way round."""
+    """The distance between two places, the shorter way round."""
     gap = abs(a - b) % 1.0
     return min(gap, 1.0 - gap)
 
@@ -63,7 +63,7 @@ def drawn_ring(stations: int = 27) -> Ring:
 
 
 def real_ring(folder: Path) -> Ring:
-    """The Berlin ring: stations where its shape passes them, and of the towers beside it some that are well apart."""
+    """The Berlin ring: its stations at their real places, and some of the towers beside it, well apart."""
     try:
         shape = _shape(folder / SHAPE)
         with open(folder / STATIONS, newline="") as file:

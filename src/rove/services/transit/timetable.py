@@ -1,4 +1,4 @@
-"""When trains of the ring call at which station: drawn from a seed, or as they really ran on a day in Berlin.
+"""When each train calls at which station: made up from a seed, or as on a real day in Berlin.
 
 Law: the same seed, or the same files, give the same calls.
 """
@@ -17,13 +17,13 @@ from rove.services.transit.ring import Ring
 
 START_US = 1_760_428_800_000_000  # 2025-10-14 08:00 UTC
 STOP_EVERY_S = 130
-CALL_S = 40  # from one call to the next, at least
+CALL_S = 40  # the least time from one call to the next
 STOP_EVENTS = "ringbahn/stop_events_S41_S42.csv"
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A train at a station, which has its place on the ring."""
+    """A train's stop at a station, with the station's place on the ring."""
 
     at_us: int
     station: str
@@ -34,7 +34,7 @@ Timetable = dict[str, list[Call]]
 
 
 def drawn(ring: Ring, trains: int, minutes: int) -> Timetable:
-    """Trains evenly spread around a ring, from station to station."""
+    """Made-up trains, evenly spread around the ring."""
     stations = list(ring.stations.items())
     found: Timetable = {}
     for number in range(trains):
@@ -47,7 +47,7 @@ def drawn(ring: Ring, trains: int, minutes: int) -> Timetable:
 
 
 def real(ring: Ring, folder: Path, trains: int, minutes: int) -> Timetable:
-    """The trains with the most calls in the first minutes from 08:00 of the day on record."""
+    """The trains with the most calls in the first minutes after 08:00 of the recorded day."""
     try:
         with open(folder / STOP_EVENTS, newline="") as file:
             rows = [row for row in csv.DictReader(file) if not row["cancelled"]]
@@ -65,7 +65,7 @@ def real(ring: Ring, folder: Path, trains: int, minutes: int) -> Timetable:
 
 
 def _apart(calls: list[Call]) -> list[Call]:
-    """Times are on record to the minute; calls of one minute are taken one behind the other."""
+    """Recorded times are whole minutes. Calls within one minute are spread out, one after the other."""
     found: list[Call] = []
     for call in calls:
         earliest = found[-1].at_us + CALL_S * 1_000_000 if found else call.at_us
@@ -74,7 +74,7 @@ def _apart(calls: list[Call]) -> list[Call]:
 
 
 def place_at(calls: Sequence[Call], progress: float) -> float:
-    """Where a train is when it has done a part of its calls, from 0 to 1. Between two calls it goes the shorter way."""
+    """The place of a train at a progress from 0 to 1 of its calls. Between two calls it goes the shorter way."""
     at = min(max(progress, 0.0), 1.0) * (len(calls) - 1)
     here, there = calls[int(at)].place, calls[min(int(at) + 1, len(calls) - 1)].place
     step = (there - here + 0.5) % 1.0 - 0.5
