@@ -12,13 +12,13 @@ from msgspec.structs import replace
 import rove
 from rove import functions as F
 from rove.control.coordinator import Coordinator
-from rove.data.events import Command, Dial, Go, Produced, Wait
+from rove.data.events import Command, Dial, Produced, Wait
 from rove.data.fragment.running_fragment import encode_rows
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
 from rove.model.batch import Header
 from rove.model.errors import ProtocolError
-from rove.model.events import Arrived, Garbled, Send, Tick
+from rove.model.events import Allow, Arrived, Garbled, Send, Tick
 from rove.model.ids import NodeId, Origin, QueryId, Stage, Version
 from rove.model.messages import (
     PROTOCOL,
@@ -32,7 +32,6 @@ from rove.model.messages import (
     Orders,
     Peer,
     Refused,
-    Report,
     Sink,
     Welcome,
     decode,
@@ -42,6 +41,7 @@ from rove.model.schema import parse_schema
 from rove.plan import codec
 from rove.plan.operators import Operator, Source
 from rove.plan.stages import Stages
+from tests.lines import lines
 
 COLUMNS = "key string, value bigint"
 SCHEMA = parse_schema(COLUMNS)
@@ -105,9 +105,8 @@ def alone(**settings: object) -> Worker:
 def test_a_batch_that_ends_here_is_counted_and_acked() -> None:
     worker = edge()
     conn = linked(worker)
-    worker.handle(Arrived(conn, data(1, 0), encode_rows(rows())), 2)
-    acks = [m for m in said(worker.handle(Tick(), 3)) if isinstance(m, Ack)]
-    assert [a.through for a in acks] == [1]
+    assert worker.handle(Arrived(conn, data(1, 0), encode_rows(rows())), 2) == []
+    assert lines(worker.handle(Tick(), 3)) == ["to c: Ack 1"]
     (tally,) = worker.report().tallies
     assert (tally.query, tally.origin, tally.delivered) == ("q", ORIGIN, 2)
 
@@ -117,23 +116,36 @@ def test_what_is_not_acked_takes_the_other_route_when_the_node_is_led_there() ->
     device = Worker(WorkerSettings(node=NodeId("device"), kind="device", parents=parents), 1)
     device.add_source("s", ORIGIN, COLUMNS)
     peers = tuple(Peer(node=p, address="there") for p in parents)
-    device.handle(orders(fragment(NodeId("west"), (ORIGIN,)), peers=peers), 0)
-    device.handle(Tick(), 1)
-    assert device.report().reaches == ()
-    device.handle(Arrived("west", Welcome(PROTOCOL, NodeId("west"), 7, 1, 0, 10**6)), 2)
-    device.handle(Tick(), 300_000)
-    assert device.report().reaches == ("west",)
+    led = lines(device.handle(orders(fragment(NodeId("west"), (ORIGIN,)), peers=peers), 0))
+    assert led == ["allow west, east", "dial west", "dial east"]
+    assert lines(device.handle(Tick(), 1)) == [
+        "to west: Hello, start 1",
+        "to east: Hello, start 1",
+        "to coordinator: Report, runs q v1, reaches nothing",
+    ]
+    welcome = Welcome(PROTOCOL, NodeId("west"), 7, 1, 0, 10**6)
+    assert lines(device.handle(Arrived("west", welcome), 2)) == ["to west: Ack 0"]
+    assert lines(device.handle(Tick(), 300_000)) == [
+        "to west: Ack 0",
+        "to coordinator: Report, runs q v1, reaches west",
+    ]
     for seq in range(3):
-        sent = said(device.handle(Produced(ORIGIN, rows(), seq), 300_001 + seq))
-        assert [m.number for m in sent if isinstance(m, Data)] == [seq + 1]
-    device.handle(Arrived("west", Ack(1, 10**6)), 300_010)
+        sent = lines(device.handle(Produced(ORIGIN, rows(), seq), 300_001 + seq))
+        assert sent == [f"to west: Data {seq + 1}: q {ORIGIN} {seq}, 2 rows"]
+    assert device.handle(Arrived("west", Ack(1, 10**6)), 300_010) == []
 
     moved = replace(fragment(NodeId("east"), (ORIGIN,)), version=Version(2))
-    device.handle(orders(moved, peers=peers), 300_020)
-    hellos = [m for m in said(device.handle(Tick(), 300_021)) if isinstance(m, Hello)]
-    assert [h.incarnation > 1 for h in hellos] == [True], "with the old parent it begins anew: numbers are missing"
-    sent = said(device.handle(Arrived("east", Welcome(PROTOCOL, NodeId("east"), 9, 1, 0, 10**6)), 300_030))
-    assert [(m.number, m.header.seq) for m in sent if isinstance(m, Data)] == [(1, 1), (2, 2)]
+    assert device.handle(orders(moved, peers=peers), 300_020) == []
+    assert lines(device.handle(Tick(), 300_021)) == [
+        "to west: Hello, start 1'",  # with the old parent it begins anew: numbers are missing
+        "to coordinator: Report, runs q v2, reaches west",
+    ]
+    welcome = Welcome(PROTOCOL, NodeId("east"), 9, 1, 0, 10**6)
+    assert lines(device.handle(Arrived("east", welcome), 300_030)) == [
+        f"to east: Data 1: q {ORIGIN} 1, 2 rows",
+        f"to east: Data 2: q {ORIGIN} 2, 2 rows",
+        "to east: Ack 0",
+    ]
     (tally,) = device.report().tallies
     assert (tally.produced, tally.buffered, tally.resent, tally.lost) == (6, 4, 4, 0)
 
@@ -148,7 +160,7 @@ def test_a_node_that_is_passed_by_lets_go_of_what_others_hold_and_loses_nothing(
     worker.handle(Arrived(b"c", data(2, 1), encode_rows(rows())), 4)
     assert worker.report().unknown == ("q",), "a straggler waits until the coordinator has been asked"
     worker.handle(Arrived("coordinator", Orders(PROTOCOL, (), (), None, "", (QueryId("q"),))), 5)
-    assert [m.through for m in said(worker.handle(Tick(), 6)) if isinstance(m, Ack)] == [2]
+    assert lines(worker.handle(Tick(), 6)) == ["to c: Ack 2", "to coordinator: Report, runs nothing, reaches nothing"]
     report = worker.report()
     assert (report.running, report.unknown, report.tallies, len(worker.store)) == ({}, (), (), 0)
 
@@ -170,12 +182,15 @@ def test_a_function_by_value_runs_where_it_is_trusted_and_is_a_querys_trouble_el
 
 def test_a_batch_of_a_query_not_known_yet_waits_for_it_and_is_not_acked() -> None:
     worker = edge()
-    worker.handle(Arrived(b"c", Hello(PROTOCOL, NodeId("device"), 1)), 0)
-    worker.handle(Arrived(b"c", data(1, 0), encode_rows(rows())), 1)
-    assert [m.through for m in said(worker.handle(Tick(), 2)) if isinstance(m, Ack)] == [0]
-    assert worker.report().unknown == ("q",)
-    worker.handle(orders(fragment()), 3)
-    assert [m.through for m in said(worker.handle(Tick(), 4)) if isinstance(m, Ack)] == [1]
+    hello = Hello(PROTOCOL, NodeId("device"), 1)
+    assert lines(worker.handle(Arrived(b"c", hello), 0)) == ["to c: Welcome, start 1, has 0 frames of start 1"]
+    assert worker.handle(Arrived(b"c", data(1, 0), encode_rows(rows())), 1) == []
+    assert lines(worker.handle(Tick(), 2)) == [
+        "to c: Ack 0",
+        "to coordinator: Report, runs nothing, reaches nothing, asks for q",
+    ]
+    assert worker.handle(orders(fragment()), 3) == []
+    assert lines(worker.handle(Tick(), 4)) == ["to c: Ack 1", "to coordinator: Report, runs q v1, reaches nothing"]
 
 
 @pytest.mark.parametrize(
@@ -192,8 +207,8 @@ def test_rows_that_do_not_fit_are_refused_counted_and_accounted_for(
 ) -> None:
     worker = edge()
     conn = linked(worker)
-    refusals = said(worker.handle(Arrived(conn, data(1, 0, **changes), encode_rows(payload)), 2))
-    assert [type(m) for m in refusals] == [Refused]
+    refused = worker.handle(Arrived(conn, data(1, 0, **changes), encode_rows(payload)), 2)
+    assert lines(refused) == ["to c: Refused, malformed"]
     assert worker.refused == {"malformed": 1}
     assert sum(t.lost for t in worker.report().tallies) == 2
 
@@ -202,14 +217,13 @@ def test_whoever_does_not_prove_its_name_gets_nothing_in() -> None:
     worker = edge(keys=True)
     worker.handle(orders(fragment(), peers=(Peer(node=NodeId("device"), key="K" * 40),)), 0)
     for name, key in (("device", "wrong"), ("device", ""), ("stranger", "K" * 40), ("edge", "K" * 40)):
-        (refusal,) = said(worker.handle(Arrived(b"x", Hello(PROTOCOL, NodeId(name), 1), None, key), 1))
-        assert isinstance(refusal, Refused)
-        assert refusal.why == "identity"
-        answer = said(worker.handle(Arrived(b"x", data(1, 0), encode_rows(rows()), key), 1))
-        assert [type(m) for m in answer] == [Refused]
+        hello = worker.handle(Arrived(b"x", Hello(PROTOCOL, NodeId(name), 1), None, key), 1)
+        assert lines(hello) == ["to x: Refused, identity"]
+        answer = worker.handle(Arrived(b"x", data(1, 0), encode_rows(rows()), key), 1)
+        assert lines(answer) == ["to x: Refused, unexpected"]
     assert not worker.report().tallies
-    welcome = said(worker.handle(Arrived(b"y", Hello(PROTOCOL, NodeId("device"), 1), None, "K" * 40), 2))
-    assert isinstance(welcome[0], Welcome)
+    welcome = worker.handle(Arrived(b"y", Hello(PROTOCOL, NodeId("device"), 1), None, "K" * 40), 2)
+    assert lines(welcome) == ["to y: Welcome, start 1, has 0 frames of start 1"]
 
 
 def test_another_protocol_is_refused_with_both_versions_named() -> None:
@@ -226,13 +240,16 @@ def test_a_source_is_told_to_wait_before_there_is_no_room_and_to_go_on_after() -
     asked: list[Command] = []
     for n in range(100):
         asked = device.handle(Produced(ORIGIN, rows(10), 0), n)
-        if any(isinstance(c, Wait) for c in asked):
+        if asked:
             break
-    assert Wait(ORIGIN) in asked
+    assert asked == [Wait(ORIGIN)]
     assert 0 < device.room < 5_000
     for entry in list(device.store)[: len(device.store) * 3 // 4]:
         device.store.drop(entry)
-    assert Go(ORIGIN) in device.handle(Tick(), 200)
+    assert lines(device.handle(Tick(), 200)) == [
+        "to coordinator: Report, runs q v1, reaches nothing",
+        f"{ORIGIN} goes on",
+    ]
 
 
 def test_rows_of_another_schema_are_refused_at_the_source_and_numbers_go_on() -> None:
@@ -246,8 +263,11 @@ def test_rows_of_another_schema_are_refused_at_the_source_and_numbers_go_on() ->
 def test_a_node_dials_its_parents_when_it_knows_where_they_are() -> None:
     worker = Worker(WorkerSettings(node=NodeId("edge"), kind="edge", parents=(NodeId("gateway"),)), 1)
     peer = Peer(node=NodeId("gateway"), address="tcp://127.0.0.1:1")
-    assert Dial(peer) in worker.handle(orders(peers=(peer,)), 0)
-    assert [type(m) for m in said(worker.handle(Tick(), 1)) if not isinstance(m, Report)] == [Hello]
+    assert worker.handle(orders(peers=(peer,)), 0) == [Allow((peer,)), Dial(peer)]
+    assert lines(worker.handle(Tick(), 1)) == [
+        "to gateway: Hello, start 1",
+        "to coordinator: Report, runs nothing, reaches nothing",
+    ]
 
 
 def some_message(random: Random) -> Message:
@@ -378,10 +398,10 @@ def test_numbers_that_no_origin_gives_are_refused_before_they_are_counted_with(c
     worker = edge()
     conn = linked(worker)
     header = {"seq": 0, "through": 0, **changes}
-    refusals = said(worker.handle(Arrived(conn, data(1, header.pop("seq"), **header), encode_rows(rows())), 2))
-    assert [type(m) for m in refusals] == [Refused]
-    worker.handle(Arrived(conn, data(1, 0), encode_rows(rows())), 3)
-    assert [m.through for m in said(worker.handle(Tick(), 4)) if isinstance(m, Ack)] == [1]
+    refused = worker.handle(Arrived(conn, data(1, header.pop("seq"), **header), encode_rows(rows())), 2)
+    assert lines(refused) == ["to c: Refused, malformed"]
+    assert worker.handle(Arrived(conn, data(1, 0), encode_rows(rows())), 3) == []
+    assert lines(worker.handle(Tick(), 4)) == ["to c: Ack 1"]
 
 
 def test_a_query_that_cannot_run_here_says_why_and_holds_up_no_other() -> None:
@@ -402,7 +422,10 @@ def test_a_query_that_cannot_run_here_says_why_and_holds_up_no_other() -> None:
     assert "without a disk" in report.troubles[QueryId("bad")]
     worker.handle(Arrived(b"c", Hello(PROTOCOL, NodeId("device"), 1)), 1)
     worker.handle(Arrived(b"c", data(1, 0), encode_rows(rows())), 2)
-    assert [m.through for m in said(worker.handle(Tick(), 3)) if isinstance(m, Ack)] == [1]
+    assert lines(worker.handle(Tick(), 3)) == [
+        "to c: Ack 1",
+        "to coordinator: Report, runs q v1, reaches nothing, cannot run bad",
+    ]
 
 
 def test_peers_that_join_one_by_one_are_not_promised_the_same_room_twice() -> None:
