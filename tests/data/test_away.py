@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 import rove
 from rove.control.members.accounts import account_lines
-from rove.data.events import Command, Cut, Evicted, Go, Met, Produced, Wait
+from rove.data.events import Evicted, Produced
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
 from rove.model.events import Arrived, Tick
@@ -19,6 +19,7 @@ from rove.plan.stages import Stages
 from tests.data.test_strangers import KNOWN, UP, part
 from tests.data.test_strangers import SCHEMA as KEPT_SCHEMA
 from tests.data.test_worker import COLUMNS, ORIGIN, alone, fragment, orders, rows, said
+from tests.lines import lines
 
 
 @pytest.mark.parametrize("evict", ["fifo", "query_aware", "priority"])
@@ -26,7 +27,7 @@ def test_a_device_that_is_away_makes_room_and_says_later_what_went(evict: str) -
     device = alone(memory_bytes=4_000, evict=evict)
     for n in range(100):
         commands = device.handle(Produced(ORIGIN, rows(), n), n)
-        assert not any(isinstance(c, Wait) for c in commands)
+        assert all(isinstance(c, Evicted) for c in commands), "no source waits"
         assert device.store.bytes <= 4_000
     (tally,) = device.report().tallies
     assert tally.produced == 200
@@ -89,22 +90,26 @@ def test_a_batch_that_is_larger_than_the_store_goes_at_once_and_is_counted(evict
     device = alone(memory_bytes=1_000, evict=evict)
     for n in range(3):
         commands = device.handle(Produced(ORIGIN, rows(500), n), n)
-        assert [(c.seq, c.rows) for c in commands if isinstance(c, Evicted)] == [(n, 500)]
+        assert lines(commands) == ["pack rows of q 0", f"evicted q {ORIGIN} {n}, 500 rows"]
     (tally,) = device.report().tallies
     assert (tally.produced, tally.buffered) == (1_500, 0)
-    sent = said(device.handle(Arrived("west", Welcome(PROTOCOL, NodeId("west"), 7, 1, 0, 10**6)), 1_000))
-    assert [(m.header.seq, m.header.through, m.header.evicted) for m in sent if isinstance(m, Data)] == [(0, 2, 1_500)]
+    assert lines(device.handle(Arrived("west", Welcome(PROTOCOL, NodeId("west"), 7, 1, 0, 10**6)), 1_000)) == [
+        f"to west: Data 1: q {ORIGIN} 0 to 2, 0 rows, 1500 evicted",
+        "to west: Ack 0",
+    ]
 
 
 def test_a_batch_that_is_larger_than_the_store_makes_its_source_wait_and_gets_through() -> None:
     device = alone(memory_bytes=1_000)
     commands = device.handle(Produced(ORIGIN, rows(500), 0), 0)
-    assert [c for c in commands if isinstance(c, Wait)] == [Wait(ORIGIN)]
+    assert lines(commands) == ["pack rows of q 0", f"{ORIGIN} waits"]
     device.handle(Tick(), 1)
-    sent = said(device.handle(Arrived("west", Welcome(PROTOCOL, NodeId("west"), 7, 1, 0, 10**6)), 2))
-    assert [m.header.rows for m in sent if isinstance(m, Data)] == [500]
-    device.handle(Arrived("west", Ack(1, 10**6)), 3)
-    assert [c for c in device.handle(Tick(), 4) if isinstance(c, Go)] == [Go(ORIGIN)]
+    assert lines(device.handle(Arrived("west", Welcome(PROTOCOL, NodeId("west"), 7, 1, 0, 10**6)), 2)) == [
+        f"to west: Data 1: q {ORIGIN} 0, 500 rows",
+        "to west: Ack 0",
+    ]
+    assert device.handle(Arrived("west", Ack(1, 10**6)), 3) == []
+    assert lines(device.handle(Tick(), 4)) == ["to west: Ack 0", f"{ORIGIN} goes on"]
 
 
 @pytest.mark.parametrize("jump_us", [-(10**15), 10**15])
@@ -142,12 +147,13 @@ def test_rows_of_sources_that_nobody_above_knows_yet_are_kept_until_they_are_kno
         device.handle(Produced(origin, rows(), 0), n)
     device.handle(Tick(), 2)
     there = device.handle(Arrived("west", Welcome(PROTOCOL, NodeId("west"), 7, 2, 0, 10**6)), 3)
-    assert [m for m in said(there) if isinstance(m, Data)] == []
+    assert lines(there) == ["to west: Ack 0"]
     now = replace(before, version=Version(2), feeds=(origin,), waits={Stage(0): (origin,)})
-    told = said(device.handle(orders(now, peers=(Peer(node=NodeId("west"), address="there"),)), 4))
-    assert [m.header.seq for m in told if isinstance(m, Data)] == [0, 1]
-    live = said(device.handle(Produced(origin, rows(), 0), 5))
-    assert [m.header.seq for m in live if isinstance(m, Data)] == [2]
+    assert lines(device.handle(orders(now, peers=(Peer(node=NodeId("west"), address="there"),)), 4)) == [
+        f"to west: Data 1: q {origin} 0, 2 rows",
+        f"to west: Data 2: q {origin} 1, 2 rows",
+    ]
+    assert lines(device.handle(Produced(origin, rows(), 0), 5)) == [f"to west: Data 3: q {origin} 2, 2 rows"]
 
 
 def test_a_query_that_is_stopped_loses_what_was_kept_until_it_is_known() -> None:
@@ -164,16 +170,18 @@ def test_whoever_wants_to_know_is_told_of_a_route_that_is_cut_and_there_again() 
     device = Worker(WorkerSettings(node=NodeId("device"), kind="device", parents=(NodeId("west"),)), 1)
     device.handle(orders(peers=(Peer(node=NodeId("west"), address="there"),)), 0)
 
-    def told(now: int) -> list[Command]:
-        return [c for c in device.handle(Tick(), now) if isinstance(c, Cut | Met)]
+    def told(now: int) -> list[str]:
+        return lines(device.handle(Tick(), now))
 
-    assert told(1) == []
+    reached, not_reached = (f"to coordinator: Report, runs nothing, reaches {who}" for who in ("west", "nothing"))
+    assert told(1) == ["to west: Hello, start 1", not_reached]
     device.handle(Arrived("west", Welcome(PROTOCOL, NodeId("west"), 7, 1, 0, 10**6)), 2)
-    assert told(1_000_000) == [], "that it is there at first is no news"
-    assert told(5_000_000) == [Cut(NodeId("west"))]
-    assert told(6_000_000) == []
+    assert told(1_000_000) == ["to west: Ack 0", "to west: Beat, sent 0, acked 0", reached], "no news at first"
+    hello = "to west: Hello, start 1, has 0 frames of start 7"
+    assert told(5_000_000) == [hello, "cut from west", not_reached]
+    assert told(6_000_000) == [hello, not_reached]
     device.handle(Arrived("west", Welcome(PROTOCOL, NodeId("west"), 7, 1, 0, 10**6)), 8_000_000)
-    assert told(9_000_000) == [Met(NodeId("west"), 4_000_000)]
+    assert told(9_000_000) == ["to west: Beat, sent 0, acked 0", "met west", reached]
 
 
 @pytest.mark.parametrize("answers", [True, False])
@@ -191,22 +199,30 @@ def test_a_route_that_is_left_while_it_is_there_is_not_cut(answers: bool) -> Non
     device.handle(orders(replace(fragment(east, (ORIGIN,)), version=Version(2)), peers=peers), 700_000)
 
     told = device.handle(Tick(), 1_000_000)
+    assert lines(told) == [
+        "to west: Hello, start 1'",
+        "to coordinator: Report, runs q v2, reaches west, east",
+    ]
     (hello,) = [m for m in said(told) if isinstance(m, Hello)]
-    assert not [c for c in told if isinstance(c, Cut | Met)]
-    assert device.report().reaches == (west, east)
     if answers:
         device.handle(Arrived(west, Welcome(PROTOCOL, west, 7, hello.incarnation, 0, 10**6)), 1_100_000)
     device.handle(Arrived(east, Ack(1, 10**6)), 2_500_000)
-    told = device.handle(Tick(), 3_500_000)
-    assert [c for c in told if isinstance(c, Cut | Met)] == ([] if answers else [Cut(west)])
+    there = ["to west: Ack 0", "to west: Beat, sent 0, acked 0", "to east: Beat, sent 1, acked 1"]
+    cut = ["to west: Hello, start 1'", "to east: Beat, sent 1, acked 1", "cut from west"]
+    reaches = "west, east" if answers else "east"
+    assert lines(device.handle(Tick(), 3_500_000)) == [
+        *(there if answers else cut),
+        f"to coordinator: Report, runs q v2, reaches {reaches}",
+    ]
 
 
 def test_a_query_that_is_stopped_keeps_count_of_what_was_evicted() -> None:
     device = alone(memory_bytes=4_000, evict="fifo")
     evicted = 0
     for n in range(100):
-        commands = device.handle(Produced(ORIGIN, rows(), n), n)
-        evicted += sum(c.rows for c in commands if isinstance(c, Evicted))
+        for command in device.handle(Produced(ORIGIN, rows(), n), n):
+            assert isinstance(command, Evicted)
+            evicted += command.rows
     device.handle(Arrived("coordinator", Orders(PROTOCOL, (), (QueryId("q"),))), 200)
     (tally,) = device.report().tallies
     assert (tally.produced, tally.buffered, tally.evicted, tally.lost) == (200, 0, evicted, 200 - evicted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from random import Random
 
 import pyarrow as pa
@@ -25,6 +26,7 @@ from rove.plan import codec
 from rove.plan.optimizer import optimize
 from rove.plan.stages import Stages, stateful
 from rove.sim.nodes import SimShelf
+from tests.lines import line, lines
 
 SCHEMA = parse_schema("key string, ts timestamp, value bigint")
 KNOWN, STRANGER = Origin("s/known"), Origin("s/stranger")
@@ -67,23 +69,26 @@ def edge(next: NodeId | None, knows: bool = False) -> Worker:
     return worker
 
 
-def told(worker: Worker, origin: Origin) -> list[Data]:
-    """What goes on when two rows of an origin have come."""
+def told(worker: Worker, origin: Origin) -> list[Command]:
+    """What is asked for when two rows of an origin have come."""
     rows = pa.record_batch([["a", "b"], [0, 1], [1, 2]], schema=SCHEMA)
     header = Header(query="q", origin=origin, seq=0, through=0, rows=2, born=2)
-    said = worker.handle(Arrived(b"d", Data(1, header), encode_rows(rows)), 4)
-    return [c.message for c in said if isinstance(c, Send) and isinstance(c.message, Data)]
+    return worker.handle(Arrived(b"d", Data(1, header), encode_rows(rows)), 4)
 
 
 def test_a_stranger_passes_by_as_it_came() -> None:
     (passed,) = told(edge(UP), STRANGER)
-    assert (passed.header.origin, passed.header.rows, passed.header.born) == (STRANGER, 2, 2)
-    assert passed.header.stage < stages().outputs[0][1]
+    assert line(passed) == f"to up: Data 1: q {STRANGER} 0, 2 rows"
+    assert isinstance(passed, Send)
+    assert isinstance(passed.message, Data)
+    assert passed.message.header.born == 2
+    assert passed.message.header.stage < stages().outputs[0][1]
 
 
 def test_one_who_is_waited_for_is_taken() -> None:
     worker = edge(UP)
-    assert all(message.header.rows == 0 for message in told(worker, KNOWN)), "only event time goes on"
+    (passed,) = lines(told(worker, KNOWN))
+    assert re.fullmatch(r"to up: Data 1: q q/\d 0 to \d+, 0 rows", passed), "only event time goes on"
     assert worker.running()[QueryId("q")].pipeline.took(KNOWN, 0)
 
 
@@ -96,7 +101,7 @@ def test_one_who_is_known_is_taken_though_nobody_waits_for_it() -> None:
 @pytest.mark.parametrize("knows", [False, True])
 def test_where_no_route_leads_on_a_stranger_is_refused_and_counted(knows: bool) -> None:
     worker = edge(None, knows)
-    told(worker, STRANGER)
+    assert lines(told(worker, STRANGER)) == ([] if knows else ["to d: Refused, UnknownOrigin"])
     lost = sum(tally.lost for tally in worker.report().tallies)
     assert (lost, "UnknownOrigin" in worker.refused) == ((0, False) if knows else (2, True))
 
@@ -137,6 +142,6 @@ def test_what_is_lost_in_a_second_run_is_lost_once_however_often_the_node_starts
             obey(worker.handle(Tick(), now))
         report = worker.report()
         assert worker.refused == {"UnknownOrigin": 1}
-        lines = account_lines((made, *past.tallies(), *report.tallies), 0, {STRANGER})
-        assert [(line.produced, line.lost) for line in lines if line.origin == STRANGER] == [(2, 2)]
+        accounts = account_lines((made, *past.tallies(), *report.tallies), 0, {STRANGER})
+        assert [(each.produced, each.lost) for each in accounts if each.origin == STRANGER] == [(2, 2)]
         past.over(NodeId("gateway"), start, report.tallies, (), report.running)

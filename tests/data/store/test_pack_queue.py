@@ -18,11 +18,12 @@ from rove.data.worker import Worker
 from rove.model.batch import Header
 from rove.model.events import Arrived, Send, Tick
 from rove.model.ids import NodeId, Origin, QueryId, Stage, Version
-from rove.model.messages import PROTOCOL, Ack, Data, Fragment, Hello, Refused, Welcome
+from rove.model.messages import PROTOCOL, Data, Fragment, Hello, Refused, Welcome
 from rove.model.schema import parse_schema
 from rove.plan import codec
 from rove.plan.stages import Stages
-from tests.data.test_worker import ORIGIN, alone, data, edge, linked, orders, rows, said
+from tests.data.test_worker import ORIGIN, alone, data, edge, linked, orders, rows
+from tests.lines import lines
 
 WEST = NodeId("west")
 COUNT = 500  # rows a batch
@@ -64,8 +65,7 @@ def test_what_waits_becomes_small_travels_so_and_is_read_as_it_was() -> None:
     conn = linked(worker)
     for frame in sent:
         worker.handle(Arrived(conn, frame.message, frame.payload), 3)
-    acks = [m for m in said(worker.handle(Tick(), 4)) if isinstance(m, Ack)]
-    assert [a.through for a in acks] == [3]
+    assert lines(worker.handle(Tick(), 4)) == ["to c: Ack 3"]
     (tally,) = worker.report().tallies
     assert (tally.delivered, tally.lost) == (3 * COUNT, 0)
 
@@ -180,10 +180,10 @@ def test_packed_rows_that_are_none_are_refused_counted_and_accounted_for(payload
     worker = edge()
     conn = linked(worker)
     commands = worker.handle(Arrived(conn, data(1, 0, packed=PLAIN), payload), 3)
-    assert [m.why for m in said(commands) if isinstance(m, Refused)] == ["malformed"]
+    assert lines(commands) == ["to c: Refused, malformed"]
     (tally,) = worker.report().tallies
     assert (tally.delivered, tally.lost) == (0, 2)
-    assert any(isinstance(m, Ack) and m.through == 1 for m in said(worker.handle(Tick(), 4)))
+    assert lines(worker.handle(Tick(), 4)) == ["to c: Ack 1"]
 
 
 def test_credit_is_for_rows_as_they_will_be_and_not_as_small_as_they_come() -> None:
@@ -200,6 +200,5 @@ def test_rows_that_are_larger_than_they_said_are_refused() -> None:
     conn = linked(worker)
     small = data(1, 0, rows=many, born=many, packed=1_000)
     commands = worker.handle(Arrived(conn, small, pack(rows(many), None)), 3)
-    assert [m.text for m in said(commands) if isinstance(m, Refused)] == [
-        f"packed rows of {len(encode_rows(rows(many)) or b'')} bytes came on credit for 1000"
-    ]
+    text = f"packed rows of {len(encode_rows(rows(many)) or b'')} bytes came on credit for 1000"
+    assert commands == [Send(conn, Refused("malformed", text))]
