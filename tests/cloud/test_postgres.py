@@ -170,7 +170,7 @@ def test_a_crash_before_the_end_leaves_nothing(spark: Any, postgres: Server, sin
     before = postgres.ask(f"SELECT * FROM {schema}.rove_batches")
     postgres.ask(CRASH.format(schema=schema))
     postgres.ask(MOMENTS[moment].format(schema=schema, table=table))
-    with pytest.raises(SetupError, match=f"batch 1 is not in table {table}: PostgreSQL at .* broke off"):
+    with pytest.raises(SetupError, match=f"batch 1 is not in table {table}: PostgreSQL at .* disconnected"):
         write(spark, into, 1, "SELECT id FROM range(2, 5)")
     assert postgres.ask(f"SELECT count(*) FROM {table}") == [(2,)]
     assert postgres.ask(f"SELECT * FROM {schema}.rove_batches") == before
@@ -234,7 +234,7 @@ def test_two_queries_that_correct_the_same_rows_do_not_block_each_other(
 def test_a_database_that_went_back_in_time_is_noticed(spark: Any, postgres: Server, sink: Any) -> None:
     for batch in (7, 8):
         write(spark, sink(), batch, "SELECT 1 AS id")
-    with pytest.raises(DataError, match="had batches 9 to 10 of its query and has them no more"):
+    with pytest.raises(DataError, match="has lost batches 9 to 10 of its query"):
         write(spark, sink(), 11, "SELECT 1 AS id")
 
 
@@ -267,13 +267,13 @@ REFUSALS: dict[str, tuple[str, str, str, type[RoveError], str]] = {
     "unique without keys": ("id bigint UNIQUE", "", "SELECT 1L AS id FROM range(2)", DataError,
                             "duplicate key .*option `keys`"),
     "no unique index": ("id bigint, x int", "id", "SELECT 1L AS id", SetupError,
-                        r'several rows of one key.*CREATE UNIQUE INDEX ON .*\("id"\)'),
+                        r'several rows with the same key.*CREATE UNIQUE INDEX ON .*\("id"\)'),
     "another unique index": ("id bigint, x int, UNIQUE (id, x)", "id", "SELECT 1L AS id", SetupError, "several rows"),
     "NULL as key": ("id bigint UNIQUE", "id", "SELECT CAST(null AS bigint) AS id", DataError, "key `id` is NULL"),
     "a key twice": ("id bigint UNIQUE, n bigint", "id", "SELECT 7L AS id, id AS n FROM range(2)", DataError,
                     r"several of its rows have the same key \(id\) such as 7,"),
     "no such key": ("id bigint", "di", "SELECT 1L AS id", DataError, "key `di` .* did you mean `id`"),
-    "two columns of one name": ("id bigint", "", "SELECT 1 AS id, 2 AS id", DataError, "`id` is there twice"),
+    "two columns of one name": ("id bigint", "", "SELECT 1 AS id, 2 AS id", DataError, "`id` appears twice"),
     "a long name": ("id bigint", "", f"SELECT 1 AS {'x' * 64}", DataError, "more than 63 bytes"),
     "an interval of three units": ("id bigint", "", "SELECT make_interval(1, 2, 3) AS span", DataError,
                                    "`span` is of type interval"),
@@ -338,7 +338,7 @@ def test_a_server_that_cannot_be_reached_is_named_without_the_password(
     ],
 )
 def test_a_url_that_cannot_be_read_is_refused_and_not_shown(sink: Any, url: str) -> None:
-    with pytest.raises(PlanError, match=r"option `url` .* looks like postgresql://user:password@host") as raised:
+    with pytest.raises(PlanError, match=r"option `url` .* write it like postgresql://user:password@host") as raised:
         upsert(sink(url=url))
     assert "hunter2" not in "".join(traceback.format_exception(raised.value))
 

@@ -104,7 +104,7 @@ def test_a_log_that_is_shorter_than_the_checkpoint_is_not_taken_for_the_same(gat
     further = json.loads(json.dumps(query.at))
     further["at"][str(gateway.folder)].update({"from": 7, "to": 7})
     assert query.stream.latestOffset(further, ALL) == further
-    with pytest.raises(DiskError, match="ends at 1, and the checkpoint knows it up to 7"):
+    with pytest.raises(DiskError, match="ends at 1, but the checkpoint has read up to 7"):
         query.stream.partitions(query.at, further)
 
 
@@ -151,7 +151,7 @@ def test_an_output_is_found_by_itself_if_it_is_the_only_one(tmp_path: Path) -> N
         ({"time": "when"}, "no column `when`"),
         ({"columns": "key,valeu"}, "no column `valeu`.*did you mean `value`"),
         ({"columns": "key,key"}, "names a column twice"),
-        ({"columns": "key", "time": "ts", "heartbeat": "true"}, "column `ts` has to be read, too"),
+        ({"columns": "key", "time": "ts", "heartbeat": "true"}, "column `ts` must be read too"),
         ({"output": "nowhere"}, "nowhere is not there; there are: out"),
         ({"query": "r"}, "log/r is not there; there are: q"),
     ],
@@ -175,7 +175,7 @@ def test_a_schema_that_is_given_wins_and_is_checked(gateway: Gateway, tmp_path: 
         batch(tmp_path, pa.schema([("value", pa.int32())]))
     with pytest.raises(PlanError, match=r"no column `_origin` .* set option metadata to true"):
         batch(tmp_path, pa.schema([("_origin", pa.string())]))
-    with pytest.raises(PlanError, match="the last column of a schema is `_heartbeat boolean`"):
+    with pytest.raises(PlanError, match="the last column of the schema must be `_heartbeat boolean`"):
         Query(tmp_path, SCHEMA, time="ts", heartbeat="true")
     with pytest.raises(SchemaMismatch, match="`ts` has nulls"):
         batch(tmp_path, pa.schema([pa.field("ts", SCHEMA.field("ts").type, nullable=False)]))

@@ -1,1 +1,2 @@
-"""Spark, through PySpark: the upper part of every query that ends in the cloud. Nothing below imports this."""
+"""Runs the upper part of every query that ends in the cloud, in Spark through PySpark. Lower layers do not import
+it."""

@@ -1,9 +1,9 @@
-"""Spark's classes in one file that Java maps, instead of reading and checking them jar by jar at each start.
+"""An archive of Spark's classes in one file that Java maps, so that Spark starts faster.
 
-Law: an aid, never a need. An archive is used if it is whole (its name says its size: Java would die of half a one) and
-was made by this Java of these jars; without one Spark starts as ever. It is made when a process that ran Spark has
-ended, by a process of its own at the lowest priority, of the classes that were loaded. `ROVE_CLASS_ARCHIVE=off` does
-without.
+Law: the archive is optional. It is used only if it is complete (its name holds its size, because Java would crash on
+half an archive) and was made by this Java from these jars. Without an archive Spark starts as usual. After a process
+that ran Spark has ended, a separate process of the lowest priority makes the archive from the classes that were loaded.
+`ROVE_CLASS_ARCHIVE=off` switches it off.
 
     ~/.cache/rove/spark-4.3.0-java-17.0.15+6-1f0c….208703488.jsa
 """
@@ -25,23 +25,23 @@ from shutil import disk_usage
 from typing import Any
 
 SWITCH = "ROVE_CLASS_ARCHIVE"
-KEPT = 3  # archives, of other versions and environments; the oldest goes
+KEPT = 3  # archives, of other versions and environments; older ones are deleted
 LOCK_FILE = "lock"
-FREE_BYTES_MIN = 2 * 1024**3  # of the disk, before anything is written
-PATIENCE_S = 120.0  # until Java has ended and its list of classes is whole
-QUIET = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")  # that an archive does not fit is no news
+FREE_BYTES_MIN = 2 * 1024**3  # free disk space needed before anything is written
+PATIENCE_S = 120.0  # how long to wait until Java has ended and its list of classes is complete
+QUIET = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")  # no message if an archive does not fit
 
 
 @dataclass(frozen=True, slots=True)
 class ClassArchive:
-    """The archive of one Java and one Spark, which may not be there yet."""
+    """The archive of one Java and one Spark. It may not exist yet."""
 
     folder: Path
     key: str
     java: Path  # its home
 
     def options(self, record: bool) -> list[str]:
-        """What Java is told when it starts: to map the archive, or (`record`) to write down the classes it loads."""
+        """Java's options: to map the archive, or (with `record`) to list the classes it loads."""
         try:
             if (found := self.whole()) is not None:
                 return [f"-XX:SharedArchiveFile={found}", "-Xshare:auto", *QUIET]
@@ -52,20 +52,20 @@ class ClassArchive:
         return []
 
     def whole(self) -> Path | None:
-        """The archive, if there is one and nothing of it is missing."""
+        """The archive, if it exists and is complete."""
         return next((f for f in sorted(self.folder.glob(f"{self.key}.*.jsa")) if f.name == self._named(f).name), None)
 
     def build_at_exit(self, spark: Any) -> None:
-        """Leave a process behind, when this one ends, that makes the archive."""
+        """When this process ends, start another process that makes the archive."""
         jvm, pid = spark._jvm, os.getpid()
-        if not self._classes(pid).exists():  # this Java was started by somebody else
+        if not self._classes(pid).exists():  # this Java was started by another process
             return
         java_pid, class_path = jvm.ProcessHandle.current().pid(), jvm.System.getProperty("java.class.path")
         command = [sys.executable, "-m", __name__, str(self.folder), self.key, str(self.java), str(pid)]
         atexit.register(_leave_behind, [*command, str(java_pid), class_path])
 
     def build(self, pid: int, class_path: str) -> Path | None:
-        """Make the archive of the classes that a process has loaded; None if Java would not."""
+        """Make the archive from the classes that a process has loaded. None if Java fails."""
         classes, new = self._classes(os.getpid()), self.folder / f"{self.key}.{os.getpid()}.new"
         try:
             self._classes(pid).rename(classes)
@@ -79,7 +79,7 @@ class ClassArchive:
             new.unlink(missing_ok=True)
 
     def _classes(self, pid: int) -> Path:
-        """The list of classes that a process's Java has loaded, or that it makes an archive of."""
+        """The file with the list of classes that a process's Java has loaded."""
         return self.folder / f"{self.key}.{pid}.classes"
 
     def _named(self, file: Path) -> Path:
@@ -87,8 +87,7 @@ class ClassArchive:
 
 
 def class_archive(java: Path, environ: Mapping[str, str] = os.environ) -> ClassArchive | None:
-    """The archive for a Java home and the Spark that is installed; None if there is no place for one, or none is
-    wanted."""
+    """The archive for a Java home and the installed Spark. None if there is no place for one, or it is switched off."""
     if environ.get(SWITCH) == "off":
         return None
     import pyspark
@@ -105,7 +104,7 @@ def class_archive(java: Path, environ: Mapping[str, str] = os.environ) -> ClassA
 
 
 def tidy(folder: Path, kept: int = KEPT) -> None:
-    """Let the oldest archives go, and what processes that were killed have left."""
+    """Delete the oldest archives, and files that killed processes have left."""
     archives = sorted(folder.glob("*.jsa"), key=lambda file: file.stat().st_mtime, reverse=True)
     begun = [*folder.glob("*.classes"), *folder.glob("*.new")]
     left = [f for f in begun if not _runs(int(f.name.split(".")[-2]))]
@@ -114,13 +113,13 @@ def tidy(folder: Path, kept: int = KEPT) -> None:
 
 
 def main(folder: str, key: str, java: str, pid: str, java_pid: str, class_path: str) -> None:
-    """Wait for a process and its Java to end, then make the archive, unless another does or has."""
+    """Wait for a process and its Java to end, then make the archive, unless another process makes it or has made it."""
     deadline = time.monotonic() + PATIENCE_S
     while (_runs(int(pid)) or _runs(int(java_pid))) and time.monotonic() < deadline:
         time.sleep(0.5)
     archive = ClassArchive(Path(folder), key, Path(java))
     with open(archive.folder / LOCK_FILE, "w") as lock, suppress(BlockingIOError):
-        flock(lock, LOCK_EX | LOCK_NB)  # one at a time is enough; the others' lists go
+        flock(lock, LOCK_EX | LOCK_NB)  # only one process makes an archive; the lists of others are deleted
         if not _runs(int(java_pid)) and archive.whole() is None:
             archive.build(int(pid), class_path)
         tidy(archive.folder)
@@ -132,7 +131,7 @@ def _leave_behind(command: list[str]) -> None:
 
 
 def _ran(java: Path, *options: str) -> bool:
-    """Whether Java did what it was told."""
+    """Run Java. Returns whether it succeeded."""
     nowhere = subprocess.DEVNULL
     return subprocess.run([java, *options], check=False, stdin=nowhere, stdout=nowhere, stderr=nowhere).returncode == 0
 
@@ -148,7 +147,7 @@ def _runs(pid: int) -> bool:
 
 
 def _said(file: Path, name: str) -> str:
-    """A value of a Java's own description, without its quotes; empty if it says nothing of it."""
+    """A value from Java's `release` file, without quotes; empty if it is missing."""
     lines = file.read_text().splitlines()
     return next((line.partition("=")[2].strip('"') for line in lines if line.startswith(f"{name}=")), "")
 

@@ -1,7 +1,7 @@
-"""The upper part of a plan as a PySpark DataFrame, expressions as their own SQL text.
+"""Compiles the upper part of a plan to a PySpark DataFrame, with expressions as SQL text.
 
-Law: Spark computes what the plan says and decides nothing else. With the cut at the very source this is the oracle
-that every other cut is compared with.
+Law: the DataFrame computes exactly the plan. With the cut right behind the sources it is the oracle that tests compare
+every other cut with.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from rove.plan.operators import (
 )
 from rove.plan.rules.split_aggregates import merge_aggregates
 
-# Formats whose files Spark reads in the columns it is told; what else there is knows its own.
+# Formats whose files are read with the plan's columns. Other formats know their own columns.
 TOLD_THEIR_COLUMNS = ("avro", "csv", "json", "orc", "parquet", "text", "xml")
 
 
 def compile_plan(plan: Operator, frames: Mapping[str, Any]) -> Any:
-    """A DataFrame for the plan; `frames` are the DataFrames of its sources by name."""
+    """A DataFrame for the plan. `frames` holds the DataFrames of its sources by name."""
     from pyspark.sql import functions as F
 
     def build(operator: Operator) -> Any:
@@ -88,22 +88,24 @@ def compile_plan(plan: Operator, frames: Mapping[str, Any]) -> Any:
 
 
 def _received(received: Received, frame: Any) -> Any:
-    """Spark knows its own window columns by a mark, which rows from the edge have lost on the way."""
+    """A received stream. Window columns get the metadata back by which Spark recognizes them."""
     from pyspark.sql import functions as F
 
-    if frame.columns != received.columns.names:  # another part of the plan reads more of it
+    if frame.columns != received.columns.names:  # another part of the plan reads more columns
         frame = frame.select(*map(quoted, received.columns.names))
     marked: dict[str, Any] = {}
     for name in (f.name for f in received.columns if f.type == WINDOW):
         mark: dict[str, Any] = {"spark.timeWindow": True}
-        if frame.isStreaming and name in dict(received.traits.windows):  # a window of event time closes with it
+        if frame.isStreaming and name in dict(
+            received.traits.windows
+        ):  # a window of event time closes with the watermark
             mark["spark.watermarkDelayMs"] = received.traits.delay_us // 1_000
         marked[name] = F.col(quoted(name)).alias(name, metadata=mark)
     return frame.withColumns(marked) if marked else frame
 
 
 def _table(table: Table, spark: Any) -> Any:
-    """A table as it is now, if it has the columns that the plan was made for."""
+    """Open a table. Its columns must have the types that the plan was made for."""
     from pyspark.sql.types import DataType
 
     reader = spark.read.options(**dict(table.options))
@@ -117,8 +119,8 @@ def _table(table: Table, spark: Any) -> Any:
         kind, wanted = there.dataType.simpleString(), DataType.fromDDL(type_name(asked.type)).simpleString()
         if kind != wanted:
             raise SchemaMismatch(
-                f"column `{asked.name}` of table `{table.path}` is {kind}, and the query was written for {wanted}; "
-                "say so in read.schema(…) and submit the query again"
+                f"column `{asked.name}` of table `{table.path}` is {kind}, but the query was written for {wanted}; "
+                "correct read.schema(…) and submit the query again"
             )
     return found
 
@@ -149,7 +151,7 @@ def _join(operator: Join, left: Any, right: Any) -> Any:
 
 
 def _final(operator: Aggregate, frame: Any) -> Any:
-    """Merge the edge's partial states, then finish them by the same text the edge would use."""
+    """Merge the edge's partial states, then finish them with the same SQL text that the edge would use."""
     from pyspark.sql import functions as F
 
     merged = [F.expr(text).alias(name) for a in operator.aggregates for name, text in _merges(a)]
@@ -170,18 +172,18 @@ def _moments_name(call: AggregateCall) -> str:
 
 
 def _merges(call: AggregateCall) -> list[tuple[str, str]]:
-    """Name and Spark SQL text of what one aggregate's states merge into."""
+    """The name and the merging SQL text of each state column of one aggregate."""
     first = call.states[0]
     if first.merge == "moments":
         return [(_moments_name(call), _moments(call.states))]
     if first.merge == "distinct":
         return [(first.name, f"approx_count_distinct({quoted(first.name)})")]
-    # Spark widens a sum of decimals once more than the edge did; the state's own type is wide enough.
+    # Spark widens a sum of decimals once more than the edge; the type of the state is wide enough.
     return [(s.name, f"CAST({s.merge}({quoted(s.name)}) AS {type_name(s.dtype)})") for s in call.states]
 
 
 def _moments(states: tuple[StateColumn, ...]) -> str:
-    """Counts, means and squared distances folded pair by pair, in one fixed order; empty parts change nothing."""
+    """Merge counts, means and squared distances pair by pair, in one fixed order. Empty parts change nothing."""
     n, mean, m2 = (quoted(s.name) for s in states)
     zero = "named_struct('n', 0D, 'mean', 0D, 'm2', 0D)"
     rows = f"array_sort(collect_list(named_struct('n', {n}, 'mean', {mean}, 'm2', {m2})))"

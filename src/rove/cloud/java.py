@@ -1,4 +1,4 @@
-"""Java 17 or newer for Spark: found, installed where that works unattended, or asked for in one line."""
+"""Finds Java 17 or newer for Spark, or installs it if that works unattended, or says in one line how to install it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _INSTALLERS = (
 
 
 def ensure_java() -> Path:
-    """The home of a Java that Spark can use; `JAVA_HOME` is set to it. Installs one if the machine lets us."""
+    """The home of a Java that Spark can use. Sets `JAVA_HOME`. Installs Java if it is missing and that is allowed."""
     found = find_java() or _install()
     os.environ["JAVA_HOME"] = str(found)
     return found
@@ -50,7 +50,7 @@ def _home(java: Path) -> Path:
 
 
 def _version(java: Path) -> int:
-    """The major version that a java says of itself; 0 if it says nothing."""
+    """The major version of a java; 0 if it prints none."""
     try:
         said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False).stderr
     except (OSError, subprocess.TimeoutExpired):

@@ -1,7 +1,7 @@
-"""The rows of a query in a table of PostgreSQL.
+"""Writes the rows of a query into a table of PostgreSQL.
 
-Law: a micro-batch and its number become visible in one transaction, and a number that is there is not written again.
-So whatever dies and is run again, every result is there once.
+Law: a micro-batch and its number become visible in one transaction, and a batch whose number is stored is not written
+again. So every result is in the table once, whatever crashes and runs again.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from rove.control.asks.requests import CloudSink
 from rove.model.errors import DataError, PlanError, RoveError, SetupError, nearest
 from rove.model.names import quoted
 
-BATCHES = "rove_batches"  # beside the table: the last batch of every query that writes into it
-ARRIVED = sql.Identifier("pg_temp", "rove_arrived")  # the rows of one batch, for the length of its transaction
+BATCHES = "rove_batches"  # a table beside it, with the last batch of every query that writes into it
+ARRIVED = sql.Identifier("pg_temp", "rove_arrived")  # a temporary table with the rows of one batch
 NAME_BYTES_MAX = 63  # PostgreSQL cuts off the rest of a name without an error
-COPY_ROWS_MAX = 65_536  # rows that are text at the same time
+COPY_ROWS_MAX = 65_536  # rows that are formatted as text at a time
 
-# How long a server that is gone is waited for; a `url` may say otherwise.
+# How long to wait for a server that does not answer. The `url` may set other values.
 LOGIN = {
     "application_name": "rove",
     "connect_timeout": "10",
@@ -39,7 +39,7 @@ LOGIN = {
     "keepalives_count": "3",
     "tcp_user_timeout": "60000",
 }
-# Moments and intervals are read as Spark writes them, and what Spark was told is stored outlives a crash of the server.
+# Timestamps and intervals are read as Spark writes them. A committed batch survives a crash of the server.
 SETTINGS = """
 SELECT set_config('timezone', 'UTC', true), set_config('datestyle', 'ISO', true),
        set_config('intervalstyle', 'sql_standard', true),
@@ -50,7 +50,7 @@ SELECT a.attname, coalesce(nullif(t.typbasetype, 0), t.oid)::regtype::text, form
 FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
 WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
 """
-# Whether NULL equals NULL in an index that holds some columns apart; no row without such an index.
+# Whether NULL equals NULL in a unique index over these columns. No row if there is no such index.
 UNIQUE = """
 SELECT coalesce((to_jsonb(i) ->> 'indnullsnotdistinct')::boolean, false) FROM pg_index i
 WHERE i.indrelid = to_regclass(%s) AND i.indisunique AND i.indimmediate AND i.indisvalid AND i.indpred IS NULL
@@ -61,7 +61,7 @@ WHERE i.indrelid = to_regclass(%s) AND i.indisunique AND i.indimmediate AND i.in
 ORDER BY 1 DESC LIMIT 1
 """
 
-# With this style a text is quoted, even an empty one, and NULL is not: COPY tells them apart.
+# With this style every text is quoted, also an empty one, and NULL is not, so COPY can tell them apart.
 CSV = csv.WriteOptions(include_header=False, quoting_style="needed")
 JSON = {
     "ignoreNullFields": "false",
@@ -72,12 +72,12 @@ JSON = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Target:
-    """A table, and how to get there."""
+    """A table, and how to connect to its database."""
 
     table: str  # or schema.table
     keys: tuple[str, ...]
     create: bool
-    login: Mapping[str, Any] = field(repr=False)  # has the password
+    login: Mapping[str, Any] = field(repr=False)  # contains the password
 
     @property
     def place(self) -> str:
@@ -95,7 +95,7 @@ class _Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Column:
-    """A column of the table: its type there, and the value in Spark whose text PostgreSQL reads as that type."""
+    """A column of the table: its type in PostgreSQL, and the Spark column whose text PostgreSQL reads as that type."""
 
     name: str
     type: str
@@ -104,7 +104,7 @@ class _Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Batch:
-    """The rows of a micro-batch as they go into the table."""
+    """A micro-batch in the form in which it is written."""
 
     target: _Target
     query: str
@@ -119,30 +119,30 @@ class _Batch:
 
     @property
     def counter(self) -> str:
-        """Under which the number is kept. A query begun anew counts from 0 again, and has another id."""
+        """The key under which the batch number is stored. A query with a new checkpoint counts from 0 under a new
+        id."""
         return f"{self.target.table}/{self.query}"
 
 
 def upsert(sink: CloudSink) -> Callable[[Any, int], None]:
-    """What `foreachBatch` calls with every micro-batch. With `keys` a row takes the place of the one that has its key,
-    without them it is added."""
+    """The function for `foreachBatch`. With `keys` a row replaces the row with the same key; without, it is added."""
     keys = tuple(key.strip() for key in sink.options.get("keys", "").split(",") if key.strip())
     create = sink.options.get("create", "true").lower()
     if not re.fullmatch(r"[^.]+(\.[^.]+)?", sink.name):
-        raise PlanError(f"`{sink.name}` is no name of a table in PostgreSQL; give it as table or schema.table")
+        raise PlanError(f"`{sink.name}` is not a name of a table in PostgreSQL; write table or schema.table")
     if sink.mode == "update" and not keys:
         raise PlanError(
-            f"table {sink.name} is to be corrected in update mode, but nothing says which row a result replaces; "
-            "set option `keys` to the columns that name a result, such as window,device"
+            f"in update mode results replace rows of table {sink.name}, but nothing says which; "
+            "set option `keys` to the columns that identify a result, such as window,device"
         )
     if create not in ("true", "false"):
-        raise PlanError(f"option `create` of table {sink.name} is true or false, not {create}")
+        raise PlanError(f"option `create` of table {sink.name} must be true or false, not {create}")
     login = _login(sink.name, sink.options.get("url", ""))
     return partial(_write, _Target(table=sink.name, keys=keys, create=create == "true", login=login))
 
 
 def _login(table: str, url: str) -> dict[str, str]:
-    """The parts of a url. One that cannot be read is not shown, nor is what psycopg says: the password is in it."""
+    """The parts of a url. Errors show neither the url nor psycopg's message, because both contain the password."""
     try:
         parts = {name: str(value) for name, value in conninfo_to_dict(url).items() if value is not None}
     except psycopg.Error:
@@ -150,14 +150,14 @@ def _login(table: str, url: str) -> dict[str, str]:
     strange = re.search(r"[^\d,]", parts.get("port", "")) or "@" in parts.get("host", "") + parts.get("dbname", "")
     if not parts or strange:
         raise PlanError(
-            f"option `url` of table {table} is missing or cannot be read; it looks like "
+            f"option `url` of table {table} is missing or cannot be read; write it like "
             "postgresql://user:password@host:5432/database, with %40 for @, %2F for / and %3F for ? in the password"
         )
     return {**LOGIN, **parts, "client_encoding": "utf8"}
 
 
 def _write(target: _Target, frame: Any, number: int) -> None:
-    """Store a micro-batch, unless it is stored."""
+    """Store a micro-batch, unless it is stored already."""
     columns, keys = _shape(target, frame.schema)
     batch = _Batch(
         target=target,
@@ -165,7 +165,7 @@ def _write(target: _Target, frame: Any, number: int) -> None:
         number=number,
         columns=columns,
         keys=keys,
-        # Taken even of a batch that is stored: Spark keeps its state only if the rows of a batch are computed.
+        # Computed even if the batch is stored already: Spark updates its state only if the rows are computed.
         rows=_without_zones(frame.select(*(column.value.alias(column.name) for column in columns)).toArrow()),
     )
     with _in_words(batch), _connect(target) as connection:
@@ -181,7 +181,7 @@ def _write(target: _Target, frame: Any, number: int) -> None:
 
 
 def _shape(target: _Target, schema: Any) -> tuple[tuple[_Column, ...], tuple[str, ...]]:
-    """The columns that a batch has in the table, and which of them are its key. A window is two columns."""
+    """The columns of a batch in the table, and those of its key. A window becomes two columns."""
     found: dict[str, list[_Column]] = {}
     for each in schema:
         value, kind = F.col(quoted(each.name)), each.dataType
@@ -194,14 +194,14 @@ def _shape(target: _Target, schema: Any) -> tuple[tuple[_Column, ...], tuple[str
     names = [column.name for column in columns]
     for name in names:
         if names.count(name) > 1 or len(name.encode()) > NAME_BYTES_MAX:
-            why = "is there twice" if names.count(name) > 1 else f"has more than {NAME_BYTES_MAX} bytes"
+            why = "appears twice" if names.count(name) > 1 else f"has more than {NAME_BYTES_MAX} bytes"
             raise DataError(
                 f"column name `{name}` {why}, which table {target.table} cannot have; rename it in the query"
             )
     known = {name: [name] for name in names} | {name: [c.name for c in part] for name, part in found.items()}
     for key in target.keys:
         if key not in known:
-            raise DataError(f"key `{key}` of table {target.table} is no column of the query; {nearest(key, names)}")
+            raise DataError(f"key `{key}` of table {target.table} is not a column of the query; {nearest(key, names)}")
     return columns, tuple(dict.fromkeys(name for key in target.keys for name in known[key]))
 
 
@@ -211,7 +211,7 @@ def _column(target: _Target, name: str, kind: Any, value: Any) -> _Column:
     if kind.typeName() not in _TYPES:
         raise DataError(
             f"column `{name}` is of type {kind.simpleString()}, which table {target.table} cannot take; "
-            "make a text or a number of it in the query"
+            "cast it to a text or a number in the query"
         )
     type_, as_text = _TYPES[kind.typeName()]
     return _Column(name=name, type=type_, value=as_text(value) if as_text else value)
@@ -229,7 +229,7 @@ def _interval(whole: str) -> Callable[[Any], Any]:
     return lambda value: F.regexp_extract(value.cast(f"interval {whole}").cast("string"), "'(.*)'", 1)
 
 
-# Spark's types and PostgreSQL's; with a function, where Arrow or PostgreSQL would not understand the value itself.
+# Spark's types and PostgreSQL's, with a function where Arrow or PostgreSQL cannot read the value as it is.
 _TYPES: dict[str, tuple[str, Callable[[Any], Any] | None]] = {
     "boolean": ("boolean", None),
     "byte": ("smallint", None),
@@ -258,8 +258,8 @@ _TEXTS = {"text", "character varying", "character"}
 _MOMENTS = {"timestamp with time zone", "timestamp without time zone"}
 _FRACTIONS = {"real", "double precision", "numeric"}
 _NUMBERS = {"smallint", "integer", "bigint", *_FRACTIONS}
-# Types that a table of the user's own may have for ours, besides texts. Whatever comes as a text PostgreSQL reads as
-# what the column is: a uuid, an address, a shape.
+# The types that a user's own table may have instead of ours, besides text types. A text may go into a column of any
+# type, such as uuid: PostgreSQL converts it.
 _FITTING: dict[str, set[str]] = {
     "smallint": _NUMBERS,
     "integer": _NUMBERS,
@@ -280,7 +280,8 @@ def _fits(ours: str, theirs: str) -> bool:
 
 
 def _without_zones(rows: pa.Table) -> pa.Table:
-    """Moments are in UTC, as is the transaction that reads them. Arrow writes one with a zone twenty times slower."""
+    """Timestamps without a time zone. They are in UTC, as is the transaction. With a zone Arrow writes them twenty
+    times slower."""
     types = [pa.timestamp("us") if pa.types.is_timestamp(f.type) else f.type for f in rows.schema]
     return rows.cast(pa.schema([f.with_type(type_) for f, type_ in zip(rows.schema, types, strict=True)]))
 
@@ -291,14 +292,14 @@ def _connect(target: _Target) -> psycopg.Connection:
     except psycopg.Error as error:
         raise SetupError(
             f"PostgreSQL at {target.place} cannot be reached as user {target.login.get('user', '')}: {_line(error)}; "
-            "see that it runs there, and that `url` has the right user, password and database"
+            "check that it runs there, and that `url` has the right user, password and database"
         ) from error
     connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
     return connection
 
 
 def _make_missing(connection: psycopg.Connection, batch: _Batch) -> None:
-    """The table and the one of batches, if they are not there. Queries that make them take turns."""
+    """Create the table and the table of batches if they are missing. A lock keeps queries from doing so together."""
     target = batch.target
     known = connection.execute("SELECT to_regclass(%s), to_regclass(%s)", (_text(target.name), _text(target.batches)))
     table, batches = known.fetchone() or (None, None)
@@ -306,14 +307,15 @@ def _make_missing(connection: psycopg.Connection, batch: _Batch) -> None:
         return
     parts = [sql.SQL("{} {}").format(sql.Identifier(c.name), sql.SQL(c.type)) for c in batch.columns]
     if batch.keys:
-        # Spark has groups whose key is NULL. Older servers hold NULLs for different, and `_check` refuses them there.
+        # Spark has groups whose key is NULL. Older servers treat NULLs as different, so `_check` refuses NULL keys
+        # there.
         unique = "UNIQUE NULLS NOT DISTINCT" if connection.info.server_version >= 150_000 else "UNIQUE"
         parts.append(sql.SQL("{} ({})").format(sql.SQL(unique), _names(batch.keys)))
     create = sql.SQL("CREATE TABLE IF NOT EXISTS {} ({})").format(target.name, sql.SQL(", ").join(parts))
     if not table and not target.create:
         raise SetupError(
             f"there is no table {target.table} in PostgreSQL at {target.place}, and option `create` is false; "
-            f"make it: {_text(create)}"
+            f"create it: {_text(create)}"
         )
     connection.execute("SELECT pg_advisory_xact_lock(hashtext('rove'))")
     if not table:
@@ -324,7 +326,7 @@ def _make_missing(connection: psycopg.Connection, batch: _Batch) -> None:
 
 
 def _is_next(connection: psycopg.Connection, batch: _Batch) -> bool:
-    """Whether a batch is not stored yet. Another run of the same query that is about to store it is waited for."""
+    """Whether a batch is not stored yet. Waits for another run of the same query that is storing it."""
     batches, key = batch.target.batches, (batch.counter,)
     connection.execute(sql.SQL("INSERT INTO {} VALUES (%s, -1) ON CONFLICT (target) DO NOTHING").format(batches), key)
     row = connection.execute(
@@ -333,15 +335,15 @@ def _is_next(connection: psycopg.Connection, batch: _Batch) -> bool:
     stored = int(row[0]) if row else -1
     if 0 <= stored < batch.number - 1:
         raise DataError(
-            f"table {batch.target.table} at {batch.target.place} had batches {stored + 1} to {batch.number - 1} of its "
-            "query and has them no more: the database went back to an earlier state. Start the query from a new "
-            f"checkpoint, or do without them: DELETE FROM {_text(batches)} WHERE target = '{batch.counter}'"
+            f"table {batch.target.table} at {batch.target.place} has lost batches {stored + 1} to {batch.number - 1} "
+            "of its query: the database was reset to an earlier state. Start the query from a new checkpoint, or go on "
+            f"without them: DELETE FROM {_text(batches)} WHERE target = '{batch.counter}'"
         )
     return batch.number > stored
 
 
 def _check(connection: psycopg.Connection, batch: _Batch) -> None:
-    """Refuse what the table has no place for, before a row is sent."""
+    """Refuse a batch that does not fit the table, before any row is sent."""
     target = batch.target
     found = connection.execute(COLUMNS, (_text(target.name),)).fetchall()
     types = {name: (base, shown) for name, base, shown in found}
@@ -363,13 +365,13 @@ def _check(connection: psycopg.Connection, batch: _Batch) -> None:
     row = connection.execute(UNIQUE, (_text(target.name), sorted(batch.keys))).fetchone()
     if row is None:
         raise SetupError(
-            f"table {target.table} may have several rows of one key, so none can be replaced; "
+            f"table {target.table} may have several rows with the same key, so none can be replaced; "
             f"CREATE UNIQUE INDEX ON {_text(target.name)} ({_text(_names(batch.keys))})"
         )
     empty = [key for key in batch.keys if batch.rows.column(key).null_count]
     if empty and not row[0]:
         raise DataError(
-            f"key `{empty[0]}` is NULL in a row for table {target.table}, whose index holds NULLs for different; use "
+            f"key `{empty[0]}` is NULL in a row for table {target.table}, whose index treats NULLs as different; use "
             "coalesce in the query, or (PostgreSQL 15 and later) an index with UNIQUE NULLS NOT DISTINCT"
         )
 
@@ -385,7 +387,7 @@ def _store(connection: psycopg.Connection, batch: _Batch) -> None:
     others = [sql.Identifier(column.name) for column in batch.columns if column.name not in batch.keys]
     change = sql.SQL(", ").join(sql.SQL("{0} = excluded.{0}").format(other) for other in others)
     action = sql.SQL("UPDATE SET {}").format(change) if others else sql.SQL("NOTHING")
-    # In the order of keys, so that two queries which write the same rows wait for, and do not block, each other.
+    # In the order of keys, so that two queries that write the same rows cannot deadlock.
     insert = sql.SQL("INSERT INTO {} ({}) SELECT {} FROM {} ORDER BY {} ON CONFLICT ({}) DO {}")
     connection.execute(insert.format(name, names, names, ARRIVED, keys, keys, action))
 
@@ -408,7 +410,7 @@ def _in_words(batch: _Batch) -> Iterator[None]:
 
 
 def _meaning(error: psycopg.Error, batch: _Batch) -> RoveError:
-    """What PostgreSQL's word means for a batch, by the class of its code; nothing of the batch is stored."""
+    """Our error for an error of PostgreSQL, by the class of its code. Nothing of the batch is stored."""
     code, about = error.sqlstate or "", error.diag
     table, keys = batch.target.table, ", ".join(batch.keys)
     parts = (about.message_primary, about.message_detail, (about.context or "").strip().rpartition("\n")[2])
@@ -421,8 +423,8 @@ def _meaning(error: psycopg.Error, batch: _Batch) -> RoveError:
         )
     if code == "21000":
         return DataError(
-            f"{begin}several of its rows have the same key ({keys}){_example(batch)}, and which is the last is chance; "
-            "add a column to `keys`, or leave one row a key in the query, as by groupBy and max_by"
+            f"{begin}several of its rows have the same key ({keys}){_example(batch)}, so the result would be random; "
+            "add a column to `keys`, or keep one row for each key in the query, for example by groupBy and max_by"
         )
     if code == "23505":
         return DataError(f"{begin}{said}; name the columns of that constraint in option `keys` to replace rows")
@@ -430,12 +432,12 @@ def _meaning(error: psycopg.Error, batch: _Batch) -> RoveError:
         return DataError(f"{begin}{said}; cast or filter it in the query, or change the table")
     if code == "42501":
         return SetupError(
-            f"{begin}user {batch.target.login.get('user', '')} may not: {said}; grant it, or make the table and "
+            f"{begin}user {batch.target.login.get('user', '')} may not: {said}; grant it, or create the table and "
             f"{BATCHES} (target text PRIMARY KEY, batch bigint NOT NULL) and grant SELECT, INSERT and UPDATE on both"
         )
     if isinstance(error, psycopg.OperationalError):
         return SetupError(
-            f"{begin}PostgreSQL at {batch.target.place} broke off: {said}; it is stored once the query is started again"
+            f"{begin}PostgreSQL at {batch.target.place} disconnected: {said}; it is stored when the query starts again"
         )
     return SetupError(f"{begin}{said}")
 
@@ -446,7 +448,7 @@ def _with_nul(rows: pa.Table) -> list[str]:
 
 
 def _example(batch: _Batch) -> str:
-    """A key that several rows have."""
+    """An example of a key that several rows have."""
     counts = batch.rows.group_by(list(batch.keys)).aggregate([([], "count_all")])
     several = counts.filter(pc.greater(counts["count_all"], 1))
     if not several.num_rows:

@@ -1,4 +1,4 @@
-"""`rove cloud` as a process: Spark beside a coordinator, brought to what it wants and telling how it gets on."""
+"""The process of `rove cloud`: runs the queries in Spark that the coordinator asks for, and reports their progress."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ log = logging.getLogger(__name__)
 
 
 def run_cloud(section: CloudSection, shown: Callable[[str], AbstractContextManager[object]] = nullcontext) -> None:
-    """Run queries in Spark until a signal says stop. Without the coordinator they run on as they are. `shown` tells
-    people what they wait for."""
+    """Run queries in Spark until a signal stops it. While the coordinator is away, queries go on unchanged. `shown`
+    displays what the user is waiting for."""
     ended = threading.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda *_: ended.set())
-    logging.getLogger("py4j").setLevel(logging.WARNING)  # it tells of every call of a function by Spark
+    logging.getLogger("py4j").setLevel(logging.WARNING)  # py4j logs every call of a function by Spark
     keys = load_keys(section.keys) if section.keys else None
     with Client(section.coordinator or (keys.url if keys is not None else ""), keys) as client:
-        log.info("starts Spark at %s", section.master)
-        with shown("Spark starts; it takes some ten seconds …"):
+        log.info("starting Spark at %s", section.master)
+        with shown("starting Spark, which takes about ten seconds …"):
             spark = start_spark(section)
         log.info("Spark is up")
         places = (Path(section.logs), Path(section.tables), Path(section.state))
@@ -44,7 +44,7 @@ def run_cloud(section: CloudSection, shown: Callable[[str], AbstractContextManag
 
 
 def follow(runtime: CloudRuntime, ask: Callable[[str, Any, Any], Any], every_s: float, ended: threading.Event) -> None:
-    """Look at what should run, and tell how it goes, until it is over."""
+    """Ask what should run and report progress, until `ended`."""
     silent = False
     while not ended.is_set():
         try:
@@ -54,7 +54,7 @@ def follow(runtime: CloudRuntime, ask: Callable[[str, Any, Any], Any], every_s: 
             silent = False
         except SetupError as error:
             if not silent:
-                log.warning("runs on by itself: %s", error)
+                log.warning("queries go on without the coordinator: %s", error)
             silent = True
         except RoveError as error:
             log.error("%s", error)
@@ -62,6 +62,6 @@ def follow(runtime: CloudRuntime, ask: Callable[[str, Any, Any], Any], every_s: 
 
 
 def start_spark(section: CloudSection) -> Any:
-    """A Spark session as the section wants it, with the settings that make small batches quick."""
+    """A Spark session with the section's settings, and the settings that make small batches fast."""
     wanted = {**streaming_settings(), "spark.driver.memory": section.memory, **section.spark}
     return spark_session(section.master, wanted, "rove cloud", record=True)

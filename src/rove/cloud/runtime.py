@@ -1,7 +1,8 @@
-"""One Spark application for many queries: brought to what is wanted, watched, started again when they fail.
+"""One Spark application for many queries: starts and stops them, watches them, and restarts those that fail.
 
-Law: level-triggered. `settle` compares what should run with what runs; `watch` looks at each and says how it gets on.
-A query that fails is started again after a pause that doubles, from its checkpoint, so no row is lost or doubled.
+Law: `settle` compares the queries that should run with those that do, and starts and stops the difference. `watch`
+reports the progress of each. A query that fails is restarted from its checkpoint after a pause that doubles each time,
+so no row is lost or duplicated.
 """
 
 from __future__ import annotations
@@ -30,16 +31,16 @@ from rove.runtime.disk import LogFolder
 log = logging.getLogger(__name__)
 
 RETRY_S_MIN, RETRY_S_MAX = 1.0, 60.0
-INITIALIZING = "Initializing"  # what Spark says of a query before its source is there
-LATE = "late-"  # folders of a query's log with rows that came too late
+INITIALIZING = "Initializing"  # how Spark's message begins before a query's source is ready
+LATE = "late-"  # the prefix of folders with late rows in a query's log
 
 
 @dataclass(slots=True)
 class _Run:
-    """A query that should run, and how it is doing."""
+    """A query that should run, and its progress."""
 
     wanted: CloudQuery
-    plan: Any = None  # once it has been read
+    plan: Any = None  # None until it is decoded
     spark: Any = None  # the StreamingQuery
     begun: float = 0.0
     failures: int = 0  # in a row
@@ -51,12 +52,12 @@ class _Run:
     dropped: int = 0
     watermark: str = ""
     outputs: tuple[str, ...] = ()
-    late: dict[str, Any] = field(default_factory=dict)  # queries that fill the late table, by folder
+    late: dict[str, Any] = field(default_factory=dict)  # the Spark queries that fill the late table, by folder
 
 
 class CloudRuntime:
-    """Queries in one Spark session. `logs` is the folder of the gateway, `tables` where tables are, `state` where
-    checkpoints are; a query keeps them under its name. `trusts` allows users' functions that come by value."""
+    """The queries of one Spark session. `logs` is the gateway's folder, `tables` the folder of tables, `state` the
+    folder of checkpoints, each by query name. `trusts` allows users' functions that come by value."""
 
     def __init__(
         self,
@@ -70,13 +71,15 @@ class CloudRuntime:
     ) -> None:
         self.spark, self.logs, self.tables, self.state = spark, logs, tables, state
         self.trusts, self._read, self._clock = trusts, reader(trusts), clock
-        self.functions: dict[str, Callable[[Any, int], None]] = {}  # of users in this process, by the name of the sink
+        self.functions: dict[
+            str, Callable[[Any, int], None]
+        ] = {}  # users' functions of this process, by the name of the sink
         self._runs: dict[str, _Run] = {}
         self._readers: dict[tuple[str, str], Reader] = {}
         register(spark)
 
     def settle(self, wanted: Iterable[CloudQuery]) -> None:
-        """Start what should run and does not, one at a time, and stop what should not and does."""
+        """Start queries that should run, one at a time, and stop queries that should not."""
         names = {query.query: query for query in wanted}
         for name in [n for n in self._runs if n not in names]:
             self._stop(self._runs.pop(name))
@@ -86,16 +89,16 @@ class CloudRuntime:
                 self._start(run)
 
     def watch(self) -> list[Progress]:
-        """How everything gets on. What has failed is noted and waits for its next start."""
+        """The progress of all queries. A failed query is noted, and waits for its next start."""
         return [self._watch(run) for run in self._runs.values()]
 
     def query(self, name: str) -> Any:
-        """Spark's own handle of a query that runs; None if it does not."""
+        """Spark's own handle of a running query; None if it does not run."""
         run = self._runs.get(name)
         return None if run is None else run.spark
 
     def stop(self) -> None:
-        """Stop everything; checkpoints stay, so the next start goes on from them."""
+        """Stop all queries. Checkpoints stay, so the next start continues from them."""
         for run in self._runs.values():
             self._stop(run)
         self._runs.clear()
@@ -120,21 +123,21 @@ class CloudRuntime:
             writer = writer_of(compile_plan(run.plan, frames), query.sink, self.tables, self._function)
             run.spark = writer.option("checkpointLocation", str(self.state / query.query)).start()
             run.begun, run.trouble, run.counted = self._clock(), "", -1
-        except Exception as error:  # whatever Spark raises, the others run on
+        except Exception as error:  # whatever Spark raises, the other queries go on
             self._failed(run, error)
 
     def _function(self, sink: CloudSink) -> Callable[[Any, int], None]:
-        """What a sink calls: a function of this process, or one that came with the query."""
+        """The user's function of a sink: one of this process, or one that came with the query."""
         return self.functions.get(sink.name) or decode_function(sink.function, self._read)
 
     def _starting(self) -> bool:
-        """Whether a query is on its way up. Spark waits ten seconds for the Python process that plans one, and then
-        fails it; many that start at once on few cores would all take longer."""
+        """Whether a query is starting. Spark waits ten seconds for the Python process that plans a query, then fails
+        the query. Many queries that start at once on few cores would all take longer."""
         runs = (run.spark for run in self._runs.values() if run.spark is not None)
         return any(spark.isActive and spark.status["message"].startswith(INITIALIZING) for spark in runs)
 
     def _has_log(self, run: _Run) -> bool:
-        """Whether the gateway has begun to keep what the query reads."""
+        """Whether the gateway has begun to write the log that the query reads."""
         names = (op.stream for op in walk(run.plan) if isinstance(op, Received))
         return all((self.logs / "log" / run.wanted.query / name).is_dir() for name in names)
 
@@ -159,7 +162,7 @@ class CloudRuntime:
             if each["batchId"] > run.counted:
                 run.counted, run.rows = each["batchId"], run.rows + int(each["numInputRows"])
                 run.dropped += sum(int(op["numRowsDroppedByWatermark"]) for op in each["stateOperators"])
-                run.watermark = str(each["eventTime"].get("watermark", run.watermark))  # an idle one says nothing
+                run.watermark = str(each["eventTime"].get("watermark", run.watermark))  # an idle query reports none
         last = run.spark.lastProgress
         if not last:
             return Progress(query=query, state="starting", rows=run.rows, restarts=run.restarts)
@@ -178,7 +181,7 @@ class CloudRuntime:
         )
 
     def _lag(self, run: _Run, last: Any) -> int:
-        """Entries of the log behind what Spark has read. O(outputs)."""
+        """The number of log entries that Spark has not read yet. O(outputs)."""
         lag = 0
         for name, source in zip(run.outputs, last["sources"], strict=False):
             key = (run.wanted.query, name)
@@ -188,7 +191,7 @@ class CloudRuntime:
         return lag
 
     def _keep_late(self, run: _Run) -> None:
-        """A table for rows that came too late, beside the query's own, once there are any."""
+        """Start writing the table of late rows, once there are late rows."""
         folder = self.logs / "log" / run.wanted.query
         if run.wanted.sink.kind != "table" or not folder.is_dir():
             return
@@ -217,27 +220,27 @@ class CloudRuntime:
 
 
 def late_table(name: str) -> str:
-    """The table of what came too late for another."""
+    """The name of the table of late rows."""
     return f"{name}_late"
 
 
 def positions_read(offset: Any) -> int:
-    """How many entries of a log an offset of the source has passed."""
+    """How many log entries are before an offset of the source."""
     found = json.loads(offset) if isinstance(offset, str) else offset
     return sum(int(part["to"]) for part in found["at"].values()) if found else 0
 
 
 def _source_options(sink: CloudSink) -> dict[str, str]:
-    """Options of a sink that are the source's: how much it takes in a micro-batch, and what it does about damage."""
+    """The options of a sink that belong to the source: the size of a micro-batch, and what to do about damage."""
     names = ("maxRowsPerTrigger", "maxBytesPerTrigger", "onDamage")
     return {name: sink.options[name] for name in names if name in sink.options}
 
 
 def _first_line(error: BaseException | str) -> str:
-    """What went wrong, in a line. An error of ours comes out of Spark below a traceback."""
+    """The error in one line. Spark puts a traceback above an error of ours."""
     text = str(error).strip()
     ours = re.findall(r"(?m)^rove\.\S+: (.*)$", text)
     if ours:
         return str(ours[-1])
     kind = "" if isinstance(error, RoveError | str) else f"{type(error).__name__}: "
-    return kind + (text.splitlines()[0] if text else "it says nothing more")
+    return kind + (text.splitlines()[0] if text else "without a message")

@@ -1,4 +1,4 @@
-"""A Spark session with the settings that Rove's promises rest on: ANSI errors and UTC."""
+"""Starts a Spark session with the settings that Rove's guarantees need: ANSI errors and UTC."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SETTINGS: dict[str, str] = {
 }
 
 
-# What makes small micro-batches quick; each was measured.
+# Settings that make small micro-batches fast. Each was measured.
 _STREAMING: dict[str, str] = {
     "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming.checkpointing."
     "FileSystemBasedCheckpointFileManager",
@@ -48,15 +48,15 @@ def streaming_settings() -> dict[str, str]:
 
 
 def frame_of(spark: Any, table: pa.Table) -> Any:
-    """A DataFrame of a table; PySpark stumbles over one that has not even an empty chunk."""
+    """A DataFrame of a table. A table without chunks gets an empty one, because PySpark fails on it."""
     return spark.createDataFrame(table if table.num_rows else table.schema.empty_table())
 
 
 def spark_session(
     master: str = "local[*]", settings: Mapping[str, str] | None = None, name: str = "rove", record: bool = False
 ) -> Any:
-    """A session at `master`; `settings` are laid over ours. Finds or installs Java first. With `record` the next start
-    is quicker, if this one is the first (`archive`)."""
+    """A session at `master`. `settings` override ours. Finds or installs Java first. With `record` the first start
+    makes the class archive (`archive`), so that the next start is faster."""
     archive = class_archive(ensure_java())
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

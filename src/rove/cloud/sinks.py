@@ -1,7 +1,7 @@
-"""Where Spark puts a query's rows.
+"""The sinks of a query in Spark.
 
-Law: every result is there once, whatever dies. Files by Spark's own log of what belongs to the table; whatever is
-written batch by batch, by the number of the batch.
+Law: every result is stored once, whatever crashes. For files Spark's own metadata log ensures it; for sinks that are
+written batch by batch, the number of the batch.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Starter: TypeAlias = Callable[[Any, CloudSink, Path], Any]
 
 
 def writer_of(frame: Any, sink: CloudSink, tables: Path, function_of: FunctionOf) -> Any:
-    """A `DataStreamWriter` for a frame, short of its checkpoint and its start. `function_of` finds a user's
+    """A `DataStreamWriter` for a frame, without its checkpoint and not started. `function_of` finds a user's
     function."""
     if sink.kind == "foreachBatch":
         writer = frame.writeStream.foreachBatch(function_of(sink))
@@ -31,9 +31,7 @@ def writer_of(frame: Any, sink: CloudSink, tables: Path, function_of: FunctionOf
 
 def _table(frame: Any, sink: CloudSink, tables: Path) -> Any:
     if sink.mode == "update":
-        raise PlanError(
-            "a table of files cannot take back what is in it; for update mode choose postgres, console or memory"
-        )
+        raise PlanError("a table of files cannot replace rows; for update mode choose postgres, console or memory")
     return frame.writeStream.format("parquet").option("path", str(tables / sink.name)).options(**sink.options)
 
 

@@ -1,7 +1,7 @@
-"""What a lower part of a plan left in the log, as a streaming DataFrame.
+"""The log of a lower part of a plan, as a streaming DataFrame.
 
-Law: Spark's watermark follows ours and never overtakes it. The source admits rows up to the low watermark and the
-delay; a heartbeat row carries event time on where no rows flow, and is gone again right behind the watermark.
+Law: Spark's watermark follows ours and never passes it. The source admits rows up to the low watermark plus the delay.
+A heartbeat row advances event time while no rows flow, and is filtered out right after the watermark.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from rove.plan.operators import Operator, Received, walk
 from rove.plan.spans import keeps_time
 
 HEARTBEAT = "_heartbeat"
-BEHIND_US = 1_000  # Spark drops a row that is as old as its watermark, and we promise only that none is older
-MOMENT = "__time"  # the event time of rows that have none but their window
+BEHIND_US = 1_000  # Spark drops a row that equals its watermark, while we promise only that no row is older
+MOMENT = "__time"  # the event time of rows that have only a window
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogAt:
-    """Where the log of a query is. `patience_us` is how long Spark keeps a window open behind its end for results that
-    may still change; `options` go to the source as they are."""
+    """The place of a query's log. `patience_us` is how long Spark keeps a window open after its end, for results that
+    may still change. `options` go to the source unchanged."""
 
     path: str
     query: str
@@ -35,7 +35,7 @@ class LogAt:
 
 
 def streams_of(spark: Any, plan: Operator, log: LogAt) -> dict[str, Any]:
-    """A streaming DataFrame for everything that a plan receives, with the columns that any part of it receives."""
+    """A streaming DataFrame for each stream that a plan receives, with all columns that any part of the plan reads."""
     timed = keeps_time(plan)
     received = [op for op in walk(plan) if isinstance(op, Received)]
     return {
@@ -47,7 +47,7 @@ def streams_of(spark: Any, plan: Operator, log: LogAt) -> dict[str, Any]:
 def _stream(spark: Any, received: Sequence[Received], log: LogAt, timed: bool) -> Any:
     from pyspark.sql import functions as F
 
-    traits = received[0].traits  # of one output, so all say the same of its event time
+    traits = received[0].traits  # all are of one output, so they have the same event time
     window = next((name for name, _ in traits.windows), None)
     time = (traits.event_time or window) if timed else None
     reader = spark.readStream.format("rove").schema(_columns(received, time is not None))
@@ -60,8 +60,8 @@ def _stream(spark: Any, received: Sequence[Received], log: LogAt, timed: bool) -
     column = time
     if traits.event_time is None:
         column, frame = MOMENT, frame.withColumn(MOMENT, F.col(f"{quoted(time)}.start"))
-    # Spark pushes conditions below the watermark, ours and the user's, and no heartbeat would pass the user's: event
-    # time would stand still. A condition that is not deterministic stays where it is, and what is above stays above.
+    # Spark pushes conditions below the watermark. A user's condition would then drop heartbeats, and event time would
+    # stand still. A condition that is not deterministic is not pushed, and neither are the conditions above it.
     frame = frame.withWatermark(column, duration_text(delay_us + BEHIND_US)).where(f"NOT {HEARTBEAT} OR uuid() = ''")
     return frame.drop(HEARTBEAT, MOMENT)
 

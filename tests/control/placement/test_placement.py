@@ -210,14 +210,21 @@ def test_a_hint_wins(name: str) -> None:
 @pytest.mark.parametrize(
     ("plan", "kind", "hint", "sources", "sink", "said"),
     [
-        ("count", "final", "device", ["d1", "d2"], None, "wanted on the device.*meet at `e1`.*fed by `d1`, `d2`"),
+        (
+            "count",
+            "final",
+            "device",
+            ["d1", "d2"],
+            None,
+            "wanted on the device.*meet at `e1`.*rows come from `d1`, `d2`",
+        ),
         ("count", "final", "edge", ["d1", "d3"], None, "wanted on an edge.*meet at `gw`.*no edge node"),
         ("count", "partial", "e2", ["d1", "d3"], None, "wanted on `e2`.*from `d1`.*does not pass `e2`"),
         ("count", "partial", "e3", ["d1"], None, "no node `e3`.*did you mean"),
         ("count", "partial", "cloud", ["d1"], "e1", "wanted in the cloud.*sink is on node `e1`"),
         ("scan", "Scan", "cloud", ["d1"], None, "Scan.*wanted in the cloud.*event-time order"),
         ("spark", "Project", "edge", ["d1"], None, "wanted at `edge`.*Spark only.*soundex"),
-        ("filter", "Source", "edge", ["d1"], None, "a source is where its device is"),
+        ("filter", "Source", "edge", ["d1"], None, "a source runs on its device"),
         ("table", "Join", "edge", ["d1"], None, "Join inner on key.*wanted at `edge`.*Spark only: it joins a table"),
         ("table", "Table", "e1", ["d1"], None, "Table names.*wanted at `e1`.*Spark only: Spark reads tables by itself"),
     ],

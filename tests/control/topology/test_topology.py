@@ -121,7 +121,7 @@ def test_a_node_without_a_route_is_named() -> None:
 @pytest.mark.parametrize(
     ("bad", "said"),
     [
-        ([AddNode(Node(NodeId("e1"), "edge"))], "node `e1` is there already"),
+        ([AddNode(Node(NodeId("e1"), "edge"))], "node `e1` exists already"),
         ([RemoveNode(NodeId("e9"))], "no node `e9`; there are: gw, e1.*did you mean"),
         ([AddLink(link("d1", "e1"))], "have a link already"),
         ([RemoveLink(NodeId("d1"), NodeId("e2"))], "no link between `d1` and `e2`"),
@@ -146,7 +146,7 @@ def test_a_batch_is_applied_whole_or_not_at_all(bad: list[object], said: str) ->
 def test_values_that_make_no_sense_are_refused() -> None:
     for make, said in (
         (lambda: Node(NodeId("x"), "phone"), "a device, an edge or a gateway"),  # type: ignore[arg-type]
-        (lambda: Node(NodeId("x"), "edge", -1), "less than no room"),
+        (lambda: Node(NodeId("x"), "edge", -1), "negative room"),
         (lambda: link("a", "a"), "to itself"),
         (lambda: link("a", "b", -1), "takes -1 µs"),
         (lambda: Link(NodeId("a"), NodeId("b"), 1, 0), "carries nothing"),

@@ -1,10 +1,10 @@
-"""Which rows of a log a micro-batch holds, so that Spark's watermark never overtakes a row that is still to come.
+"""Which rows of a log a micro-batch holds, so that Spark's watermark never passes a row that is still to come.
 
 Law: between two offsets lie exactly the rows that the end admits and the start does not. An offset admits a row if its
 entry's position is below the folder's end and its event time is not above the bound. The bound is the low watermark
-plus the delay, so Spark, which takes the delay off the greatest event time it has seen, stays below the promise that
-every origin has given. A row without event time goes with the oldest of its entry, and with the position of an entry
-that has none.
+plus the delay. Spark's watermark is the greatest event time it has seen minus the delay, so it stays below the
+watermark of every origin. A row without event time is admitted with the oldest row of its entry. If no row of the entry
+has one, the position decides alone.
 
     folders   ──entries──►  fresh  ──looked at──►  held  ──wholly admitted──►  forgotten
                             position ≥ end         position < end, rows above the bound
@@ -28,12 +28,12 @@ Weights: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
 MILLISECOND_US = 1_000  # Spark's watermark is in whole milliseconds
-FULL = 1.0 + 1e-9  # a limit, to which weights are relative; they are fractions and do not add up exactly
+FULL = 1.0 + 1e-9  # the limit that weights are fractions of; slightly above 1, because fractions do not add up exactly
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """What follows from the query: how late Spark lets rows be, and how long its windows are."""
+    """The query's part of the rule: the delay of its watermark, and the length of its windows."""
 
     delay_us: int = 0
     span_us: int = 0
@@ -41,13 +41,13 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """How much a micro-batch may hold, of rows and of bytes as they are stored."""
+    """How many rows and stored bytes a micro-batch may hold."""
 
     rows: int | None = None
     bytes: int | None = None
 
     def weigh(self, entries: Entries) -> Weights:
-        """Each entry as a part of what is allowed."""
+        """The weight of each entry, as a fraction of the limit."""
         weights = np.zeros(len(entries))
         if self.rows is not None:
             weights = entries["rows"] / self.rows
@@ -65,22 +65,23 @@ class Pick:
 
     @property
     def rows(self) -> int:
-        """As many at the most."""
+        """An upper bound of the number of rows."""
         return int(self.entries["rows"].sum())
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """An end that could be next."""
+    """A possible next end."""
 
     end: Offset
-    rows: int = 0  # at the most
-    full: bool = False  # whether more entries would hardly make it larger
-    ended: bool = False  # whether nobody will send anything more
+    rows: int = 0  # an upper bound
+    full: bool = False  # whether the limit is reached, so that more entries would hardly help
+    ended: bool = False  # whether all origins have ended
 
 
 def bound_after(previous: int, low: int, newest: int, rule: Rule) -> int:
-    """The bound at a low watermark; after all promises it closes every window that has rows, and no later ones."""
+    """The bound at a low watermark. After all origins have ended, it closes every window with rows, and no later
+    one."""
     if low > MICROS_MAX:
         time = newest + rule.delay_us + rule.span_us + MILLISECOND_US if newest > MICROS_MIN else MICROS_MIN
     else:
@@ -89,7 +90,8 @@ def bound_after(previous: int, low: int, newest: int, rule: Rule) -> int:
 
 
 def rising(lows: Iterable[int], before: int) -> list[int]:
-    """Low watermarks that never fall. An end is no low watermark: when origins join after it, theirs count again."""
+    """The low watermarks, made rising. The value for "ended" does not count: if origins join later, theirs count
+    again."""
     found = []
     for low in lows:
         before = max(low, before) if max(low, before) <= MICROS_MAX else min(low, END)
@@ -98,19 +100,19 @@ def rising(lows: Iterable[int], before: int) -> list[int]:
 
 
 class Admission:
-    """The machine: `seek` to a start, `take` what the folders hold from there, `plan` an end, `picks` between both.
+    """The state machine: `seek` a start, `take` the entries from there, `plan` an end, `picks` between both.
 
-    `times` gives the event time of every row of an entry; it is asked when a limit falls between them.
+    `times` gives the event time of every row of an entry. It is called when a limit falls inside an entry.
     """
 
     def __init__(self, rule: Rule, times: Callable[[str, Place], Times]) -> None:
         self._rule, self._times = rule, times
         self._folders: dict[str, _Folder] = {}
-        self._nexts: dict[tuple[str, int], int] = {}  # of entries that the start has admitted in part
+        self._nexts: dict[tuple[str, int], int] = {}  # for entries that the start has admitted in part
         self.at: Offset | None = None
 
     def seek(self, start: Offset) -> bool:
-        """Make an offset the start. True if its folders have to be taken from their `first` again."""
+        """Make an offset the start. Returns whether its folders must be taken again from their `first`."""
         if self.at is None or self.at.bound != start.bound:
             self._nexts.clear()
         if self.at is None or not self.at.precedes(start) or (start != self.at and not self._reached(start)):
@@ -124,7 +126,7 @@ class Admission:
         return False
 
     def take(self, name: str, entries: Entries, read: int) -> None:
-        """Entries of a folder, in order; all below `read` are known by then."""
+        """Take entries of a folder, in order. Afterwards all entries below `read` are known."""
         self._folders[name].take(entries, read, self._start.bound)
 
     def missing(self, name: str, end: int) -> bool:
@@ -133,13 +135,13 @@ class Admission:
 
     @property
     def fresh(self) -> int:
-        """How many entries were taken and not looked at."""
+        """How many entries were taken but are not in any offset yet."""
         return sum(len(folder.fresh) for folder in self._folders.values())
 
     def plan(self, limit: Limit | None = None) -> Plan:
-        """The farthest end that what was taken allows."""
+        """The farthest end that the taken entries allow."""
         start, left = self._start, FULL
-        if not self._reached(start):  # what is not known again cannot be passed over
+        if not self._reached(start):  # entries up to the start must be known first
             return Plan(start)
         ends = {name: folder.read for name, folder in self._folders.items()}
         if limit is not None:
@@ -161,7 +163,7 @@ class Admission:
         return Plan(end, self._rows(picks, bound), full, low > MICROS_MAX)
 
     def picks(self, end: Offset) -> list[Pick]:
-        """What lies between the start and an end, folder by folder in order of position."""
+        """The entries between the start and an end, folder by folder in order of position."""
         start, found = self._start, []
         for name, folder in self._folders.items():
             fresh = folder.fresh_upto(end.folders[name].end)
@@ -174,7 +176,7 @@ class Admission:
         return found
 
     def _rows(self, picks: Sequence[Pick], bound: int) -> int:
-        """How many rows there are at the most, and none if there are none."""
+        """An upper bound of the number of rows, and exactly 0 if there are none."""
         rows = sum(int(pick.entries["rows"][~pick.above].sum()) for pick in picks)
         begun = ((pick.folder, place) for pick in picks for place in places(pick.entries[pick.above]))
         return rows or sum(place.rows for folder, place in begun if self._next(folder, place) <= bound)
@@ -198,7 +200,7 @@ class Admission:
         return all(folder.read >= offset.folders[name].end for name, folder in self._folders.items())
 
     def _cut(self, ends: dict[str, int], limit: Limit) -> tuple[dict[str, int], float]:
-        """Ends short enough for what the bound lets in at once, and what is left of the limit then."""
+        """Ends that keep within the limit what the present bound admits, and what is then left of the limit."""
         bound = self._start.bound
         names = list(self._folders)
         at_once = []
@@ -209,7 +211,7 @@ class Admission:
         entries = np.concatenate(at_once) if at_once else NONE
         if not len(entries):
             return ends, FULL
-        # Folders go on evenly, an entry each in turn.
+        # Folders advance evenly, one entry of each in turn.
         firsts = np.array([self._start.folders[name].end for name in names])
         order = np.argsort(entries["position"] - firsts[whose], kind="stable")
         weights = np.cumsum(limit.weigh(entries)[order])
@@ -221,7 +223,8 @@ class Admission:
         return ends, FULL - float(weights[count - 1])
 
     def _lower(self, ends: dict[str, int], bound: int, limit: Limit, left: float) -> int:
-        """The greatest bound, not above `bound`, that admits no more than is left of a limit, yet always something."""
+        """The greatest bound, at most `bound`, that stays within what is left of a limit, but always admits
+        something."""
         start = self._start.bound
         reaches = {name: Reach(end, end) for name, end in ends.items()}
         picks = [(p.folder, _unadmitted(p, start)) for p in self.picks(Offset(reaches, bound))]
@@ -235,12 +238,12 @@ class Admission:
         fits = int(np.searchsorted(np.cumsum(weights[order]), left, side="right"))
         if fits == len(order):
             return bound
-        # Below `sure` the limit holds even if each entry that begins has all its rows there.
+        # Up to `sure` the limit holds even if all rows of each entry that begins there are admitted.
         sure = int(begins[order[fits]]) - 1
         certain = float(weights[entries["most"] <= sure].sum())
         if certain >= left / 2 or (left < FULL and sure == start):
             return sure
-        # Above `over` it is broken for certain, so only entries between both have to be opened.
+        # Above `over` the limit is exceeded for certain, so only entries between both must be opened.
         whole = np.where(entries["least"] > start, weights, 0.0)
         order = np.argsort(entries["most"], kind="stable")
         breaks = int(np.searchsorted(np.cumsum(whole[order]), left, side="right"))
@@ -251,13 +254,13 @@ class Admission:
             return over
         if fits:
             return max(sure, int(moments[fits - 1]))
-        # Where nothing else gets in, rows of the first time do, however many they are.
+        # If nothing else fits, all rows of the first time are admitted, however many there are.
         return int(moments[0]) if left == FULL and not certain else sure
 
     def _moments(
         self, waiting: Sequence[tuple[str, Entries]], limit: Limit, start: int, sure: int, over: int
     ) -> tuple[Times, Weights]:
-        """Each time of a row between both, rising, and what all rows up to it weigh together."""
+        """The times of rows between both bounds, rising, and the weight of all rows up to each."""
         times, weights = [], []
         for name, entries in waiting:
             opened = entries[(entries["least"] <= over) & (entries["most"] > sure)]
@@ -273,7 +276,7 @@ class Admission:
 
 
 class _Folder:
-    """Entries of one folder from a start on."""
+    """The entries of one folder from a start on."""
 
     def __init__(self, reach: Reach) -> None:
         self.held = Held()
@@ -284,7 +287,8 @@ class _Folder:
 
     @property
     def fresh(self) -> Entries:
-        """Entries that no offset has looked at, those without rows included: their low watermarks count."""
+        """The entries that are in no offset yet. Entries without rows are included, because their low watermarks
+        count."""
         if len(self._fresh) != 1:
             self._fresh = [np.concatenate(self._fresh)] if self._fresh else [NONE]
         return self._fresh[0]
@@ -300,7 +304,7 @@ class _Folder:
         self.read = max(self.read, read)
 
     def move_on(self, reach: Reach, bound: int) -> None:
-        """Look at entries up to an end, and forget what was admitted."""
+        """Move the start to an end, and forget entries that are wholly admitted."""
         fresh = self.fresh
         looked_at = int(np.searchsorted(fresh["position"], reach.end))
         self.held.release(bound)
@@ -315,7 +319,7 @@ class _Folder:
         return int(fresh["low"][-1]) if len(fresh) else self._reach.low
 
     def first_after(self, end: int, bound: int) -> int:
-        """The lowest position that still holds rows to be admitted."""
+        """The lowest position with rows that are not admitted yet."""
         held = self.held.first_beyond(bound)
         if held is not None:
             return held
@@ -328,5 +332,5 @@ class _Folder:
 
 
 def _unadmitted(pick: Pick, bound: int) -> Entries:
-    """Entries that a greater bound would begin to admit, or go on to: not those it admits whatever it is."""
+    """The entries of which a greater bound would admit more rows. Entries without event time are not among them."""
     return pick.entries[pick.above | (pick.entries["least"] > bound)]

@@ -1,7 +1,7 @@
-"""The log as a source of Spark, in streams and in batch: `spark.readStream.format("rove")`.
+"""Spark's data source "rove", for streams and batch queries: `spark.readStream.format("rove")`.
 
-Law: what lies between two offsets is a function of the offsets, whoever asks and however often. Rows come in an order
-that Spark's watermark survives: none is dropped as late that Rove took in time.
+Law: the rows between two offsets depend on the offsets only, however often they are read. Rows come in watermark order,
+so Spark drops no row as late that Rove took in time.
 
     register(spark)
     spark.readStream.format("rove").option("path", "/var/lib/rove").option("query", "trains").load()
@@ -44,9 +44,10 @@ def register(spark: Any) -> None:
 class RoveDataSource(DataSource):
     """One output of a query, or a stream, in the log of one gateway or several.
 
-    `path`, `query` or `stream`, `output` say which; `columns`, `metadata` what of it; `time`, `delay`, `span` and
-    `heartbeat` how event time goes on; `maxRowsPerTrigger`, `maxBytesPerTrigger`, `parallelism` how much at once;
-    `onDamage` what to do about damage, and `consumer` under which name the log waits for us.
+    Options: `path`, `query` or `stream`, and `output` name the log; `columns` and `metadata` select columns; `time`,
+    `delay`, `span` and `heartbeat` describe event time; `maxRowsPerTrigger`, `maxBytesPerTrigger` and `parallelism` set
+    the size of micro-batches; `onDamage` says what to do about damage; the log keeps entries until the reader named
+    `consumer` has read them.
     """
 
     @classmethod
@@ -59,7 +60,7 @@ class RoveDataSource(DataSource):
 
     def reader(self, schema: StructType) -> LogReader:
         options, folders, shape = self._found(schema)
-        # A batch has all there is, whenever it was.
+        # A batch query reads all rows, whatever their event time.
         return LogReader(replace(options, time=None), folders, replace(shape, time=None))
 
     def streamReader(self, schema: StructType) -> LogStreamReader:
@@ -72,14 +73,14 @@ class RoveDataSource(DataSource):
 
 
 class _ShareReader:
-    """The part that runs in tasks. It is sent to them, so it keeps nothing that is open."""
+    """The part that runs in Spark's tasks. It is pickled, so it holds no open files."""
 
     def __init__(self, options: Options, folders: tuple[str, ...], shape: Shape) -> None:
         self._options, self._folders, self._shape = options, folders, shape
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if not isinstance(partition, Share):
-            return iter(())  # Spark makes up a partition where there is none
+            return iter(())  # Spark passes an empty partition if there is none
         return partition.read(self._shape, self._options.skip_damage)
 
 
@@ -91,7 +92,7 @@ class LogReader(_ShareReader, DataSourceReader):
 
 
 class LogStreamReader(_ShareReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Micro-batches. Offsets are planned in one process that lives as long as the query, tasks read in others."""
+    """Plans micro-batches, in one process that lives as long as the query. Tasks read in other processes."""
 
     def __init__(self, options: Options, folders: tuple[str, ...], shape: Shape) -> None:
         super().__init__(options, folders, shape)

@@ -1,6 +1,6 @@
-"""Entries of a log as columns: many are held for long while an origin is away, and are chosen among at every trigger.
+"""Entries of a log as columns. While an origin is away many entries are held, and every trigger selects among them.
 
-Law: an entry without event times counts as older than every row, so that its position alone decides about it.
+Law: an entry without event times counts as older than every row, so only its position decides when it is admitted.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from rove.data.log.segments.format import Entry
 from rove.model.clock import MICROS_MIN
 
 Entries: TypeAlias = np.ndarray[Any, Any]  # of `ENTRY`
-UNKNOWN = -(2**63)  # event times that only the rows themselves can tell
+UNKNOWN = -(2**63)  # an event time that is not in the header, only in the rows
 
 
 class Place(NamedTuple):
-    """One entry: where its rows are, when they are, whose they are."""
+    """One entry: the place of its rows, their event times, and their origin."""
 
     position: int
     segment: int
@@ -41,7 +41,7 @@ NONE = np.zeros(0, ENTRY)
 
 
 class Names:
-    """Origins by number. A number is given once and stays."""
+    """Numbers for origins. An origin keeps its number."""
 
     def __init__(self) -> None:
         self.list: list[str] = []
@@ -56,7 +56,7 @@ class Names:
 
 
 def columns_of(entries: Iterable[Entry], names: Names, timed: bool) -> Entries:
-    """Entries as columns; event times that headers do not tell are unknown, where they are of interest at all."""
+    """Entries as columns. If `timed`, event times that are not in the header are `UNKNOWN`."""
     found = [_place(entry, names.number(entry.header.origin), timed) for entry in entries]
     return np.array(found, ENTRY) if found else NONE
 

@@ -1,6 +1,7 @@
-"""Entries of one folder that were looked at and still hold rows to be admitted.
+"""The entries of one folder that are below the offset's end and still have rows above its bound.
 
-Law: looking for what a bound lets in costs by what it lets in; what waits behind it is passed over a page at a time.
+Law: finding the entries that a bound admits costs in proportion to what it admits. Entries above the bound are skipped
+a page at a time.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ PAGE_ENTRIES = 16_384
 @dataclass(frozen=True, slots=True)
 class _Page:
     entries: Entries
-    least: int  # of any entry
-    fullest: int  # the least bound that admits an entry of it wholly
+    least: int  # the least event time of any entry
+    fullest: int  # the least bound that wholly admits an entry of the page
 
 
 class Held:
@@ -28,7 +29,7 @@ class Held:
         self._pages: list[_Page] = []
 
     def add(self, entries: Entries) -> None:
-        """Hold more entries, of higher positions than those that are held."""
+        """Hold more entries. Their positions are above those held already."""
         if not len(entries):
             return
         if self._pages and len(self._pages[-1].entries) + len(entries) <= PAGE_ENTRIES:
@@ -36,7 +37,7 @@ class Held:
         self._pages += [_page(entries[at : at + PAGE_ENTRIES]) for at in range(0, len(entries), PAGE_ENTRIES)]
 
     def release(self, bound: int) -> None:
-        """Forget entries whose rows a bound has admitted, all of them."""
+        """Forget entries whose rows are all admitted by a bound."""
         kept = []
         for page in self._pages:
             if page.fullest > bound:
@@ -46,7 +47,7 @@ class Held:
         self._pages = kept
 
     def within(self, bound: int) -> Entries:
-        """Entries of which a bound admits rows, in order of position."""
+        """The entries of which a bound admits rows, in order of position."""
         found = [page.entries[page.entries["least"] <= bound] for page in self._pages if page.least <= bound]
         return np.concatenate(found) if found else NONE
 

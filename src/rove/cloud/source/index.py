@@ -1,6 +1,7 @@
-"""The index of one folder, read from some position on, with all that admission has to know of its entries.
+"""Reads the index of one folder from a position on, with everything that admission needs to know of its entries.
 
-Law: only committed entries are seen. Damage stops the reading or is noted and passed over, as the user has chosen.
+Law: only committed entries are read. At damage the reading stops, or the damage is noted and skipped, as the user
+chose.
 """
 
 from __future__ import annotations
@@ -30,22 +31,22 @@ class Index:
         self._folder, self._timed = folder, time is not None
         self._disk = LogFolder(folder)
         self._quarantine = Quarantine(folder, skip_damage)
-        # Opened only where a header does not tell event times, or a limit falls between the rows of an entry.
+        # Opened only if a header has no event times, or a limit falls inside an entry.
         self._rows = FolderRows(folder, Shape(schema=pa.schema([]), time=time), self.names.list, skip_damage)
         self._upto: Mark | None = None
         self._reader = Reader(self._disk)
 
     @property
     def position(self) -> int:
-        """Of the next entry to be read."""
+        """The position of the next entry."""
         return self._reader.position
 
     def committed(self) -> int:
-        """How many entries there are."""
+        """The number of committed entries."""
         return self._reader.committed()
 
     def oldest(self) -> int:
-        """The position of the first entry that is left."""
+        """The position of the first entry that is not deleted."""
         try:
             Reader(self._disk, 0, self._upto).entries(1)
         except EntriesGone as error:
@@ -57,7 +58,7 @@ class Index:
         self._reader = Reader(self._disk, position, self._upto)
 
     def end_here(self) -> None:
-        """Read nothing that is written from now on."""
+        """Ignore entries that are written from now on."""
         self._upto = Mark(0, 0, 0, Position(0))
         for _ in range(MARK_READS_MAX):
             try:
@@ -69,7 +70,7 @@ class Index:
                 break
 
     def entries(self, most: int) -> Entries:
-        """The next entries, at most so many."""
+        """The next entries, at most `most`."""
         try:
             found = columns_of(self._reader.entries(most), self.names, self._timed)
         except EntriesGone as error:

@@ -1,6 +1,7 @@
 """How far a streaming query has come in its log, as Spark keeps it in the checkpoint.
 
-Law: two offsets say all that lies between them. Whatever is needed to go on from one is in it or in the log behind it.
+Law: two offsets determine the rows between them. Everything needed to go on from an offset is in it, or in the log
+after it.
 
     {"at": {"/data/log/q/out": {"from": 17, "to": 40, "low": 1700000000000000}}, "bound": …, "newest": …}
 """
@@ -18,9 +19,9 @@ from rove.model.clock import MICROS_MIN
 class Reach:
     """How far one folder was read."""
 
-    first: int  # the lowest position that still holds rows to be admitted
-    end: int  # the first position that was not looked at
-    low: int = MICROS_MIN  # the low watermark of the last entry that was
+    first: int  # the lowest position with rows that are not admitted yet
+    end: int  # the position after the last entry that was read
+    low: int = MICROS_MIN  # the low watermark of the last entry that was read
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +30,10 @@ class Offset:
 
     folders: Mapping[str, Reach] = field(default_factory=dict)
     bound: int = MICROS_MIN
-    newest: int = MICROS_MIN  # the greatest event time in all that was looked at, admitted or not
+    newest: int = MICROS_MIN  # the greatest event time of all entries that were read, admitted or not
 
     def to_json(self) -> dict[str, Any]:
-        """As Spark stores it; equal offsets give equal texts."""
+        """The offset as Spark stores it. Equal offsets give equal texts."""
         folders = {
             name: {"from": reach.first, "to": reach.end} | ({"low": reach.low} if reach.low > MICROS_MIN else {})
             for name, reach in self.folders.items()
@@ -47,7 +48,7 @@ class Offset:
         return cls(folders, stored.get("bound", MICROS_MIN), stored.get("newest", MICROS_MIN))
 
     def precedes(self, other: Offset) -> bool:
-        """Whether all that comes after the other one comes after this one, too."""
+        """Whether this offset is at or before the other one."""
         return (
             self.bound <= other.bound
             and self.folders.keys() == other.folders.keys()

@@ -1,6 +1,6 @@
-"""What a reader of a log asks for, in Spark's options.
+"""The options of the data source.
 
-Law: an option that is unknown or makes no sense is refused before anything is read.
+Law: an unknown option or a bad value is refused before anything is read.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from rove.model.clock import parse_duration
 from rove.model.errors import DiskError, PlanError, nearest
 from rove.model.ids import checked_name
 
-LATE = "late-"  # before the names of folders that hold what came too late; they are read only when asked for
+LATE = "late-"  # the prefix of folders with late rows; they are read only if named
 MILLISECOND_US = 1_000
 
-# As they are written; Spark does not tell upper from lower case.
+# As users write them. Spark ignores their case.
 KNOWN = (
     "path", "query", "stream", "output", "columns", "time", "delay", "span", "heartbeat", "metadata",
     "maxRowsPerTrigger", "maxBytesPerTrigger", "onDamage", "consumer", "parallelism",
@@ -28,7 +28,7 @@ _COLUMN = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^`,]*[^`,\s]))\s*(?:,|$)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """Options, checked."""
+    """Checked options."""
 
     roots: tuple[str, ...]
     query: str
@@ -47,7 +47,7 @@ class Options:
 
 
 def parse_options(given: Mapping[str, str]) -> Options:
-    """Spark's options, of whatever case, as ours."""
+    """Check Spark's options and convert them to ours."""
     _refuse_unknown(given)
     options = {name.lower(): value for name, value in given.items()}
     roots = tuple(root for part in options.get("path", "").split(",") if (root := part.strip()))
@@ -56,8 +56,8 @@ def parse_options(given: Mapping[str, str]) -> Options:
     time = options.get("time")
     heartbeat = _flag(options, "heartbeat")
     if time is None and (lost := [n for n in ("delay", "span", "heartbeat") if n in options and options[n] != "false"]):
-        raise PlanError(f"option `{lost[0]}` is about event time; name the column with it in option `time`")
-    # Spark keeps delays in whole milliseconds; a longer one here would let its watermark run ahead of ours.
+        raise PlanError(f"option `{lost[0]}` is about event time; name the event-time column in option `time`")
+    # Spark keeps delays in whole milliseconds. A longer delay here would let Spark's watermark pass ours.
     delay_us = parse_duration(options.get("delay", "0 seconds"), "option `delay`") // MILLISECOND_US * MILLISECOND_US
     return Options(
         roots=roots,
@@ -78,7 +78,7 @@ def parse_options(given: Mapping[str, str]) -> Options:
 
 
 def find_folders(options: Options) -> tuple[Path, ...]:
-    """The partition of each gateway, which must be there."""
+    """The log folder of each gateway, which must exist."""
     found = []
     for root in options.roots:
         query = Path(os.path.abspath(root)) / "log" / options.query
@@ -104,7 +104,7 @@ def _only_output(query: Path) -> str:
 def _refuse_unknown(given: Mapping[str, str]) -> None:
     known = {name.lower() for name in KNOWN}
     for name in given:
-        # Spark and the tools around it add options of their own, with dots or underscores in front.
+        # Spark and tools around it add options of their own, with dots or a leading underscore.
         if name.lower() not in known and "." not in name and not name.startswith("_"):
             raise PlanError(f"no option `{name}`; {nearest(name, KNOWN)}")
 

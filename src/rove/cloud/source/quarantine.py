@@ -1,7 +1,7 @@
-"""Damage in a log, as a query meets it.
+"""What a query does about damage in its log.
 
-Law: nothing damaged reaches Spark, and nothing is passed over in silence: a query stops and says why, or leaves a note
-beside the log of what it went without.
+Law: damaged rows never reach Spark, and damage is never skipped silently. The query stops and says why, or it goes on
+and leaves a note beside the log of what it skipped.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ FOLDER = "quarantine"
 
 
 def put(place: Path, data: bytes) -> None:
-    """Make a small file in one step. Not synced: after a power cut an older one does as well."""
+    """Write a small file atomically. It is not synced: after a power cut an older version is good enough."""
     place.parent.mkdir(exist_ok=True)
-    new = place.with_name(f".{place.name}.{os.getpid()}.new")  # hidden from whoever lists these files
+    new = place.with_name(f".{place.name}.{os.getpid()}.new")  # the dot hides it from readers that list the folder
     new.write_bytes(data)
     new.replace(place)
 
@@ -32,11 +32,11 @@ class Quarantine:
         self._folder, self._skip = Path(folder), skip
 
     def meet(self, damaged: Damaged, name: str, rows: int | None = None) -> None:
-        """Stop, or leave a note under a name; the same one however often it is met."""
+        """Stop, or leave a note under a name. The same damage always gives the same note."""
         if not self._skip:
             raise DiskError(
-                f"{self._folder}: {damaged}. The query stops here; with option onDamage=skip it goes on without, and "
-                f"notes what it lacks in {self._folder / FOLDER}"
+                f"{self._folder}: {damaged}. The query stops here; with option onDamage=skip it skips the "
+                f"damage and notes it in {self._folder / FOLDER}"
             ) from damaged
         note = {
             "file": damaged.file,
@@ -53,9 +53,9 @@ class Quarantine:
 
 
 def gone(folder: str | Path, error: EntriesGone) -> DiskError:
-    """What to say of entries that were deleted before this query had read them."""
+    """The error for entries that were deleted before this query had read them."""
     return DiskError(
         f"{folder}: entries {error.position} to {error.first - 1} were deleted before this query had read them. Start "
-        "it with a new checkpoint to begin at the oldest that are left and count the others as lost; with option "
-        "`consumer` the log waits for its reader, unless keep_us or keep_bytes tell it not to"
+        "it with a new checkpoint to begin at the oldest entry that is left; the deleted ones count as lost. With "
+        "option `consumer` the log keeps entries for its reader, unless keep_us or keep_bytes limit it"
     )

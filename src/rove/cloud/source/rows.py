@@ -1,7 +1,7 @@
-"""The rows of entries, out of mapped segment files.
+"""Reads the rows of entries from mapped segment files.
 
-Law: bytes are checked against their CRC before they are decoded, and only the columns that are wanted are decoded.
-Nothing is copied: a column is a view of the file until Spark's socket takes it.
+Law: bytes are checked against their CRC before they are decoded, and only the needed columns are decoded. Nothing is
+copied: a column is a view of the file until it is written to Spark's socket.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from rove.data.log.segments.format import data_file
 from rove.model.schema import BIGINT
 from rove.runtime.disk import LogFolder
 
-ROWS_PER_BATCH = 32_768  # smaller ones cost Spark more than putting them together costs us
+ROWS_PER_BATCH = 32_768  # smaller batches are merged, because each batch costs Spark more than merging costs
 ROWS_PER_BATCH_MAX = 65_536
 
 
 class FolderRows:
-    """Reads entries of one folder, best in order: a segment is mapped and its schema read once."""
+    """Reads entries of one folder. Reading in order is cheapest: each segment is then mapped once."""
 
     def __init__(
         self, folder: str | Path, shape: Shape, origins: Mapping[int, str] | Sequence[str], skip: bool
@@ -38,7 +38,7 @@ class FolderRows:
         self._segment: _Segment | None = None
 
     def read(self, place: Place, above: int | None = None, upto: int | None = None) -> pa.RecordBatch | None:
-        """The rows of an entry between two times; None if it is damaged and that is to be borne."""
+        """The rows of an entry between two times. None if the entry is damaged and damage is skipped."""
         rows = self._decoded(place)
         if rows is None:
             return None
@@ -67,12 +67,12 @@ class FolderRows:
 
     def _decoded(self, place: Place) -> pa.RecordBatch | None:
         try:
-            if self._segment is None or not self._segment.holds(place):  # another one, or this one has grown
+            if self._segment is None or not self._segment.holds(place):  # another segment, or this one has grown
                 data = self._mapped(place)
                 self._segment = _Segment(place.segment, data, self._shape, self._folder)
             return self._segment.rows(place)
         except (_Unreadable, pa.ArrowException, StopIteration) as error:
-            self._segment = None  # its stream has lost its place
+            self._segment = None  # its stream is at an unknown place now
             damaged = Damaged(
                 f"the rows cannot be read: {error}",
                 file=data_file(place.segment),
@@ -91,7 +91,7 @@ class FolderRows:
             raise gone(self._folder, EntriesGone(place.position, place.position + 1)) from None
 
     def _times(self, rows: pa.RecordBatch, place: Place) -> pa.Array:
-        """A row without event time goes with the oldest of its entry."""
+        """The event times of rows. A row without one gets the oldest of its entry."""
         oldest = pa.scalar(place.least, BIGINT)
         at = rows.schema.get_field_index(self._shape.time or "")
         if at < 0:
@@ -100,9 +100,9 @@ class FolderRows:
 
 
 class _Segment:
-    """One segment's file, decoded by Arrow's stream reader, which passes over columns that are not wanted.
+    """One segment file, decoded by Arrow's stream reader, which skips columns that are not needed.
 
-    The file is such a stream; the reader is handed its messages in the order that we choose.
+    The file is an Arrow stream. The reader gets its messages in the order of our reads.
     """
 
     def __init__(self, number: int, data: Bytes, shape: Shape, folder: Path) -> None:
@@ -111,7 +111,7 @@ class _Segment:
         shape.check(schema, str(folder / data_file(number)))
         wanted = [at for name in shape.wanted() if (at := schema.get_field_index(name)) >= 0]
         self._feed = _Feed(schema.serialize())
-        # Without a single column there would be no rows to count.
+        # At least one column is read, because a batch without columns has no number of rows.
         options = pa.ipc.IpcReadOptions(included_fields=sorted(wanted or [0]))
         self._stream = pa.ipc.open_stream(pa.PythonFile(self._feed, "r"), options=options)
 
@@ -127,16 +127,16 @@ class _Segment:
         self._feed.left = message
         try:
             return self._stream.read_next_batch()
-        except OSError as error:  # what Arrow calls a message that ends too early; no disk is asked here
+        except OSError as error:  # Arrow raises it for a message that ends too early
             raise _Unreadable(str(error)) from error
 
 
 class _Unreadable(Exception):
-    """Bytes that are no rows."""
+    """The bytes cannot be decoded."""
 
 
 class _Feed:
-    """A file that holds whatever was put into it last, for Arrow to read without a copy."""
+    """A file object for Arrow that returns the buffer that was set last, without a copy."""
 
     closed = False
 
@@ -162,7 +162,7 @@ def _between(times: pa.Array, above: int | None, upto: int | None) -> pa.Array:
 
 
 def coalesced(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches that are large enough to be worth their journey, and not too large."""
+    """The same rows in batches of a good size: small batches are merged, large ones are cut."""
     waiting: list[pa.RecordBatch] = []
     count = 0
     for batch in batches:

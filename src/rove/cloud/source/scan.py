@@ -1,7 +1,7 @@
-"""A query's log, followed by the process that plans its micro-batches.
+"""Follows a query's log and plans its micro-batches.
 
-Law: a trigger costs what is new. Idle, it is one small read of each folder's commit mark; after a restart it is the
-index from the lowest position that still holds rows.
+Law: a trigger costs in proportion to what is new. An idle trigger reads only each folder's commit mark. After a restart
+the index is read from the lowest position with rows that are not admitted yet.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from rove.cloud.source.quarantine import put
 from rove.cloud.source.shares import Share, shares
 from rove.model.errors import DiskError
 
-BEAT_S_MIN = 0.1  # a heartbeat that comes alone is a micro-batch of its own
+BEAT_S_MIN = 0.1  # between heartbeats without rows, because each is a micro-batch of its own
 ENTRIES_PER_READ = 4_096
-ENTRIES_UNSAID_MAX = 65_536  # the checkpoint moves on after so many even if none of them admits a row
-ENTRIES_PER_BATCH_MAX = 1_000_000  # a trigger without a limit has to fit into memory, too
+ENTRIES_UNSAID_MAX = 65_536  # after this many entries the checkpoint advances even if no row is admitted
+ENTRIES_PER_BATCH_MAX = 1_000_000  # a bound for triggers without a limit, so that they fit into memory
 READER = "reader-"
 
 
 class Scan:
-    """Folders, and which of their entries are admitted by when."""
+    """The folders of a query's log, and the admission of their entries."""
 
     def __init__(self, options: Options, folders: Sequence[str]) -> None:
         self._options = options
@@ -37,7 +37,7 @@ class Scan:
         self._admission = Admission(rule, lambda name, place: self._indexes[name].times(place))
         self._told: dict[str, int] = {}
         self._ends_here = False
-        self._idle: Offset | None = None  # where the last look showed that there was nothing to do
+        self._idle: Offset | None = None  # the offset at which there was nothing to do last time
         self._beat_at = -BEAT_S_MIN
 
     def oldest(self) -> Offset:
@@ -47,7 +47,7 @@ class Scan:
         return start
 
     def latest(self, start: Offset, limit: Limit | None = None) -> Offset:
-        """How far a micro-batch may go; the start itself if there is nothing to do."""
+        """The end of the next micro-batch; the start itself if there is nothing to do."""
         start = self._over(start, self._indexes)
         self._tell_first(start)
         self._seek(start)
@@ -65,7 +65,7 @@ class Scan:
         return start
 
     def shares(self, start: Offset, end: Offset) -> list[Share]:
-        """What lies between two offsets, whenever it is asked for."""
+        """The shares of the entries between two offsets."""
         if start == end:
             return []
         start = self._over(start, end.folders)
@@ -75,14 +75,14 @@ class Scan:
                 pass
             if self._admission.missing(name, reach.end):
                 raise DiskError(
-                    f"{name} ends at {self._indexes[name].committed()}, and the checkpoint knows it up to {reach.end}: "
-                    "it is another log, or it lost its end; restore it, or start with a new checkpoint"
+                    f"{name} ends at {self._indexes[name].committed()}, but the checkpoint has read up to {reach.end}: "
+                    "it is another log, or its end is lost; restore it, or start with a new checkpoint"
                 )
         beat = end.bound if self._options.heartbeat and end.bound > start.bound else None
         return self._shares(start, end, beat)
 
     def everything(self) -> list[Share]:
-        """All that is there now, for a query that is no stream."""
+        """The shares of all present entries, for a batch query."""
         self.end_here()
         start = self._over(Offset(), self._indexes)
         self._seek(start)
@@ -91,14 +91,14 @@ class Scan:
         return self._shares(start, self._admission.plan().end, None)
 
     def end_here(self) -> None:
-        """Behave as if nothing were written from now on."""
+        """Ignore entries that are written from now on."""
         for index in self._indexes.values():
             index.end_here()
         self._ends_here = True
         self._admission.at = self._idle = None
 
     def tell(self, offset: Offset) -> None:
-        """Leave word of what is not needed any more, for the owner of the log."""
+        """Tell the owner of the log, by a file, which entries are no longer needed."""
         if self._options.consumer is None:
             return
         for name, reach in offset.folders.items():
@@ -107,19 +107,19 @@ class Scan:
                 self._told[name] = reach.first
 
     def _tell_first(self, start: Offset) -> None:
-        """Have the log wait for us from the beginning."""
+        """Register as a reader, so that the log keeps entries for us from the beginning."""
         if not self._told:
             self.tell(start)
 
     def _over(self, offset: Offset, folders: Mapping[str, object]) -> Offset:
-        """An offset over these folders; one that was added since begins at its oldest entry."""
+        """An offset over these folders. A folder that was added since begins at its oldest entry."""
         if offset.folders.keys() == folders.keys() <= self._indexes.keys():
             return offset
         for name in (*offset.folders, *folders):
             if name not in self._indexes:
                 raise DiskError(
-                    f"the checkpoint is of a query that reads {name}, which is not among what the options name; name "
-                    "it, too, or start with a new checkpoint"
+                    f"the checkpoint is of a query that reads {name}, which the options do not name; name it too, or "
+                    "start with a new checkpoint"
                 )
         added = {name: Reach(at, at) for name in folders if (at := self._oldest_unless(name, offset)) is not None}
         return Offset({n: added.get(n) or offset.folders[n] for n in folders}, offset.bound, offset.newest)
@@ -138,7 +138,7 @@ class Scan:
                 self._indexes[name].open(reach.first)
 
     def _take_enough(self, limit: Limit | None) -> bool:
-        """Take what is new, all of it or as much as a limit lets through; whether anything was."""
+        """Take new entries, all of them or enough for a limit. Returns whether there were any."""
         taken = False
         while not self._enough(limit) and self._take_all():
             taken = True
@@ -151,7 +151,7 @@ class Scan:
         return fresh >= ENTRIES_UNSAID_MAX or self._admission.plan(limit).full
 
     def _take_all(self) -> int:
-        """The next entries of every folder; how many."""
+        """Take the next entries of every folder. Returns how many."""
         return sum(self._take(name) for name in self._indexes)
 
     def _take(self, name: str) -> int:

@@ -1,7 +1,7 @@
-"""Rows of a log in the shape that Spark expects, column by column.
+"""Converts the rows of a log to the columns that Spark expects.
 
-Law: Spark gets exactly the Arrow types of its schema. A column that a segment lacks is null, one of another type is
-refused with its name, and one that nobody asked for is not decoded.
+Law: Spark gets exactly the Arrow types of its schema. A column that a segment lacks is null. A column of another type
+is refused by name. A column that is not needed is not decoded.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NAMES = {"_origin": STRING, "_seq": BIGINT, "_watermark": TIMESTAMP, "_produced_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """What the header of an entry says of all its rows."""
+    """The values of an entry's header, which hold for all its rows."""
 
     origin: str
     seq: int
@@ -51,15 +51,15 @@ class Label:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """What Spark wants of each row."""
+    """The columns that Spark expects."""
 
     schema: pa.Schema
     time: str | None = None
-    names: bool = False  # whether columns of `NAMES` are ours to fill
+    names: bool = False  # whether the columns of `NAMES` are filled from headers
     heartbeat: bool = False
 
     def ours(self, name: str) -> bool:
-        """Whether a column comes from us and not from the file."""
+        """Whether a column is filled here and not read from the file."""
         return (self.names and name in NAMES) or (self.heartbeat and name == HEARTBEAT)
 
     def wanted(self) -> list[str]:
@@ -68,13 +68,13 @@ class Shape:
         return names if self.time is None or self.time in names else [*names, self.time]
 
     def check(self, stored: pa.Schema, file: str) -> None:
-        """Refuse a file that has a column in another type, or event time in none that we can read."""
+        """Refuse a file with a column of another type, or with event time of a type that cannot be read."""
         for field in self.schema:
             at = -1 if self.ours(field.name) else stored.get_field_index(field.name)
             if at >= 0 and _spark_name(stored.field(at).type) != _spark_name(field.type):
                 raise SchemaMismatch(
                     f"column `{field.name}` is {_spark_name(stored.field(at).type)} in {file}, not "
-                    f"{_spark_name(field.type)}; read it in the type it has and cast it, or begin behind that file"
+                    f"{_spark_name(field.type)}; read it with its own type and cast it, or begin after that file"
                 )
         if self.time is not None and (at := stored.get_field_index(self.time)) >= 0:
             kind = stored.field(at).type
@@ -85,14 +85,14 @@ class Shape:
                 )
 
     def conform(self, rows: pa.RecordBatch, label: Label) -> pa.RecordBatch:
-        """Rows as Spark expects them. No column is copied unless its type is written in another way."""
+        """Rows as Spark expects them. A column is copied only if its type must be converted."""
         if rows.schema.equals(self.schema):
             return rows
         arrays = [self._column(field, rows, label) for field in self.schema]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def beat(self, time_us: int) -> pa.RecordBatch:
-        """The row that carries event time on where no others do."""
+        """The heartbeat row, which advances event time while no rows flow."""
         arrays = []
         for field in self.schema:
             if field.name == self.time:
@@ -109,7 +109,9 @@ class Shape:
         at = rows.schema.get_field_index(field.name)
         column = pa.nulls(rows.num_rows, field.type) if at < 0 else rows.column(at)
         if column.null_count and not field.nullable:
-            raise SchemaMismatch(f"column `{field.name}` has nulls, and the schema says it has none; let it have them")
+            raise SchemaMismatch(
+                f"column `{field.name}` has nulls, but the schema does not allow them; make it nullable"
+            )
         return column if column.type.equals(field.type) else column.cast(field.type)
 
 
@@ -121,14 +123,14 @@ def _moment(dtype: pa.DataType, time_us: int) -> pa.Array:
 
 
 def event_times(column: pa.Array) -> pa.Array:
-    """Microseconds of a column of event times; a window's is when it starts, which is what promises speak of."""
+    """The microseconds of an event-time column. For a window it is the start, as in watermarks."""
     if pa.types.is_struct(column.type):
         return pc.struct_field(column, "start").cast(BIGINT)
     return column.cast(BIGINT)
 
 
 def shape_of(options: Options, folders: Sequence[Path], schema: StructType | None = None) -> Shape:
-    """What Spark wants, from the options and what the newest segments hold; a schema that was given wins."""
+    """The columns that Spark expects, from the options and the newest segments. A given schema overrides them."""
     stored = [found for folder in folders if (found := newest_schema(folder)) is not None]
     there = _together([found for found, _ in stored])
     wanted = _asked(options, there) if schema is None else to_arrow_schema(schema, timezone="UTC")
@@ -152,12 +154,12 @@ def newest_schema(folder: Path) -> tuple[pa.Schema, str] | None:
         try:
             return pa.ipc.read_schema(pa.py_buffer(disk.mapped(data_file(number), 0))), str(folder / data_file(number))
         except (pa.ArrowInvalid, EOFError, FileNotFoundError):
-            continue  # just begun, or just deleted
+            continue  # a segment that was just begun or just deleted
     return None
 
 
 def _together(schemas: Sequence[pa.Schema]) -> pa.Schema | None:
-    """All columns of all gateways, in the order of the first."""
+    """The columns of all gateways together, in the order of the first gateway."""
     if not schemas:
         return None
     fields = {field.name: field for schema in reversed(schemas) for field in schema}
@@ -177,7 +179,7 @@ def _asked(options: Options, there: pa.Schema | None) -> pa.Schema:
     ours = [*(NAMES.items() if options.metadata else ()), *([(HEARTBEAT, BOOLEAN)] if options.heartbeat else ())]
     for name, dtype in ours:
         if there.get_field_index(name) >= 0:
-            raise PlanError(f"the log of `{options.query}` has a column `{name}` of its own; leave it out of `columns`")
+            raise PlanError(f"the log of `{options.query}` already has a column `{name}`; leave it out of `columns`")
         there = there.append(pa.field(name, dtype))
     return there
 
@@ -187,15 +189,17 @@ def _check_heartbeat(shape: Shape) -> None:
         return
     names = shape.schema.names
     if not names or names[-1] != HEARTBEAT or shape.schema.field(HEARTBEAT).type != BOOLEAN:
-        raise PlanError(f"with heartbeat=true the last column of a schema is `{HEARTBEAT} boolean`, to tell them by")
+        raise PlanError(
+            f"with heartbeat=true the last column of the schema must be `{HEARTBEAT} boolean`, which marks heartbeats"
+        )
     if shape.time not in names:
-        raise PlanError(f"with heartbeat=true column `{shape.time}` has to be read, too; name it in `columns`")
+        raise PlanError(f"with heartbeat=true column `{shape.time}` must be read too; name it in `columns`")
     if any(not field.nullable for field in shape.schema):
-        raise PlanError("with heartbeat=true all columns are nullable: a heartbeat has nothing but its time")
+        raise PlanError("with heartbeat=true all columns must be nullable, because a heartbeat has only a time")
 
 
 def _spark_name(dtype: pa.DataType) -> str:
     try:
         return str(from_arrow_type(dtype, prefer_timestamp_ntz=True).simpleString())
-    except Exception:  # a type that PySpark does not know; it has an error class of its own for every caller
+    except Exception:  # a type that PySpark does not know; it raises errors of several classes
         return str(dtype)

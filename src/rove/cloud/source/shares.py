@@ -1,7 +1,7 @@
-"""A micro-batch in shares, one a task.
+"""Splits a micro-batch into shares, one for each task.
 
-Law: shares hold all picked entries once, in order, and about as many rows each. A small batch is one share: a second
-task would cost more than it saves.
+Law: shares hold all picked entries once, in order, with about the same number of rows each. A small batch is one share,
+because a second task would cost more than it saves.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class Part(NamedTuple):
 
 
 class Share(InputPartition):
-    """What one task reads: entries, the bounds for those it reads in part, and the time of a heartbeat."""
+    """What one task reads: entries, the bounds for entries that are read in part, and the time of a heartbeat."""
 
     def __init__(self, parts: list[Part], above: int, upto: int, beat: int | None) -> None:
         self.parts, self.above, self.upto, self.beat = parts, above, upto, beat
 
     def read(self, shape: Shape, skip_damage: bool) -> Iterator[pa.RecordBatch]:
-        """Its rows, as Spark wants them."""
+        """The rows of this share, as Spark expects them."""
         return coalesced(self._batches(shape, skip_damage))
 
     def _batches(self, shape: Shape, skip_damage: bool) -> Iterator[pa.RecordBatch]:
@@ -56,7 +56,7 @@ def shares(
     bounds: tuple[int, int],
     beat: int | None = None,
 ) -> list[Share]:
-    """Picked entries, split evenly; a heartbeat goes with the last."""
+    """Split picked entries evenly. A heartbeat goes with the last share."""
     total = sum(pick.rows for pick in picks)
     count = max(1, min(parallelism, total // ROWS_PER_SHARE_MIN))
     found: list[list[Part]] = [[] for _ in range(count)]

@@ -1,7 +1,7 @@
-"""Which operator runs where: the strategies, one a file.
+"""Placement: which operator runs on which node. Each strategy has its own file.
 
-Law: a strategy is a function of the request, the topology and the load, and of nothing else; asked twice, it answers
-the same.
+Law: a strategy depends on the request, the topology and the load, and on nothing else. The same input gives the same
+placement.
 """
 
 from __future__ import annotations

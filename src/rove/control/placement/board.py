@@ -1,10 +1,10 @@
-"""The board on which a strategy puts operators: the rules that all strategies obey.
+"""The board holds a placement while a strategy makes it, and enforces the rules that all strategies obey.
 
-Law: an operator is put at or above what it reads, on a route, where its demand allows it and where there is room. The
-gateway always has room. What takes batches in order is put where no source can pass it by: on the source's own node, or
-where all its routes lead; so a device that moves takes its memory along or finds it further up. Where rows take several
-ways, it is put where all routes end: nobody above could tell which way they have taken below. A strategy chooses the
-order; the board refuses what is against the rules.
+Law: an operator is put at or above its inputs, on their route, where its demand allows it and where there is room. The
+gateway always has room. An operator that takes batches in order is put where no source can bypass it: on the source's
+own node, or on a node that all its routes pass. So when a device moves, the operator moves along with it or stays on
+the new route too. If rows take several ways through a plan, such an operator is put where all routes end, because a
+node above could not tell which way they took. A strategy chooses the order; the board refuses what breaks a rule.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rove.plan.stages import ordered
 
 
 class Board:
-    """One placement in the making."""
+    """A placement that is being made."""
 
     def __init__(self, request: Request, topology: Topology, load: Load, by: By = "latency") -> None:
         self.request, self.topology, self.load = request, topology, load
@@ -44,29 +44,29 @@ class Board:
         self._slots: dict[NodeId, int] = {}
         self._memory: dict[NodeId, int] = {}
 
-    # What a strategy asks
+    # Questions of a strategy
 
     def order(self) -> list[Stage]:
-        """Stages from the sources upwards, level by level; what a hint holds down comes before what may give way."""
+        """Stages from the sources upwards, level by level. In a level, stages that a hint keeps down come first."""
         level: dict[Stage, int] = {}
         for stage in self.hosts:
             level[stage] = 1 + max((level[i] for i in self.request.stages.inputs[stage]), default=-1)
         return sorted(self.hosts, key=lambda stage: (not self.held(stage), level[stage], stage))
 
     def held(self, stage: Stage) -> bool:
-        """Whether a hint keeps it down, its own or that of an operator which reads it."""
+        """Whether a hint keeps a stage on workers: its own hint, or that of an operator that reads it."""
         return stage in self._held
 
     def route(self, start: NodeId) -> Iterator[NodeId]:
-        """The nodes from one on to the root."""
+        """The nodes from a start to the root."""
         at: NodeId | None = start
         while at is not None:
             yield at
             at = self.routes[at]
 
     def meeting(self, stage: Stage, starts: Iterable[NodeId]) -> NodeId:
-        """The lowest node that all routes to a merging operator share; the root, if nobody starts. Without a hint that
-        is no device: a source that comes later could not send its rows there."""
+        """The lowest node that all routes to a merging operator share; the root if there are no starts. Without a hint
+        it is never a device, because a source that joins later could not send its rows to a device."""
         shared: list[NodeId] | None = None
         for start in starts:
             here = list(self.route(start))
@@ -77,15 +77,15 @@ class Board:
         return shared[0] if shared else self.request.root
 
     def below(self, stage: Stage) -> tuple[NodeId, ...]:
-        """The hosts of what an operator reads, each once."""
+        """The hosts of an operator's inputs, each once."""
         return tuple(dict.fromkeys(h for i in self.request.stages.inputs[stage] for h in self.hosts[i]))
 
     def goes_to_spark(self, stage: Stage) -> bool:
-        """Whether it must be in Spark, or may and reads something that is."""
+        """Whether a stage must run in Spark, or may run there and reads a stage that does."""
         return self.demands[stage].spark or any(i in self.spark for i in self.request.stages.inputs[stage])
 
     def allowed(self, stage: Stage, start: NodeId) -> list[NodeId]:
-        """The nodes from `start` upwards where its hint lets an operator be; none is an error that says why."""
+        """The nodes from `start` upwards that an operator's hint allows. If there are none, the error says why."""
         route, hint, op = list(self.route(start)), self.demands[stage].hint, self.operators[stage]
         if hint is None and stage in self._on_forks:
             return route[-1:]
@@ -97,7 +97,7 @@ class Board:
                 return [start]
             raise TopologyError(
                 f"`{short(op)}` is wanted on the device, but {self._reads(stage, start)}; "
-                f"it is fed by {_some(own)}. Ask for an edge, or move what it reads"
+                f"its rows come from {_some(own)}. Ask for an edge, or move its inputs"
             )
         if hint == "edge":
             edges = [node for node in route if self.topology.node(node).kind == "edge"]
@@ -117,7 +117,7 @@ class Board:
 
     @property
     def passable(self) -> frozenset[NodeId]:
-        """The nodes that some source below could pass by on another route. O(sources × height), once."""
+        """The nodes that some source below could bypass on another route. O(sources × height), once."""
         if self._passable is None:
             starts = dict.fromkeys(n for stage in self.request.stages.sources() for n in self.request.nodes_of(stage))
             certain = {start: self.topology.certain(start, self.request.root) for start in starts}
@@ -125,7 +125,7 @@ class Board:
         return self._passable
 
     def fits(self, stage: Stage, node: NodeId) -> bool:
-        """Whether a node has room for an operator, or runs it already."""
+        """Whether a node has room for an operator, or already runs it."""
         op = self.operators[stage]
         if node == self.request.gateway or self._is_at(stage, node) or not costs_a_slot(op):
             return True
@@ -134,7 +134,7 @@ class Board:
         memory = self.load.free_memory_bytes(at) - self._memory.get(node, 0)
         return slots > 0 and memory >= memory_bytes(op)
 
-    # What a strategy does
+    # Actions of a strategy
 
     def put(self, stage: Stage, node: NodeId, why: str) -> None:
         op = self.operators[stage]
@@ -161,7 +161,7 @@ class Board:
         self.put(stage, root, self.demands[stage].why)
 
     def place(self, stage: Stage) -> None:
-        """Put an operator as low as may be, for everything that it reads."""
+        """Put an operator as low as possible, for each of its inputs."""
         if self.goes_to_spark(stage):
             self.put_in_spark(stage)
         elif isinstance(self.operators[stage], Source | Received):
@@ -183,7 +183,7 @@ class Board:
         return node
 
     def settle(self, stage: Stage) -> None:
-        """Put a merging operator where the routes of all it reads meet, or above; in Spark, if that is the gateway."""
+        """Put a merging operator where the routes of its inputs meet, or above; in Spark, if that is the gateway."""
         meeting = self.meeting(stage, self.below(stage))
         allowed = self.allowed(stage, meeting)
         node = next((n for n in allowed if self.fits(stage, n)), None)
@@ -198,17 +198,18 @@ class Board:
         self.put(stage, node, f"{self._hinted(stage)}{where}{pushed}")
 
     def prefers_spark(self, stage: Stage, node: NodeId) -> bool:
-        """Whether a merging operator on this node is better off in Spark: the gateway is for what Spark cannot do."""
+        """Whether a merging operator should run in Spark instead of on this node. The gateway runs only what Spark
+        cannot."""
         return self.request.sink is None and node == self.request.gateway and not self.demands[stage].worker
 
     def placement(self) -> Placement:
-        """What has been put, checked against the hints that speak of several nodes."""
+        """The finished placement, checked against hints that name several nodes."""
         for stage, hint in self.request.hints.items():
             missing = [n for n in self.feeding[stage] if n not in self.hosts[stage]]
             if hint == "device" and missing:
                 raise TopologyError(
-                    f"`{short(self.operators[stage])}` is wanted on the device, but what it reads from `{missing[0]}` "
-                    "found no room there; free a slot, or ask for an edge"
+                    f"`{short(self.operators[stage])}` is wanted on the device, but there is no room for it on "
+                    f"`{missing[0]}`; free a slot, or ask for an edge"
                 )
         return Placement(
             hosts={stage: tuple(hosts) for stage, hosts in self.hosts.items() if stage not in self.spark},
@@ -248,7 +249,7 @@ class Board:
 
 
 def _held(request: Request) -> frozenset[Stage]:
-    """Stages that a hint keeps on workers, with all that they read."""
+    """The stages that a hint keeps on workers, with all their inputs."""
     held: set[Stage] = set()
     for n in reversed(range(len(request.stages.operators))):
         if request.hints.get(Stage(n), "cloud") != "cloud" or any(r in held for r in request.stages.readers[n]):
@@ -257,9 +258,9 @@ def _held(request: Request) -> frozenset[Stage]:
 
 
 def _on_forks(request: Request) -> frozenset[Stage]:
-    """What takes batches in order on one of several ways that they go."""
+    """The stages that take batches in order on one of several ways through the plan."""
     stages, outputs = request.stages, {stage for _, stage in request.stages.outputs}
-    ends: dict[Stage, set[Stage]] = {}  # where rows that come out of a stage end, or are taken in order
+    ends: dict[Stage, set[Stage]] = {}  # for each stage, where its rows end or are taken in order
     for n in reversed(range(len(stages.operators))):
         ends[Stage(n)] = {Stage(n)} if n in outputs else set()
         for reader in stages.readers[n]:
@@ -269,6 +270,6 @@ def _on_forks(request: Request) -> frozenset[Stage]:
 
 
 def _some(nodes: Iterable[NodeId]) -> str:
-    """Nodes in a sentence; of many, the first three."""
+    """Nodes for a sentence. Of many, the first three."""
     names = [f"`{n}`" for n in nodes]
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "") or "nobody"

@@ -1,7 +1,7 @@
-"""As near the source as there is room.
+"""The bottom-up strategy: each operator as near to its source as there is room.
 
-Level by level over all sources, each operator goes to the lowest node that has a slot, on the routes of least latency.
-Every source gets its first operator placed before any gets its second, so nodes that several share serve all alike.
+Level by level over all sources, each operator goes to the lowest node with a free slot, on the routes of least latency.
+The first operator of every source is placed before the second of any source, so shared nodes serve all sources alike.
 """
 
 from __future__ import annotations

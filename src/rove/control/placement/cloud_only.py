@@ -1,8 +1,8 @@
-"""Everything in the cloud: rows travel raw, and are worked on where they end.
+"""The cloud-only strategy: rows travel unprocessed, and all operators run where the rows end.
 
-With a sink in the cloud, all that can run in Spark does; what only workers can do runs on the gateway, with what it
-reads. With a sink on a node, that node does it all. A hint still wins: the operator it names, and what that reads, is
-placed bottom up.
+With a sink in the cloud, everything that can run in Spark does. Operators that only workers can run are put on the
+gateway, with their inputs. With a sink on a node, that node runs everything. A hint still wins: the hinted operator and
+its inputs are placed bottom up.
 """
 
 from __future__ import annotations

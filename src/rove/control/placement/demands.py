@@ -1,6 +1,6 @@
-"""What a plan and its user demand of a placement, before any node is chosen.
+"""What the plan and the user demand of a placement, before any node is chosen.
 
-Law: a hint wins or is refused here with its reason. No strategy argues with a demand.
+Law: a hint is obeyed, or refused here with the reason. Every strategy obeys the demands.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ TIERS = ("device", "edge", "cloud")
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """`spark`: it must be there. `worker`: it must not, for itself or for an operator that reads it. Else both may be.
-
-    `why` is the reason for the one that is set.
+    """`spark`: the stage must run in Spark. `worker`: it must not, for its own sake or for an operator that reads it.
+    If neither is set, both are possible. `why` is the reason for the one that is set.
     """
 
     spark: bool
@@ -31,7 +30,7 @@ class Demand:
 
 
 def demands(request: Request) -> tuple[Demand, ...]:
-    """What is demanded of each stage, or an error that says which demands exclude each other. O(stages²)."""
+    """The demand of each stage. If demands contradict each other, the error says which. O(stages²)."""
     operators = request.stages.operators
     sites = tuple(site(op) for op in operators)
     for n, op in enumerate(operators):
@@ -52,13 +51,13 @@ def demands(request: Request) -> tuple[Demand, ...]:
 
 
 def short(operator: Operator) -> str:
-    """An operator's name in a sentence."""
+    """An operator's name for a sentence."""
     text = describe(operator).partition(": ")[0]
     return text if len(text) <= 60 else text[:59] + "…"
 
 
 def _check(request: Request, stage: Stage, op: Operator, at: Site) -> None:
-    """Refuse what no placement can do for this operator alone."""
+    """Refuse hints that no placement can satisfy for this operator alone."""
     hint = request.hints.get(stage)
     if not at.edge and not at.spark:
         raise PlanError(f"`{short(op)}` can run nowhere: {at.why}")
@@ -70,7 +69,9 @@ def _check(request: Request, stage: Stage, op: Operator, at: Site) -> None:
     if hint is None:
         return
     if isinstance(op, Source | Received) and hint != "device" and any(n != hint for n in request.nodes_of(stage)):
-        raise PlanError(f"`{short(op)}` cannot run at `{hint}`: a source is where its device is; hint what reads it")
+        raise PlanError(
+            f"`{short(op)}` cannot run at `{hint}`: a source runs on its device; hint the step that reads it"
+        )
     if hint == "cloud" and request.sink is not None:
         raise PlanError(
             f"`{short(op)}` is wanted in the cloud, but the sink is on node `{request.sink}`, and rows do not come "
@@ -85,8 +86,9 @@ def _check(request: Request, stage: Stage, op: Operator, at: Site) -> None:
 
 
 def _timed(request: Request, sites: tuple[Site, ...]) -> list[bool]:
-    """Which stages are a watermark over rows that Spark has not touched, or stand below one. They stay out of Spark:
-    who is late is decided while each origin still has its own clock. Of the cloud they get the gateway."""
+    """Which stages are a watermark over rows that Spark has not processed, or are below one. They must not run in
+    Spark, because lateness is decided while each origin still has its own clock. In the cloud they run on the
+    gateway."""
     stages = request.stages
     edge: list[bool] = []
     for n, inputs in enumerate(stages.inputs):
@@ -99,7 +101,7 @@ def _timed(request: Request, sites: tuple[Site, ...]) -> list[bool]:
 
 
 def _worker_reasons(request: Request, sites: tuple[Site, ...], timed: list[bool]) -> list[str]:
-    """Why a stage cannot be in Spark, empty if it can: nothing in Spark feeds a worker."""
+    """Why each stage cannot run in Spark; empty if it can. Rows never go from Spark to a worker."""
     found = [""] * len(sites)
     for n in reversed(range(len(sites))):
         op, hint = request.stages.operators[n], request.hints.get(Stage(n))
@@ -112,7 +114,7 @@ def _worker_reasons(request: Request, sites: tuple[Site, ...], timed: list[bool]
         elif not sites[n].spark:
             found[n] = f"because {sites[n].why}"
         elif timed[n] and isinstance(op, Watermark):
-            found[n] = "because who is late is decided before origins mix"
+            found[n] = "because lateness is decided before origins mix"
         else:
             above = next((r for r in request.stages.readers[n] if found[r]), None)
             if above is not None:
@@ -121,7 +123,7 @@ def _worker_reasons(request: Request, sites: tuple[Site, ...], timed: list[bool]
 
 
 def _spark_reason(request: Request, stage: Stage, at: Site, below: list[Demand], hint: str | None) -> str:
-    """Why a stage must be in Spark, empty if it need not."""
+    """Why a stage must run in Spark; empty if it need not."""
     if hint == "cloud":
         return "because it is wanted in the cloud"
     if not at.edge:

@@ -1,7 +1,7 @@
-"""What an operator makes of the rows that come in, by guess: bytes, rates, memory.
+"""Estimates of an operator's output: bytes, rates, memory.
 
-Law: one set of guesses, in this file; the ILP minimises by them and `explain()` shows them. They are linear, so what a
-node makes of two streams is what two nodes make of one each.
+Law: all estimates are in this file. The ILP minimises by them and `explain()` shows them. They are linear: one node
+with two streams gives the same output as two nodes with one stream each.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from rove.model.ids import NodeId, Stage
 from rove.plan.operators import Aggregate, CountWindow, Deduplicate, Filter, Operator, SparkAggregate
 from rove.plan.stages import stateful
 
-ROWS_PER_S = 100.0  # of a source that has not been measured
+ROWS_PER_S = 100.0  # for a source that has not been measured
 FILTER_KEEPS = 0.5
-AGGREGATE_KEEPS = 0.1  # rows out of a window for rows into it; the final half finds them counted already
+AGGREGATE_KEEPS = 0.1  # rows out of a windowed aggregate for each row in; the final half has the same rows out as in
 DEDUPLICATE_KEEPS = 0.5
 TEXT_BYTES = 16
 ITEMS = 4  # of an array or a map
@@ -32,7 +32,7 @@ STATEFUL_MEMORY_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """What one stage sends from a node to the next; to None is into the log, or the sink."""
+    """What one stage sends from a node to the next. If the next is None, into the log or the sink."""
 
     node: NodeId
     next: NodeId | None
@@ -42,12 +42,12 @@ class Flow:
 
 
 def row_bytes(schema: pa.Schema) -> int:
-    """How long a row is, about."""
+    """The estimated bytes of a row."""
     return max(1, sum(_width(field.type) for field in schema))
 
 
 def keeps(operator: Operator) -> float:
-    """Rows out for a row in."""
+    """The estimated rows out for each row in."""
     match operator:
         case Filter():
             return FILTER_KEEPS
@@ -63,17 +63,17 @@ def keeps(operator: Operator) -> float:
 
 
 def memory_bytes(operator: Operator) -> int:
-    """What it takes of a node's memory."""
+    """The memory that an operator needs."""
     return STATEFUL_MEMORY_BYTES if stateful(operator) else STATELESS_MEMORY_BYTES
 
 
 def link_weight(topology: Topology, node: NodeId, next: NodeId | None) -> float:
-    """What a byte costs on a link: a hop, and its latency in hops. The log is one hop without latency."""
+    """The cost of a byte on a link: one hop, plus the link's latency in hops. The log is one hop without latency."""
     return 1.0 if next is None else 1.0 + topology.link(node, next).latency_us / LATENCY_US_PER_HOP
 
 
 def flows(request: Request, placement: Placement) -> tuple[Flow, ...]:
-    """What each link carries of each stage, in the order of stages. O(stages × hosts × height)."""
+    """What each link carries for each stage, in the order of stages. O(stages × hosts × height)."""
     rows: dict[Stage, dict[NodeId, float]] = {stage: {} for stage in placement.hosts}
     outputs = {stage for _, stage in request.stages.outputs}
     found: dict[tuple[Stage, NodeId], float] = {}
@@ -102,12 +102,12 @@ def flows(request: Request, placement: Placement) -> tuple[Flow, ...]:
 
 
 def cost(request: Request, placement: Placement, topology: Topology) -> float:
-    """Bytes a second, each times the hops and the latency it has to go: what the ILP minimises."""
+    """The cost that the ILP minimises: bytes a second times the hops and latency of their way."""
     return sum(f.bytes_per_s * link_weight(topology, f.node, f.next) for f in flows(request, placement))
 
 
 def _between(placement: Placement, low: NodeId, high: NodeId) -> Iterator[NodeId]:
-    """The nodes that send on, on the way from one to another."""
+    """The nodes that send, on the way from one node to another."""
     for node in placement.route(low):
         if node == high:
             return

@@ -1,4 +1,4 @@
-"""A placed plan as people read it: where each step runs and why, and what each link will carry."""
+"""Describes a placed plan for people: where each step runs and why, and how much each link will carry."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ WIDTH = 24
 
 
 def explain(request: Request, placement: Placement, topology: Topology) -> str:
-    """The plan, last step first, with where it runs and why; then the links, the busiest first. Rates are estimates."""
+    """The plan, last step first, with the place of each step and the reason; then the links, the busiest first. Rates
+    are estimates."""
     lines: list[str] = []
     shown: set[Stage] = set()
     for name, stage in request.stages.outputs:
@@ -45,7 +46,7 @@ def _steps(
 
 
 def _where(hosts: Iterable[NodeId], topology: Topology) -> str:
-    """The hosts by name, or by kind where they are many."""
+    """The hosts by name, or by kind if there are many."""
     names = sorted(hosts)
     if len(names) <= NODES_SHOWN:
         return ", ".join(names) or "nowhere yet"

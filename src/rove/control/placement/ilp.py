@@ -1,16 +1,16 @@
-"""The cheapest placement there is, by integer programming.
+"""The ILP strategy: the cheapest placement, by integer programming.
 
-It minimises bytes × hops, a link's latency counted in hops, within the slots and memory of nodes and the bandwidth of
-links. The route of a batch does not depend on the placement, so neither does the latency it adds up; what a placement
-decides is how many bytes have to wait it out.
+It minimises bytes × hops, with a link's latency counted in hops, within the slots and memory of nodes and the bandwidth
+of links. The route of a batch does not depend on the placement, so the latency of the route does not either. A
+placement decides how many bytes travel each part of the route.
 
-A lane is what one host sends: a source's node, or a merging operator at the lowest node it may be on. For each
-operator and lane there is one binary a node of the lane's route, and one an operator for Spark. "Done by node p" is the
-sum of an operator's binaries up to p, and everything is said in it:
+A lane is the output of one host: a source's node, or a merging operator at the lowest node it may be on. Each operator
+has one binary variable for each lane and node of the lane's route, and one for Spark. "Done by node p" is the sum of an
+operator's binaries up to p. All constraints use it:
 
-    order        done by p ≤ done by p, of what it reads
-    one place    a host that a lane passes applies the operator to that lane, if what it reads is done by then
-    carried      from p to its next: done by p, less done by p of the reader that comes last
+    order        an operator's "done by p" ≤ its input's "done by p"
+    one place    a host applies the operator to every lane that passes it, if the inputs are done by then
+    carried      from p to the next node: "done by p" minus "done by p" of the last reader
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from rove.model.errors import TopologyError
 from rove.model.ids import NodeId, Stage
 
 VARIABLES_MAX = 20_000
-LOWER_IS_BETTER = 1e-4  # a step up costs this much: of equal placements, the one nearest the sources
+LOWER_IS_BETTER = 1e-4  # the cost of a step up, so that of equal placements the one nearest to the sources wins
 
 Lane = tuple[Stage, NodeId]
 
 
 def ilp(request: Request, topology: Topology, load: Load) -> Placement:
-    """Exponential in the worst case, and bounded: see `VARIABLES_MAX` and `linear.NODES_MAX`."""
+    """Exponential in the worst case, but bounded by `VARIABLES_MAX` and `linear.NODES_MAX`."""
     board = Board(request, topology, load)
     program = _Program(board)
     program.build()
@@ -57,7 +57,7 @@ def ilp(request: Request, topology: Topology, load: Load) -> Placement:
 
 @dataclass(slots=True)
 class _Program:
-    """The variables of one query: `at` by operator, lane and node, `in_spark` by operator, `host` for either lane."""
+    """The variables of one query: `at` by operator, lane and node; `in_spark` by operator; `host` for all lanes."""
 
     board: Board
     model: Model = field(default_factory=Model)
@@ -98,7 +98,7 @@ class _Program:
             self.rates[(stage, lane)] = kept * sum(self.rates[each] for each in below if each[1] == lane)
 
     def _variables(self, stage: Stage) -> None:
-        """One place for each lane: a node that is allowed, or Spark."""
+        """Each lane has one place: an allowed node, or Spark."""
         board, demand = self.board, self.board.demands[stage]
         lanes = self.lanes[stage]
         if board.request.sink is None and not demand.worker:
@@ -133,7 +133,7 @@ class _Program:
         return [(self.in_spark[stage], 1.0)] if stage in self.in_spark else []
 
     def _done(self, stage: Stage, lane: Lane, node: NodeId, sign: float = 1.0) -> Terms:
-        """Whether an operator is done with a lane when its batches leave a node."""
+        """Whether an operator has been applied to a lane when its batches leave a node."""
         found: Terms = []
         for each in self.board.route(lane[1]):
             if each in self.at[(stage, lane)]:
@@ -163,7 +163,7 @@ class _Program:
                         self.model.row(-1.0, [*done, (self.host[(stage, node)], -1.0)], None)
 
     def _lane_above(self, stage: Stage, lane: Lane) -> Lane:
-        """The lane in which a reader takes what an input sends on one."""
+        """The lane of a reader that takes an input's lane."""
         return self.lanes[stage][0] if self.board.request.merging(stage) else lane
 
     def _room(self) -> None:

@@ -1,7 +1,7 @@
-"""A mixed integer program, and HiGHS to solve it.
+"""A mixed integer program, solved by HiGHS.
 
-Law: the same program gives the same answer: one thread, a fixed seed, and a bound on the search in nodes, not in
-seconds.
+Law: the same program gives the same solution. So HiGHS runs in one thread with a fixed seed, and the search is bounded
+in nodes, not in seconds.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Terms = list[tuple[int, float]]
 
 
 class Model:
-    """Variables and rows, collected; the cost is minimised."""
+    """Collects variables and rows. The cost is minimised."""
 
     def __init__(self) -> None:
         self._columns: list[tuple[float, float, float, bool]] = []
@@ -34,12 +34,12 @@ class Model:
         return len(self._columns) - 1
 
     def row(self, low: float | None, terms: Terms, high: float | None) -> None:
-        """Hold a sum of variables between two values; None is no bound."""
+        """Keep a sum of variables between two values. None means no bound."""
         infinite = highspy.kHighsInf
         self._rows.append((-infinite if low is None else low, infinite if high is None else high, terms))
 
     def solve(self) -> list[float] | None:
-        """The values of the best solution; None if there is none, or none was found within the bound."""
+        """The values of the best solution. None if there is none, or none was found within the bound."""
         solver = highspy.Highs()  # type: ignore[no-untyped-call]
         for name, value in _OPTIONS:
             solver.setOptionValue(name, value)
@@ -54,7 +54,7 @@ class Model:
             solver.addRow(low, high, len(merged), list(merged), list(merged.values()))
         solver.run()
         status = solver.getModelStatus()
-        if status == highspy.HighsModelStatus.kInfeasible:  # HiGHS 1.15's presolve says so of programs that are not
+        if status == highspy.HighsModelStatus.kInfeasible:  # the presolve of HiGHS 1.15 sometimes says so wrongly
             solver.setOptionValue("presolve", "off")
             solver.clearSolver()
             solver.run()

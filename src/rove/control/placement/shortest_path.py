@@ -1,9 +1,9 @@
 """The shortest-path strategy of NebulaStream-MSS (section 2): push down as far as possible, source by source.
 
-It differs from `bottom_up` in two ways. The route is the one of fewest hops, as in that paper, not of least latency.
-And it takes the sources one after another: on the path of each it goes from the source up and keeps giving operators to
-a node while the node has slots, so the first source may fill a shared node before the next one is looked at. Both allow
-the sink on any node.
+It differs from `bottom_up` in two ways. It takes the route of fewest hops, as in the paper, not of least latency. And
+it places the sources one after another: on the path of each source it goes upwards and gives operators to a node while
+the node has slots. So the first source may fill a shared node before the next source is placed. Both allow the sink on
+any node.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ def shortest_path(request: Request, topology: Topology, load: Load) -> Placement
     """O(sources × stages × height)."""
     board = Board(request, topology, load, by="hops")
     held = [stage for stage in board.order() if board.held(stage)]
-    for stages in (held, board.order()):  # what hints hold down takes its slots first
+    for stages in (held, board.order()):  # stages that hints keep down take their slots first
         for stage in stages:
             chained = len(request.stages.inputs[stage]) == 1 and not request.merging(stage)
             if chained and not board.goes_to_spark(stage):
-                continue  # it was pushed down from where its chain begins
+                continue  # already pushed down, from the beginning of its chain
             board.place(stage)
             for node in tuple(board.hosts[stage]):
                 _push_down(board, stages, stage, node)
@@ -33,7 +33,7 @@ def shortest_path(request: Request, topology: Topology, load: Load) -> Placement
 
 
 def _push_down(board: Board, stages: Sequence[Stage], start: Stage, node: NodeId) -> None:
-    """The chains above one host, up to where streams meet. Done again, it finds everything in its place."""
+    """Push down the chains above one host, up to where streams meet. Calling it again changes nothing."""
     reached = {start: node}
     for stage in stages:
         inputs = board.request.stages.inputs[stage]

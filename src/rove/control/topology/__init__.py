@@ -1,1 +1,1 @@
-"""Who is there, who can reach whom, and which route leads where."""
+"""The topology: nodes, links, and the routes between them."""

@@ -1,6 +1,6 @@
-"""What can happen to a topology, and whether a batch of it can.
+"""Changes to a topology, and the check of a batch of them.
 
-Law: a batch is checked as a whole before any of it is done, so that it is done whole or not at all.
+Law: a batch is checked as a whole before any change is applied, so that it is applied completely or not at all.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class AddNode:
 
 @dataclass(frozen=True, slots=True)
 class RemoveNode:
-    """The node goes, and its links with it."""
+    """Remove a node and its links."""
 
     id: NodeId
 
@@ -41,7 +41,7 @@ Change = AddNode | RemoveNode | AddLink | RemoveLink
 
 
 class Known(Protocol):
-    """What a batch is checked against."""
+    """The topology that a batch is checked against."""
 
     def has(self, id: NodeId) -> bool: ...
     def linked(self, a: NodeId, b: NodeId) -> bool: ...
@@ -50,7 +50,7 @@ class Known(Protocol):
 
 
 def check(topology: Known, changes: Sequence[Change]) -> None:
-    """Refuse a batch of which some change does not fit what the ones before it leave. Touches nothing."""
+    """Refuse a batch if one of its changes does not fit after those before it. Does not change the topology."""
     nodes: dict[NodeId, bool] = {}
     links: dict[tuple[NodeId, NodeId], bool] = {}
 
@@ -70,7 +70,7 @@ def check(topology: Known, changes: Sequence[Change]) -> None:
         match each:
             case AddNode(node):
                 if there(node.id):
-                    raise TopologyError(f"node `{node.id}` is there already; remove it first, or name the new one anew")
+                    raise TopologyError(f"node `{node.id}` exists already; remove it first, or choose another name")
                 nodes[node.id] = True
             case RemoveNode(id):
                 nodes[known(id)] = False

@@ -1,7 +1,7 @@
-"""Topologies as others write them down: our own form, and NebulaStream's.
+"""Reads topologies in our own format and in NebulaStream's.
 
-Law: what is read fits together, or the error names the place that does not. Text and objects come in, no file is
-opened.
+Law: the nodes and links that are read fit together, or the error names the place that does not. The input is text or
+objects; no file is opened.
 
 Ours, as TOML or JSON:
 
@@ -10,8 +10,8 @@ Ours, as TOML or JSON:
     kind = "device"                  b = "mast-12"
     slots = 4                        latency_us = 20000
 
-NebulaStream's is a pair, as its topology-change-generator writes it. `fixed_topology.json` has `nodes` (id to place),
-`slots` and `children`; `topology_updates.json` has `initial_parents`, a list of [parent, child], and
+NebulaStream's is a pair of files, as its topology-change-generator writes them. `fixed_topology.json` has `nodes` (id
+to place), `slots` and `children`; `topology_updates.json` has `initial_parents`, a list of [parent, child], and
 `topology_updates`, a list of `{timestamp, events: [{parentId, childId, action}]}` with timestamps in ms.
 """
 
@@ -31,10 +31,10 @@ from rove.model.errors import TopologyError
 from rove.model.ids import NodeId
 from rove.model.messages import Kind
 
-COORDINATOR = 1  # NebulaStream's own node: every worker without another parent is its child
-SHIFTS = (0, 1, 2)  # how far the ids of a fixed topology may lie below those of its updates
+COORDINATOR = 1  # NebulaStream's coordinator node: every worker without another parent is its child
+SHIFTS = (0, 1, 2)  # how far the ids of a fixed topology may be below those of its updates
 
-# The names under which a thing may stand; the first is the one that NebulaStream writes.
+# The names that a field may have. The first is the one that NebulaStream writes.
 _PARENT = ("parentId", "parent_id", "parent")
 _CHILD = ("childId", "child_id", "child")
 _TIME = ("timestamp", "timestamp_ms", "time")
@@ -43,7 +43,7 @@ _UPDATES = ("topology_updates", "updates", "batches")
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """A topology to begin with, and what happens to it at which ms."""
+    """An initial topology, and its changes by time in ms."""
 
     nodes: tuple[Node, ...]
     links: tuple[Link, ...]
@@ -73,7 +73,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def read(text: str, updates: str | None = None) -> Imported:
-    """A topology in any form that is known: JSON if it begins like an object, else TOML."""
+    """A topology in any known format: JSON if it begins like an object, else TOML."""
     if not text.lstrip().startswith("{"):
         return read_toml(text)
     data = _loaded(text)
@@ -82,7 +82,7 @@ def read(text: str, updates: str | None = None) -> Imported:
 
 
 def read_toml(text: str) -> Imported:
-    """Our own form, as TOML."""
+    """Our own format, as TOML."""
     try:
         return read_topology(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
@@ -90,12 +90,12 @@ def read_toml(text: str) -> Imported:
 
 
 def read_json(text: str) -> Imported:
-    """Our own form, as JSON."""
+    """Our own format, as JSON."""
     return read_topology(_loaded(text))
 
 
 def read_topology(data: object) -> Imported:
-    """Our own form, loaded."""
+    """Our own format, already parsed."""
     try:
         file = msgspec.convert(data, _File)
     except msgspec.ValidationError as error:
@@ -106,11 +106,11 @@ def read_topology(data: object) -> Imported:
 
 
 def read_nebulastream(fixed: str | object, updates: str | object | None = None) -> Imported:
-    """NebulaStream's form, as texts or loaded; one object may hold what is otherwise in two.
+    """NebulaStream's format, as text or already parsed. One object may hold the content of both files.
 
-    Fixed nodes are edges, the coordinator is the gateway, and whoever has a parent only in the updates is a device. The
-    generator numbers some fixed topologies from 1, as if the coordinator had no number, and their updates from 2: the
-    ids are moved up by the least that makes every parent a node.
+    Fixed nodes are edges, the coordinator is the gateway, and a node that has a parent only in the updates is a device.
+    The generator numbers some fixed topologies from 1, as if the coordinator had no number, and their updates from 2.
+    So the ids are raised by the least number that makes every parent a node.
     """
     base = _object(fixed, "a fixed topology")
     later = base if updates is None else _loaded(updates)
@@ -139,7 +139,7 @@ def read_nebulastream(fixed: str | object, updates: str | object | None = None) 
 
 
 def _fitting(found: Imported) -> Imported:
-    """The same, if its nodes and links fit together. Batches are checked when they are applied."""
+    """Check that nodes and links fit together. Batches of changes are checked when they are applied."""
     check(Topology(), (*map(AddNode, found.nodes), *map(AddLink, found.links)))
     return found
 
@@ -205,7 +205,7 @@ def _one(data: Mapping[str, Any], names: tuple[str, ...], place: str) -> object:
 
 
 def _list(data: Mapping[str, Any], names: tuple[str, ...]) -> list[Any]:
-    """The list under one of the names; one that is not there is empty."""
+    """The list under one of the names; empty if there is none."""
     for name in names:
         if name in data:
             if not isinstance(data[name], list):

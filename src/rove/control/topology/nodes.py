@@ -1,6 +1,6 @@
 """A node and a link, as values.
 
-Law: one that exists is sound. Units stand last in names.
+Law: constructors refuse bad values. Units come last in names.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from rove.model.errors import TopologyError
 from rove.model.ids import NodeId, checked_name
 from rove.model.messages import Kind
 
-SLOTS = 16  # operators that a node may run
+SLOTS = 16  # the default number of operators that a node may run
 MEMORY_BYTES = 256 * 1024 * 1024  # for the state of operators
 LATENCY_US = 10_000
 LATENCY_US_MAX = 60_000_000
@@ -20,7 +20,7 @@ BYTES_PER_S = 1_250_000
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A process that works, and what it has room for."""
+    """A worker process, and its room for operators."""
 
     id: NodeId
     kind: Kind
@@ -32,17 +32,17 @@ class Node:
         if self.kind not in ("device", "edge", "gateway"):
             raise TopologyError(f"node `{self.id}` is a `{self.kind}`; a node is a device, an edge or a gateway")
         if self.slots < 0 or self.memory_bytes < 0:
-            raise TopologyError(f"node `{self.id}` has less than no room; slots and memory_bytes are 0 or more")
+            raise TopologyError(f"node `{self.id}` has negative room; slots and memory_bytes must be 0 or more")
 
     @property
     def relays(self) -> bool:
-        """Whether it passes on what others send."""
+        """Whether the node passes on batches of other nodes."""
         return self.kind != "device"
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Two nodes that can talk, both ways."""
+    """Two nodes that can reach each other, in both directions."""
 
     a: NodeId
     b: NodeId

@@ -1,10 +1,10 @@
 """Nodes, links, and the routes between them.
 
-Law: a route is a function of the topology alone. The next hop from a node towards a sink is the one of fewest broken
-links, then of least latency, then of fewest hops, then of the smallest name, so all routes to a sink form one in-tree,
-whoever asks and in whatever order. Devices never relay: a device is on a route only as its beginning or its end.
+Law: a route depends on the topology only. The next hop from a node towards a sink is the one with the fewest broken
+links, then the least latency, then the fewest hops, then the smallest name. So all routes to a sink form one tree, in
+whatever order they are asked for. Devices never relay: a device is only at the beginning or the end of a route.
 
-Since only relays (edges and gateways) are searched, a device that moves invalidates nothing.
+Only relays (edges and gateways) are searched, so a device that moves invalidates nothing.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from rove.model.ids import NodeId
 
 __all__ = ["AddLink", "AddNode", "By", "Change", "Link", "Node", "RemoveLink", "RemoveNode", "Topology"]
 
-TREES_MAX = 64  # shortest path trees that are remembered, a sink each
+TREES_MAX = 64  # shortest-path trees that are kept, one for each sink
 
 By = Literal["latency", "hops"]
-# A route's length is one exact number: broken links, then the first measure, then the second. Floats are exact below
-# 2**53, so a route may have 511 broken links, 4,095 hops and 71 minutes.
+# A route's length is one exact number, made of its broken links, then the first measure, then the second. Floats are
+# exact below 2**53, so a route may have 511 broken links, 4,095 hops and 71 minutes of latency.
 _HOPS_MAX = 1 << 12
 _LATENCY_SUM_MAX_US = 1 << 32
 _BROKEN = _HOPS_MAX * _LATENCY_SUM_MAX_US
@@ -37,15 +37,15 @@ _MEASURE: dict[By, int] = {"latency": 0, "hops": 1}
 
 @dataclass(slots=True)
 class _Tree:
-    """How far each relay is from one sink, and the next hops that were asked for."""
+    """The distance of each relay from one sink, and the next hops that were asked for."""
 
     length: Mapping[int, float]
     next: dict[NodeId, NodeId] = field(default_factory=dict)
-    above: Mapping[int, int] | None = None  # the next relay that no route to the sink avoids
+    above: Mapping[int, int] | None = None  # for each relay, the next relay that every route to the sink passes
 
 
 class Topology:
-    """The graph of nodes and links, as it is now. `version` grows with every change."""
+    """The present graph of nodes and links. `version` grows with every change."""
 
     def __init__(self, nodes: Iterable[Node] = (), links: Iterable[Link] = ()) -> None:
         self.version = 0
@@ -57,7 +57,7 @@ class Topology:
         self._trees: dict[tuple[NodeId, By], _Tree] = {}
         self.change((*map(AddNode, nodes), *map(AddLink, links)))
 
-    # What there is
+    # Reading
 
     def has(self, id: NodeId) -> bool:
         return id in self._nodes
@@ -68,7 +68,7 @@ class Topology:
         return self._nodes[id]
 
     def nodes(self) -> tuple[Node, ...]:
-        """All nodes, in the order in which they came."""
+        """All nodes, in the order in which they were added."""
         return tuple(self._nodes.values())
 
     def links(self) -> tuple[Link, ...]:
@@ -85,25 +85,25 @@ class Topology:
         return self._links[a][b]
 
     def neighbours(self, id: NodeId) -> tuple[NodeId, ...]:
-        """The nodes it has a link to, by name."""
+        """The nodes that a node has links to, ordered by name."""
         return tuple(sorted(self._links[self.node(id).id]))
 
     def works(self, a: NodeId, b: NodeId) -> bool:
-        """Whether a link is there and nobody has said that it is broken."""
+        """Whether a link exists and is not marked as broken."""
         return self.linked(a, b) and (min(a, b), max(a, b)) not in self._broken
 
     @property
     def broken(self) -> Collection[tuple[NodeId, NodeId]]:
-        """The links that are there and do not work, by their ends."""
+        """The broken links, by their ends."""
         return self._broken
 
-    # How it changes
+    # Changing
 
     def add_node(self, node: Node) -> None:
         self.change((AddNode(node),))
 
     def remove_node(self, id: NodeId) -> None:
-        """Its links go with it. O(links of the node)."""
+        """Remove a node and its links. O(links of the node)."""
         self.change((RemoveNode(id),))
 
     def add_link(self, link: Link) -> None:
@@ -113,7 +113,8 @@ class Topology:
         self.change((RemoveLink(a, b),))
 
     def mark(self, a: NodeId, b: NodeId, works: bool) -> bool:
-        """Say whether a link works; whether that is news. A broken one is still there, and the last to be taken."""
+        """Mark a link as working or broken. Returns whether that is a change. Routes use a broken link only if they
+        must."""
         if self.works(a, b) == works:
             return False
         pair = (min(a, b), max(a, b))
@@ -124,7 +125,7 @@ class Topology:
         return True
 
     def change(self, batch: Iterable[Change]) -> None:
-        """Apply changes in their order, all of them or, if one does not fit those before it, none. O(links touched)."""
+        """Apply changes in order. If one does not fit after those before it, none is applied. O(links touched)."""
         changes = tuple(batch)
         check(self, changes)
         for each in changes:
@@ -149,12 +150,12 @@ class Topology:
         self.version += 1
 
     def _measure(self, link: Link) -> None:
-        """Put a link between relays into the graph that is searched, as long as it is now."""
+        """Put a link between relays into the graph that is searched, with its present length."""
         if link.a in self._index and link.b in self._index:
             self._relays.add_edge(self._index[link.a], self._index[link.b], self._lengths(link))
 
     def _lengths(self, link: Link) -> tuple[float, float]:
-        """What the link adds to a route's length, by latency and by hops."""
+        """The length of a link, by latency and by hops."""
         broken = 0 if self.works(link.a, link.b) else _BROKEN
         return (
             float(broken + link.latency_us * _HOPS_MAX + 1),
@@ -169,20 +170,21 @@ class Topology:
         self._forget(a, b)
 
     def _forget(self, a: NodeId, b: NodeId) -> None:
-        """Drop the trees that a change between two nodes may bend: all of them only if both are relays."""
+        """Drop the trees that a change between two nodes may affect: all trees if both are relays."""
         if a in self._index and b in self._index:
             self._trees.clear()
             return
         for key in [k for k in self._trees if k[0] in (a, b)]:
             del self._trees[key]
 
-    # The routes
+    # Routes
 
     def routes(self, sources: Iterable[NodeId], sink: NodeId, by: By = "latency") -> dict[NodeId, NodeId | None]:
-        """The next hop towards the sink for every node between the sources and it; None at the sink.
+        """The next hop towards the sink for every node between the sources and the sink; None for the sink itself.
 
-        O(nodes on the routes) once the sink's tree is there. A tree is one search of all relays: about 30 ms if 43,602
-        nodes are nearly all relays, about 1 ms if most are devices. It is kept until a link between relays changes.
+        O(nodes on the routes) once the sink's tree exists. Building a tree is one search of all relays: about 30 ms if
+        nearly all of 43,602 nodes are relays, about 1 ms if most are devices. It is kept until a link between relays
+        changes.
         """
         tree = self._tree(self.node(sink).id, by)
         found: dict[NodeId, NodeId | None] = {sink: None}
@@ -207,7 +209,7 @@ class Topology:
     def apart(
         self, source: NodeId, sink: NodeId, routes: Iterable[Sequence[NodeId]], avoid: Iterable[NodeId] = ()
     ) -> tuple[NodeId, ...] | None:
-        """The route of least latency that shares nothing with others but its ends; None if there is none that works.
+        """The route of least latency that shares only its ends with the given routes; None if no such route works.
         O(relays log relays)."""
         known = [set(route) for route in routes]
         used = {*avoid}.union(*known) - {source, sink}
@@ -233,8 +235,8 @@ class Topology:
         return sum(not self.works(a, b) for a, b in pairwise(route))
 
     def certain(self, source: NodeId, sink: NodeId) -> frozenset[NodeId]:
-        """The nodes that a source passes on every route to the sink, whatever breaks; the source and the sink among
-        them. O(links of the source × height) once the sink's tree is there."""
+        """The nodes that are on every route from a source to the sink, whatever breaks, including both ends.
+        O(links of the source × height) once the sink's tree exists."""
         tree = self._tree(self.node(sink).id, "latency")
         if tree.above is None:
             tree.above = self._dominators(sink)
@@ -256,7 +258,7 @@ class Topology:
         return frozenset((source, sink, *(shared or ())))
 
     def _dominators(self, sink: NodeId) -> dict[int, int]:
-        """For each relay the nearest one that every route from it to the sink passes; the sink for itself."""
+        """For each relay the nearest relay that every route from it to the sink passes. For the sink, the sink."""
         both_ways = self._relays.to_directed()
         if sink in self._index:
             return dict(rx.immediate_dominators(both_ways, self._index[sink]))
@@ -267,7 +269,7 @@ class Topology:
         return dict(rx.immediate_dominators(both_ways, here))
 
     def _step(self, at: NodeId, sink: NodeId, tree: _Tree, by: By) -> NodeId | None:
-        """The next hop. O(links of the node) for a device, and for a relay when it is first asked."""
+        """The next hop. O(links of the node) for a device, and for a relay when it is first asked for."""
         if known := tree.next.get(at):
             return known
         best: tuple[float, NodeId] | None = None
@@ -283,7 +285,7 @@ class Topology:
         if best is None:
             return None
         if at in self._index:
-            tree.next[at] = best[1]  # a device's links may change and leave the trees as they are
+            tree.next[at] = best[1]  # only for relays: links of a device may change without a new tree
         return best[1]
 
     def _tree(self, sink: NodeId, by: By) -> _Tree:
@@ -294,7 +296,7 @@ class Topology:
         measure = itemgetter(_MEASURE[by])
         if sink in self._index:
             length = rx.dijkstra_shortest_path_lengths(self._relays, self._index[sink], measure)
-        else:  # a device is among the relays for as long as it is asked for
+        else:  # a device that is the sink is added to the relays for the search
             here = self._relays.add_node(sink)
             for other, link in self._links[sink].items():
                 if other in self._index:
