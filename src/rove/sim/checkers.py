@@ -1,10 +1,10 @@
-"""What must be true of every history, checked apart from the code that should make it so.
+"""Checks the laws that every history must keep, independently of the code under test.
 
-Law: a checker knows what the world did, from outside: which rows sources made, what is on disks and on wires. It asks
-no machine whether all is well.
+Law: a checker looks at the world from outside: the rows that sources made, the content of disks and wires. It does not
+rely on what a machine says of itself.
 
 At every step: nothing is lost, watermarks only grow, memory stays below its bound, a merging operator has one owner.
-After healing: nothing is there twice, accounts add up, and the rows are those that one run in one place gives.
+After healing: nothing is duplicated, accounts add up, and the rows equal those of one run in one place.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from rove.sim.queries import START_US
 from rove.sim.world import World
 
 Name = tuple[str, str, int]  # query, origin, seq
-# Over the bound: a frame may be larger than the credit that lets it in; windows that close together come out at once.
+# Allowed above the bound: a frame may be larger than the credit left for it, and windows may close together.
 SPARE_BYTES = 2 * 1024 * 1024
 BATCHES_BYTES = 8_192  # of the last batches, one for each query: a store takes them, and makes room then
 
 
 class BrokenLaw(RoveError):
-    """Something that must never happen has happened."""
+    """A law is broken."""
 
 
 class NothingLost:
-    """A batch that leaves a node's hands is on a wire, in another's hands, or where it belongs."""
+    """A batch that a node lets go of is on a wire, held by another node, or at its end."""
 
     def __init__(self) -> None:
         self._held: dict[NodeId, set[Name]] = {}
@@ -54,32 +54,32 @@ class NothingLost:
             return
         now = set(held_by(worker))
         if self._starts.get(node.name, node.incarnation) != node.incarnation and node.sources:
-            self._held.pop(node.name, None)  # a device that died: it alone had what it had made
+            self._held.pop(node.name, None)  # a device that died: nobody else had what it had made
         self._starts[node.name] = node.incarnation
         gone = self._held.get(node.name, set()) - now
         self._held[node.name] = now
         missing = [name for name in gone if not self._anywhere(world, name)]
         if missing:
-            raise BrokenLaw(f"{node.name} let go of {sorted(missing)[:3]}, which nobody has")
+            raise BrokenLaw(f"{node.name} let go of {sorted(missing)[:3]}, which no other node has")
 
     def _anywhere(self, world: World, name: Name) -> bool:
         query, origin, seq = name
         if query in world.stopped or name in world.evicted:
             return True
-        if origin in world.dead:  # who made it has it no more, and others may die as well
-            return True  # what was on its disk is looked for at the end
+        if origin in world.dead:  # its device has lost it, and other nodes may die too
+            return True  # batches on its disk are checked at the end
         for other in world.nodes.values():
             if name in self._held.get(other.name, ()) and other.worker is not None:
                 return True
             if other.worker is not None and _took(other.worker, query, origin, seq):
                 return True
             if other.worker is None and other.shelf is not None:
-                return True  # it is down; what its disk has is told when it is back
+                return True  # the node is down; the content of its disk counts when it is back
         return False
 
 
 class WatermarksGrow:
-    """No operator hears a promise taken back."""
+    """The watermark of an operator never falls."""
 
     def __init__(self) -> None:
         self._low: dict[tuple[NodeId, int, str], int] = {}
@@ -97,8 +97,8 @@ class WatermarksGrow:
 
 
 class MemoryBounded:
-    """A node holds no more than it may, beside the last batch, which may be an operator's and of any size. What a
-    device has sent, and is not acked, may be more, as far as the peer allows."""
+    """A node holds no more than its bound, apart from the last batch, which may be an operator's output of any size.
+    Batches that a device has sent and that are not acked may take more, as far as the peer allows."""
 
     def stepped(self, world: World, node: SimNode) -> None:
         worker = node.worker
@@ -135,7 +135,7 @@ class OneOwner:
 
 
 def held_by(worker: Worker) -> Iterator[Name]:
-    """The names of everything with rows to account for that a node has in its hands."""
+    """The names of all batches with rows that a node holds."""
     for entry in worker.store:
         yield from _names(entry.header)
     for running in worker.running().values():
@@ -151,7 +151,7 @@ def _names(header: Header, query: str = "") -> Iterator[Name]:
 
 
 def _took(worker: Worker, query: str, origin: str, seq: int) -> bool:
-    """Whether a batch has reached an operator with memory, or a disk, on a node."""
+    """Whether a batch has reached a stateful operator, or a disk, on a node."""
     running = worker.running().get(QueryId(query))
     if running is not None and running.pipeline.took(origin, seq):
         return True
@@ -162,7 +162,7 @@ def _took(worker: Worker, query: str, origin: str, seq: int) -> bool:
 
 
 def check_disks(world: World) -> None:
-    """What was on the disk of a device that died has arrived, or was evicted later."""
+    """Batches on the disk of a device that died have arrived, or were evicted later."""
     workers = [node.worker for node in world.nodes.values() if node.worker is not None]
     for query, origin, seq in sorted(world.safe - world.evicted):
         if query not in world.stopped and not any(_took(worker, query, origin, seq) for worker in workers):
@@ -170,7 +170,7 @@ def check_disks(world: World) -> None:
 
 
 def delivered(world: World, query: QueryId, output: str, stages: Stages) -> dict[str, list[Batch]]:
-    """What the log holds of an output: batches by origin, in order, each once."""
+    """The batches of an output in the log, by origin, in order, each once."""
     for node in world.nodes.values():
         folders = () if node.shelf is None else sorted(node.shelf.disks)
         for folder in folders:
@@ -180,9 +180,9 @@ def delivered(world: World, query: QueryId, output: str, stages: Stages) -> dict
 
 
 def _late_on_the_way(world: World, query: QueryId, lower: Stages) -> bool:
-    """Whether a device joined after its rows' windows had closed, or was away for longer than its query waits. Those
-    rows are in the late table and accounted for; what the answer is without them, one run in one place cannot tell.
-    Nobody else may be late there."""
+    """Whether a device joined after the windows of its rows had closed, or was away for longer than its query waits.
+    Its rows are then in the late table and accounted for, but one run in one place cannot tell the answer without them.
+    Rows of other devices must not be late there."""
     stages = [n for n, op in enumerate(lower.operators) if stateful(op)]
     folders = {f"log/{query}/late-{n}{folded}" for n in stages for folded in ("", FOLDED)}
     folders |= {f"log/{query}/late-{name}" for name, _ in lower.outputs}
@@ -221,7 +221,7 @@ def _read(reader: Reader, place: str) -> dict[str, list[Batch]]:
 
 
 def check_rows(world: World, query: QueryId) -> int:
-    """The rows that arrived are those that one run in one place gives, and of batches that were thinned some more; how
+    """Check that the rows that arrived equal those of one run in one place, apart from thinned batches. Returns how
     many they are."""
     machine = world.coordinator.machine
     if machine is None:
@@ -252,20 +252,20 @@ def check_rows(world: World, query: QueryId) -> int:
 
 
 def _unknowable(world: World, query: QueryId, stages: Stages) -> bool:
-    """Whether rows went that operators had looked at, of which one run in one place knows nothing. What is left is
-    accounted for, and there once."""
+    """Whether rows were evicted that operators had already read, which one run in one place cannot know. The rest is
+    still accounted for, and stored once."""
     went = any(name == query for name, _, _ in world.evicted) or _died(world, query)
     return went and any(ordered(operator) for operator in stages.operators)
 
 
 def _died(world: World, query: QueryId) -> bool:
-    """Whether a device died that had made rows for a query: some of them may be lost."""
+    """Whether a device died that had made rows for a query. Some of them may be lost."""
     return any(source.dead and query in source.fed for node in world.nodes.values() for source in node.sources)
 
 
 def oracle(world: World, query: QueryId, stages: Stages, evicted: bool = True) -> list[Batch]:
-    """What sources made since the query was there, less what was `evicted`, through the whole plan in one place. What
-    was evicted of one that died may have arrived before its next start found it again."""
+    """The whole plan in one place, over the rows that sources made since the query began, without rows that were
+    `evicted`. Rows evicted by a device that died may have arrived before its next start found them again."""
     gone = world.evicted if evicted else ()
     (_, last), *_ = stages.outputs
     plan = stages.operators[last]
@@ -288,7 +288,7 @@ def oracle(world: World, query: QueryId, stages: Stages, evicted: bool = True) -
 
 
 def _finish(plan: Operator, data: dict[str, dict[str, list[Batch]]]) -> list[Batch]:
-    # The outputs of a cut may carry the same origins; here each output is a stream with origins of its own.
+    # Several outputs of a cut may have the same origins; here each output is a stream with origins of its own.
     pipeline = LocalPipeline({"out": plan}, {s: [f"{s}:{origin}" for origin in found] for s, found in data.items()})
     arrivals: list[Arrival] = []
     for stream, found in data.items():
@@ -312,8 +312,8 @@ def _some(rows: Counter[str]) -> str:
 
 
 def check_accounts(world: World) -> None:
-    """For each query and origin, as users are told: produced = delivered + evicted + late + lost, nothing on its way,
-    and no more than was made."""
+    """Check the accounts that users see, for each query and origin: produced = delivered + evicted + late + lost,
+    nothing in flight, and not more than was made."""
     machine = world.coordinator.machine
     if machine is None:
         raise BrokenLaw("the coordinator is down after healing")
@@ -327,7 +327,7 @@ def check_accounts(world: World) -> None:
 
 
 def _made(world: World, query: QueryId, lower: Stages) -> dict[str, int]:
-    """The rows that sources made since a query was there, once for each way that they go."""
+    """The rows that sources made since a query began, once for each way through the plan."""
     ways = {op.stream: n for op, n in zip(lower.operators, ends(lower), strict=True) if isinstance(op, Source)}
     return {
         source.origin: sum(batch.num_rows for batch in source.made[source.fed[query] :]) * ways[source.stream]

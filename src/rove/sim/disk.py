@@ -1,7 +1,7 @@
-"""A disk that fails as disks do, for one partition's commands.
+"""A simulated disk that fails as real disks do, for the commands of one partition.
 
-Law: what was synced survives a crash as it was. Of the rest, each block may be there, missing, zeroes or garbage, each
-file may be long or short, and each new or deleted name may have come through or not; chance decides.
+Law: synced data survives a crash unchanged. Of other data, each block may be kept, missing, zero or garbage, each file
+may be long or short, and each new or deleted name may be stored or not. The random generator decides.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rove.data.log.segments.commands import (
 
 
 class Chance(Protocol):
-    """The part of `random.Random` that is needed."""
+    """The methods of `random.Random` that are needed."""
 
     def random(self) -> float: ...
 
@@ -34,14 +34,14 @@ class Chance(Protocol):
 
 
 class SimFile:
-    """Bytes as the process sees them, and as the platter has them."""
+    """A file's bytes as the process sees them, and as they are on the disk."""
 
     def __init__(self) -> None:
         self.now = bytearray()
         self.synced = b""
 
     def torn(self, chance: Chance, block_bytes: int) -> bytes:
-        """What a power cut leaves."""
+        """The bytes that are left after a power cut."""
         if self.now == self.synced:
             return self.synced
         shorter, longer = sorted((len(self.now), len(self.synced)))
@@ -55,7 +55,7 @@ class SimFile:
                 left[start : start + len(new)] = new
             elif fate < 0.75:
                 for at in range(start, end):
-                    if at >= len(self.synced):  # a block keeps what it had of synced bytes
+                    if at >= len(self.synced):  # synced bytes of a block are kept
                         left[at] = chance.randbytes(1)[0]
         return bytes(left)
 
@@ -67,9 +67,9 @@ class SimDisk:
         self._chance, self._block_bytes = chance, block_bytes
         self.capacity_bytes = capacity_bytes
         self.fail_after: int | None = None  # this many commands succeed, the next fails half done
-        self.slow_us = 0  # what a sync takes at most beyond a millisecond
+        self.slow_us = 0  # the most that a sync takes beyond a millisecond
         self._files: dict[str, SimFile] = {}
-        self._names: dict[str, SimFile] = {}  # as the platter has them
+        self._names: dict[str, SimFile] = {}  # the names as they are on the disk
 
     def execute(self, command: Command) -> None:
         part = 1.0
@@ -97,7 +97,7 @@ class SimDisk:
         return bytes(self._existing(file).now)
 
     def crash(self) -> None:
-        """Cut the power. What is left is what was synced, and pieces of the rest."""
+        """Cut the power. Synced data is left, and pieces of the rest."""
         left: dict[str, SimFile] = {}
         for name in sorted(self._files.keys() | self._names.keys()):
             seen, named = self._files.get(name), self._names.get(name)

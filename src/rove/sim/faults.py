@@ -1,6 +1,6 @@
-"""What goes wrong, and when.
+"""Plans what goes wrong, and when.
 
-Law: every fault ends before the time to heal; after it the network is whole, every process lives, and everything has to
+Law: every fault ends before the time to heal. Then the network is whole, every process runs, and everything must
 arrive.
 """
 
@@ -28,11 +28,11 @@ KINDS = (
     "device",
     "device",
 )
-MOVES = (0, 1, 4, 12)  # some fleets stay where they are, some are restless
+MOVES = (0, 1, 4, 12)  # some fleets never move, some move often
 
 
 def plan_faults(world: World, random: Random) -> None:
-    """A handful of cuts, crashes and slow disks between the start and the time to heal."""
+    """Plan a few cuts, crashes and slow disks between the start and the time to heal."""
     durable = sorted(n.name for n in world.nodes.values() if n.shelf is not None)  # devices with disks among them
     relays = sorted(n.name for n in world.nodes.values() if n.settings.kind != "device")
     for _ in range(random.randint(0, 6)):
@@ -58,7 +58,7 @@ def plan_faults(world: World, random: Random) -> None:
 
 
 def plan_moves(world: World, random: Random) -> None:
-    """Nodes with several parents lose them and come back at one of them, then find the others again."""
+    """Plan moves: nodes with several parents lose them, come back at one parent, and reach the others later."""
     movers = sorted(n.name for n in world.nodes.values() if len(n.settings.parents) > 1)
     for _ in range(random.choice(MOVES) if movers else 0):
         begins, away = random.randint(1_000_000, HEAL_US), random.choice((0, 1_000_000, 6_000_000))
@@ -82,7 +82,7 @@ def _cut_some(world: World, random: Random, most: int, ends: int) -> None:
 
 
 def _move(world: World, random: Random, name: NodeId, back: int, ends: int) -> None:
-    """A node is cut off from everyone until it is back, at one of its parents; the others it finds later."""
+    """Cut a node off from everyone. It comes back at one of its parents, and reaches the others later."""
     wires = [wire for _, wire in sorted(world.network.wires.items()) if wire.dialer == name and not wire.cut]
     parents = [wire for wire in wires if wire.listener in world.nodes[name].settings.parents]
     if not parents:
@@ -90,7 +90,7 @@ def _move(world: World, random: Random, name: NodeId, back: int, ends: int) -> N
     for wire in wires:
         world.network.cut(wire)
     here = random.choice(parents)
-    if random.random() < 0.2:  # and the new parent dies while it takes what was kept
+    if random.random() < 0.2:  # the new parent dies while it takes kept batches
         world.at(back + random.randint(0, 1_500_000), partial(_crash, world, here.listener, True, HEAL_US))
     for wire in wires:
         found = ends if wire in parents and wire is not here else back
@@ -98,7 +98,7 @@ def _move(world: World, random: Random, name: NodeId, back: int, ends: int) -> N
 
 
 def _swap(world: World, pair: tuple[NodeId, NodeId], back: int) -> None:
-    """Two nodes are cut off together and come back each where the other was."""
+    """Cut two nodes off together. Each comes back at the parent of the other."""
     common = sorted(set.intersection(*(set(world.nodes[name].settings.parents) for name in pair)))
     for name, here in zip(pair, common, strict=False):
         wires = [w for _, w in sorted(world.network.wires.items()) if w.dialer == name and not w.cut]
@@ -114,13 +114,13 @@ def _crash(world: World, name: NodeId, power: bool, ends: int) -> None:
     if node.worker is None:
         return
     if node.shelf is not None or not any(running.remembers for running in node.worker.running().values()):
-        # Operators that remember, on a node without a disk, forget when it dies: that is what backups are for.
+        # Only nodes with a disk may crash if they run stateful operators; backups for others are not built yet.
         world.kill(name, power)
         world.at(ends, lambda: world.start(name))
 
 
 def _crash_device(world: World, random: Random, ends: int) -> None:
-    """What it had in memory is lost, and so is what its operators were at."""
+    """Crash a device. The batches in its memory and the state of its operators are lost."""
     alive = [n for n in world.nodes.values() if n.worker is not None and any(not s.ended for s in n.sources)]
     busy = [n for n in alive if n.worker is not None and any(r.fragment.makes for r in n.worker.running().values())]
     if alive:
@@ -143,7 +143,7 @@ def _slow(world: World, name: NodeId, ends: int) -> None:
 
 
 def _fill(world: World, name: NodeId, ends: int) -> None:
-    """No room on the disk: nothing is acked, nothing dies."""
+    """Fill a disk: nothing is acked, no process dies."""
     shelf = world.nodes[name].shelf
     if shelf is None:
         return

@@ -1,7 +1,8 @@
-"""The network between simulated nodes: connections that delay, slow down, and break.
+"""The network between simulated nodes: connections that delay, slow down and break.
 
-Law: what is said on a connection arrives in order or not at all. A cut loses what is on its way and what is said while
-it lasts; after it the listener sees a new connection. Chance is a `Random` of its own, so that no other choice moves.
+Law: messages on a connection arrive in order or not at all. A cut loses messages in flight and messages sent while it
+lasts; afterwards the listener sees a new connection. The network has a `Random` of its own, so that its draws do not
+change other random choices.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ NAME_BYTES = 64
 
 @dataclass(slots=True)
 class Wire:
-    """One connection from a dialer to a listener; the dialer knows it by the listener's name."""
+    """One connection from a dialer to a listener. The dialer knows it by the listener's name."""
 
     dialer: NodeId
     listener: NodeId
@@ -27,12 +28,12 @@ class Wire:
     bytes_per_s: int
     generation: int = 0
     cut: bool = False
-    free_us: dict[NodeId, int] = field(default_factory=dict)  # by sender, when its last byte is through
+    free_us: dict[NodeId, int] = field(default_factory=dict)  # by sender, when its last byte is sent
     last_us: dict[NodeId, int] = field(default_factory=dict)  # by sender, when its last message arrives
 
     @property
     def conn(self) -> bytes:
-        """How the listener knows it."""
+        """The listener's name for this connection."""
         return f"{self.dialer}#{self.generation}".encode()
 
 
@@ -56,7 +57,7 @@ class Network:
         self.wires: dict[tuple[NodeId, NodeId], Wire] = {}
 
     def dial(self, dialer: NodeId, listener: NodeId) -> Wire:
-        """A connection, made anew if there was one."""
+        """A new connection. It replaces an earlier one."""
         wire = self.wires.get((dialer, listener))
         if wire is None:
             wire = Wire(
@@ -73,7 +74,7 @@ class Network:
     def send(
         self, sender: NodeId, wire: Wire, message: Message, payload: Payload | None, now: int
     ) -> tuple[int, InFlight] | None:
-        """When a message arrives, and what; None if it never does."""
+        """The message with its time of arrival; None if it never arrives."""
         if wire.cut:
             return None
         size = NAME_BYTES + (0 if payload is None else len(payload))

@@ -1,6 +1,6 @@
-"""Simulated processes: a machine, its disks, its clock, and whether it is alive.
+"""Simulated processes: a machine, its disks, its clock, and whether it runs.
 
-Law: a process that dies keeps nothing but its disks; a start is a new incarnation.
+Law: a process that dies keeps only its disks. Every start is a new incarnation.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rove.model.ids import NodeId, Origin, name_of
 from rove.sim.disk import SimDisk
 from rove.sim.queries import COLUMNS
 
-UNBOUNDED = 2**62  # what waits for the disk is bounded by the credit that let it in
+UNBOUNDED = 2**62  # data that waits for the disk is bounded by credit
 
 
 class SimShelf:
@@ -38,7 +38,7 @@ class SimShelf:
     def __init__(self, random: Random) -> None:
         self._random = random
         self.disks: dict[str, SimDisk] = {}
-        self._marks: dict[str, Mark] = {}  # how far each folder went when it was opened
+        self._marks: dict[str, Mark] = {}  # the commit mark of each folder when it was opened
         self._readers: dict[str, Reader] = {}
         self.slow_us = 0
 
@@ -70,7 +70,7 @@ class SimShelf:
         return self.disks[folder]
 
     def carry_out(self, order: OnDisk) -> DiskDone:
-        """Do what a group asks."""
+        """Execute the commands of a group."""
         disk, unpublished = self.disk(order.folder), ""
         for command in order.group.commands:
             try:
@@ -87,7 +87,7 @@ class SimShelf:
         return sum(disk.duration_us(c) for c in order.group.commands)
 
     def crash(self, pending: list[OnDisk], power: bool) -> None:
-        """The process dies; some commands of what it had asked for came through."""
+        """The process dies. Some of its pending commands are still executed."""
         for order in pending:
             done = self._random.randint(0, len(order.group.commands))
             for command in order.group.commands[:done]:
@@ -102,7 +102,7 @@ class SimShelf:
 
 @dataclass(slots=True)
 class SimSource:
-    """A producer: how often it makes rows, how many it will make, and those it has made."""
+    """A source: how often it makes rows, how many it will make, and those it has made."""
 
     stream: str
     origin: Origin
@@ -110,14 +110,14 @@ class SimSource:
     rows: int
     left: int
     made: list[pa.RecordBatch] = field(default_factory=list)
-    fed: dict[str, int] = field(default_factory=dict)  # by query, which batch was the first it was there for
+    fed: dict[str, int] = field(default_factory=dict)  # by query, the first batch that was made for it
     waits: bool = False
-    owed: bool = False  # it was told to wait when its time came
+    owed: bool = False  # a batch was due while the source had to wait
     ended: bool = False
-    dead: bool = False  # it ended with its process; what it had made and kept there is lost
+    dead: bool = False  # it ended with its process; batches kept there are lost
 
     def successor(self, incarnation: int) -> SimSource:
-        """The same producer after its process was started anew: another origin, whose numbers begin at 0."""
+        """The same source after a restart of its process: another origin, whose numbers begin at 0."""
         origin = Origin(f"{name_of(self.origin)}~{incarnation}")
         return SimSource(self.stream, origin, self.every_us, self.rows, self.left)
 
@@ -129,7 +129,7 @@ class SimNode:
     settings: WorkerSettings
     shelf: SimShelf | None
     sources: list[SimSource]
-    skew_us: int  # of its clock on the wall
+    skew_us: int  # how far its wall clock is off
     worker: Worker | None = None
     incarnation: int = 0
     kept: Remember | None = None
@@ -154,7 +154,7 @@ class SimNode:
 
 @dataclass(slots=True)
 class SimCoordinator:
-    """The coordinator's process and its catalog, which keeps what it was told before anything else happens."""
+    """The coordinator's process and its catalog, which stores records before anything else happens."""
 
     kept: dict[tuple[str, str], bytes] = field(default_factory=dict)
     machine: Coordinator | None = None

@@ -1,6 +1,6 @@
-"""Queries and rows by chance: what a simulated network is given to do.
+"""Random queries and rows for a simulated network.
 
-Law: one seed, one query. Numbers are whole, so that every order of adding gives the same sum.
+Law: a seed determines a query. Numbers are integers, so that sums are equal in any order of addition.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ KEYS = 4
 
 
 def some_query(random: Random) -> Stages:
-    """A chain of verbs that the edge can run, over one stream or two."""
+    """A random query that the edge can run, over one stream or two."""
     plan = _steps(_source(random), random)
     match random.choice(("plain", "window", "window", "window", "hop", "scan", "count", "join", "union")):
         case "window":
@@ -52,7 +52,7 @@ def some_query(random: Random) -> Stages:
 
 
 def some_rows(random: Random, key: str, clock_us: int, rows: int, spread_us: int) -> pa.RecordBatch:
-    """What a source makes at a moment: event times a little out of order."""
+    """A source's rows at a time, with event times slightly out of order."""
     moments = [clock_us - random.randrange(spread_us + 1) for _ in range(rows)]
     return pa.RecordBatch.from_arrays(
         [
@@ -72,7 +72,7 @@ def _source(random: Random) -> Operator:
 
 
 def _steps(plan: Operator, random: Random) -> Operator:
-    """Up to three steps that look at one row at a time and keep the columns' names."""
+    """Up to three stateless steps that keep the names of columns."""
     for _ in range(random.randrange(4)):
         if random.random() < 0.5:
             plan = _where(plan, random.choice(("value > 20", "level <> 3", "value % 2 = 0 OR level = 1", "value < 0")))
@@ -99,7 +99,7 @@ def _window(plan: Operator, random: Random, *spans: str) -> Operator:
 
 
 def _join(random: Random) -> Operator:
-    """Two streams, or one twice, matched within a window."""
+    """Two streams, or the same stream twice, joined within a window."""
     sides = []
     for prefix in ("l", "r"):
         plan = _steps(_source(random), random)

@@ -1,6 +1,6 @@
-"""One seed, one whole history: a topology, queries, sources and faults by chance, then healing and the reckoning.
+"""Runs one history from a seed: a random topology, queries, sources and faults, then healing, then the checks.
 
-Law: first safety while things go wrong, then convergence once they are mended. A seed that fails replays.
+Law: safety is checked while faults happen, convergence after they are healed. A failing seed can be replayed.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ from rove.sim.queries import STREAMS, some_query
 from rove.sim.world import World
 
 SECOND_US = 1_000_000
-PATIENCE_US = 900 * SECOND_US  # after healing everything has arrived by then
+PATIENCE_US = 900 * SECOND_US  # everything must have arrived this long after healing
 NODES = 60
 BACKLOGS: tuple[Backlog, ...] = ("beside", "first", "last")
-DEGRADES = ((0, False), (0, False), (2, False), (0, True), (0, True))  # thins, or folds
+DEGRADES = ((0, False), (0, False), (2, False), (0, True), (0, True))  # (thin to every n-th row, fold)
 STOPS = 0.1  # the share of queries that are stopped
 STRATEGIES = ("bottom_up", "bottom_up", "shortest_path", "cloud_only", "ilp")
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a seed came to."""
+    """The outcome of a seed."""
 
     seed: int
     nodes: int
     queries: int
     steps: int
-    rows: int  # that the queries gave
+    rows: int  # rows in the results of the queries
     transcript: str
     trouble: str = ""
 
 
 def run_seed(seed: int, nodes_max: int = NODES) -> Outcome:
-    """A whole history; what is wrong with it, if anything is, is in its `trouble`."""
+    """Run a history. `trouble` of the outcome says what is wrong; empty if nothing is."""
     world = build(Random(seed), nodes_max)
     rows, trouble = 0, ""
     try:
@@ -62,7 +62,7 @@ def run_seed(seed: int, nodes_max: int = NODES) -> Outcome:
 
 
 def build(random: Random, nodes_max: int) -> World:
-    """A tree of edges below a gateway, some with a second parent, and devices below them, many with several."""
+    """A tree of edges below a gateway, some with a second parent, and devices below, many with several parents."""
     world = World(Random(random.random()))
     world.watchers = [NothingLost(), WatermarksGrow(), MemoryBounded(), OneOwner()]
     total = random.randint(3, max(3, nodes_max))
@@ -119,7 +119,7 @@ def _device(world: World, random: Random, n: int, relays: list[NodeId], memory: 
 
 
 def _begin(world: World, random: Random, relays: list[NodeId]) -> None:
-    """Processes start, most at once and some devices later; queries come at the beginning and on the way."""
+    """Start processes, most at once and some devices later. Submit queries at the beginning and later."""
     world.start_coordinator()
     late = {name for name in world.nodes if name.startswith("device") and random.random() < 0.15}
     for name in world.nodes:
@@ -142,20 +142,19 @@ def _begin(world: World, random: Random, relays: list[NodeId]) -> None:
 
 
 def _apart(random: Random) -> Random:
-    """Another source of chance by the same seed, which leaves this one as it was: what is drawn from it changes nothing
-    else in a history."""
+    """A second random generator from the same seed. Draws from it do not change the other draws of a history."""
     copy = Random()
     copy.setstate(random.getstate())
     return Random(copy.random())
 
 
 def live(world: World) -> int:
-    """Run to the end and reckon; how many rows the queries gave."""
+    """Run to the end and check. Returns how many rows the queries gave."""
     world.run(HEAL_US)
     world.run(HEAL_US + PATIENCE_US, lambda: settled(world))
     if not settled(world):
         raise BrokenLaw(
-            f"after {PATIENCE_US // SECOND_US} s of peace something has still not arrived: {_unsettled(world)}"
+            f"after {PATIENCE_US // SECOND_US} s without faults something has still not arrived: {_unsettled(world)}"
         )
     world.run(world.now + 5 * SECOND_US)
     check_accounts(world)
@@ -164,13 +163,13 @@ def live(world: World) -> int:
 
 
 def _accepted(world: World, query: QueryId) -> bool:
-    """Whether a query was taken; one that finds no place is refused, and that is an answer."""
+    """Whether a query was accepted. A query that cannot be placed is refused, which is a valid answer."""
     answer = world.answers.get(f"submit {query}")
     return answer is not None and not answer.trouble
 
 
 def settled(world: World) -> bool:
-    """Whether every source has ended and nothing is on its way."""
+    """Whether every source has ended and nothing is in flight."""
     return not _unsettled(world)
 
 

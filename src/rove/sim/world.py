@@ -1,7 +1,7 @@
-"""A world of nodes in virtual time: one heap of events, one seed, one history.
+"""A simulated world of nodes in virtual time: one heap of events, one seed, one history.
 
-Law: everything that happens is on the heap, and what a machine asks for goes back onto it. Two runs of a seed are the
-same to the byte; the transcript's hash says so.
+Law: every event is on the heap, and commands of machines put new events onto it. Two runs of a seed are equal to the
+byte; the hash of the transcript shows it.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ PACK_US = 2_000
 
 
 class Watcher(Protocol):
-    """Somebody who looks at a node after every step."""
+    """A checker that looks at a node after every step."""
 
     def stepped(self, world: World, node: SimNode) -> None: ...
 
 
 class World:
-    """Nodes, a coordinator and the network between them. `random` draws everything that is left to chance."""
+    """Nodes, a coordinator and the network between them. `random` makes all random choices."""
 
     def __init__(self, random: Random) -> None:
         self.random = random
@@ -49,13 +49,15 @@ class World:
         self.queries: dict[QueryId, tuple[Stages, Sink]] = {}
         self.asked: set[str] = set()
         self.answers: dict[str, Answer] = {}
-        self.stopped: set[QueryId] = set()  # queries that nobody wants any more
+        self.stopped: set[QueryId] = set()  # queries that were stopped
         self.first: dict[QueryId, set[Origin]] = {}  # the origins each query began with
-        self.evicted: set[tuple[str, str, int]] = set()  # what full stores threw away: query, origin, seq
-        self.thinned: set[QueryId] = set()  # queries that lose a part of such batches before they lose all
-        self.impatient: set[QueryId] = set()  # queries that do not wait for long: whoever is away becomes late
+        self.evicted: set[tuple[str, str, int]] = set()  # batches that full stores evicted: query, origin, seq
+        self.thinned: set[QueryId] = set()  # queries that thin batches before they lose whole ones
+        self.impatient: set[QueryId] = (
+            set()
+        )  # queries with a short return timeout: rows of devices that are away become late
         self.dead: set[str] = set()  # origins that ended with their processes
-        self.safe: set[tuple[str, str, int]] = set()  # of those, what was on their disks: query, origin, seq
+        self.safe: set[tuple[str, str, int]] = set()  # of those, batches that were on their disks: query, origin, seq
         self.watchers: list[Watcher] = []
         self._packer = Packer()
         self.now = 0
@@ -75,14 +77,14 @@ class World:
         return node
 
     def at(self, moment: int, action: Callable[[], None]) -> None:
-        """Let something happen."""
+        """Put an event onto the heap."""
         self._count += 1
         heappush(self._heap, (max(moment, self.now), self._count, action))
 
-    # Life and death
+    # Starting and killing processes
 
     def start(self, name: NodeId) -> None:
-        """Start a node's process; it dials the coordinator, and whom it remembers."""
+        """Start a node's process. It dials the coordinator and the peers that it remembers."""
         node = self.nodes[name]
         self._note("start", name)
         worker = node.start()
@@ -96,14 +98,14 @@ class World:
         self._tick(node)
 
     def kill(self, name: NodeId, power: bool = False) -> None:
-        """End a process without a word."""
+        """Kill a process without a message to its peers."""
         node = self.nodes[name]
         self._note("kill", name)
         if node.shelf is not None:
             node.shelf.crash(node.pending, power)
         if node.worker is not None:
             self.safe.update((h.query, source_of(h.origin), h.seq) for h in node.worker.on_disk())
-        node.worker, node.pending, node.tick_us = None, [], -1  # its timer is nobody's
+        node.worker, node.pending, node.tick_us = None, [], -1  # its timer no longer counts
         for source in node.sources:
             source.dead = True
             self.dead.add(source.origin)
@@ -135,7 +137,7 @@ class World:
         thins: int = 0,
         folds: bool = False,
     ) -> None:
-        """Ask for a query."""
+        """Submit a query."""
         self.queries[name] = (stages, sink)
         if thins:
             self.thinned.add(name)
@@ -157,12 +159,12 @@ class World:
         self._ask(Ask(f"submit {name}", "submit", body))
 
     def stop(self, name: QueryId) -> None:
-        """Ask for the end of a query."""
+        """Stop a query."""
         self.stopped.add(name)
         self._ask(Ask(f"stop {name}", "stop", to_body(Named(name=name))))
 
     def _ask(self, ask: Ask) -> None:
-        """Again and again until it is answered."""
+        """Repeat a request until it is answered."""
         self.asked.add(ask.id)
 
         def again() -> None:
@@ -175,7 +177,7 @@ class World:
     # The loop
 
     def run(self, until: int, done: Callable[[], bool] = lambda: False) -> None:
-        """Let things happen until a moment, or until it is done."""
+        """Run events until a time, or until `done`."""
         while self._heap and self._heap[0][0] <= until:
             self.now, _, action = heappop(self._heap)
             action()
@@ -188,7 +190,7 @@ class World:
         return self._transcript.hexdigest()
 
     def handle(self, node: SimNode, event: Event) -> None:
-        """A machine takes an event, then has a moment to itself."""
+        """Give a machine an event, then a tick."""
         worker = node.worker
         if worker is None:
             return
@@ -259,7 +261,7 @@ class World:
             dialer = NodeId(conn.decode().partition("#")[0])
             wire = self.network.wires.get((dialer, node.name))
             if wire is not None and wire.conn != conn:
-                return  # that connection is no more
+                return  # that connection is closed
         if wire is None:
             return
         sent = self.network.send(node.name, wire, message, payload, self.now)
@@ -349,7 +351,7 @@ class World:
         return START_US + self.now + node.skew_us
 
     def _note(self, what: str, *details: str | bytes) -> None:
-        """Write a line of the transcript, of which only the hash is kept."""
+        """Add a line to the transcript. Only its hash is kept."""
         self._transcript.update(f"{self.now} {what} ".encode())
         for detail in details:
             self._transcript.update(detail if isinstance(detail, bytes) else detail.encode())
