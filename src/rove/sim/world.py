@@ -6,7 +6,7 @@ byte; the hash of the transcript shows it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from hashlib import blake2b
 from heapq import heappop, heappush
@@ -38,6 +38,12 @@ class Watcher(Protocol):
     def stepped(self, world: World, node: SimNode) -> None: ...
 
 
+class Listener(Protocol):
+    """Somebody who writes down what every machine is told, and what it asks for."""
+
+    def told(self, world: World, who: NodeId, event: object, commands: Sequence[object]) -> None: ...
+
+
 class World:
     """Nodes, a coordinator and the network between them. `random` makes all random choices."""
 
@@ -59,6 +65,7 @@ class World:
         self.dead: set[str] = set()  # origins that ended with their processes
         self.safe: set[tuple[str, str, int]] = set()  # of those, batches that were on their disks: query, origin, seq
         self.watchers: list[Watcher] = []
+        self.listeners: list[Listener] = []
         self._packer = Packer()
         self.now = 0
         self.steps = 0
@@ -91,7 +98,9 @@ class World:
         self.network.dial(name, COORDINATOR)
         kept = node.kept
         if kept is not None:
-            self._obey(node, worker.remembered(kept.fragments, kept.peers, self.now))
+            commands = worker.remembered(kept.fragments, kept.peers, self.now)
+            self._tell(name, kept, commands)
+            self._obey(node, commands)
         for source in node.sources:
             if not source.ended and not source.made:
                 self._schedule_source(node, source)
@@ -194,7 +203,9 @@ class World:
         worker = node.worker
         if worker is None:
             return
-        self._obey(node, worker.handle(event, self.now))
+        commands = worker.handle(event, self.now)
+        self._tell(node.name, event, commands)
+        self._obey(node, commands)
         if node.worker is worker:
             self._tick(node)
 
@@ -202,7 +213,9 @@ class World:
         worker = node.worker
         if worker is None:
             return
-        self._obey(node, worker.handle(Tick(), self.now))
+        commands = worker.handle(Tick(), self.now)
+        self._tell(node.name, Tick(), commands)
+        self._obey(node, commands)
         for watcher in self.watchers:
             watcher.stepped(self, node)
         due = max(worker.due(), self.now + 1_000)
@@ -289,7 +302,9 @@ class World:
         machine = self.coordinator.machine
         if machine is None:
             return
-        for command in machine.handle(event, self.now, START_US + self.now):
+        commands = machine.handle(event, self.now, START_US + self.now)
+        self._tell(COORDINATOR, event, commands)
+        for command in commands:
             match command:
                 case Keep(kind=kind, name=name, record=record):
                     if record is None:
@@ -346,6 +361,10 @@ class World:
         self._note("produced", source.origin, str(data.num_rows))
         self.handle(node, Produced(source.origin, data, self._wall(node)))
         self._schedule_source(node, source)
+
+    def _tell(self, who: NodeId, event: object, commands: Sequence[object]) -> None:
+        for listener in self.listeners:
+            listener.told(self, who, event, commands)
 
     def _wall(self, node: SimNode) -> int:
         return START_US + self.now + node.skew_us

@@ -1,0 +1,153 @@
+"""Protocols as people read them: coordinator and workers together. `--rewrite-docs` writes the transcripts anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rove.model.messages import Sink
+from rove.model.schema import parse_schema
+from rove.plan import build
+from rove.plan.expressions.parse import parse_expression
+from rove.plan.operators import Operator, Source, Watermark
+from rove.plan.optimizer import optimize
+from rove.plan.stages import Stages
+from rove.sim.queries import COLUMNS
+from tests.simulation.story import Story
+
+FOLDER = Path(__file__).resolve().parents[1] / "transcripts"
+LOG = Sink(kind="log")
+
+
+def plain() -> Stages:
+    """Rows as they are, less those that nobody wants."""
+    return _of(build.filtered(_source(), parse_expression("level >= 0"), "level >= 0"))
+
+
+def counts() -> Stages:
+    """Rows counted by windows of ten seconds."""
+    timed = Watermark(_source(), "ts", 1_000_000)
+    return _of(build.grouped(timed, [build.item("window(ts, '10 seconds')")], [build.item("count(*) AS n")]))
+
+
+def _source() -> Operator:
+    return Source("readings", parse_schema(COLUMNS))
+
+
+def _of(plan: Operator) -> Stages:
+    return Stages.of({"out": optimize(plan)})
+
+
+def join_and_leave(story: Story) -> None:
+    story.comment("A gateway and an edge join. The coordinator keeps each before it answers, and tells of the peers.")
+    story.coordinator()
+    story.node("gateway", "gateway", durable=True)
+    story.node("edge", "edge", "gateway")
+    story.passes(2)
+    with story.quietly():
+        story.node("d1", "device", "edge", stream="readings")
+        story.passes(2)
+        story.submit("q", plain(), LOG)
+        story.passes(4)
+    story.comment("A query runs by now, on a device d1 and above it. A second device joins: it is led into the query.")
+    story.node("d2", "device", "edge", stream="readings")
+    story.passes(3)
+    story.makes("d2")
+    story.passes(1)
+    story.comment("It leaves for good. Nobody waits for its rows any more; those that it has sent stay.")
+    story.leaves("d2")
+    story.passes(3)
+
+
+def rollout(story: Story) -> None:
+    with story.quietly():
+        story.coordinator()
+        story.node("gateway", "gateway", durable=True)
+        story.node("edge", "edge", "gateway")
+        story.node("device", "device", "edge", stream="readings")
+        story.passes(3)
+    story.comment("A query is submitted. Its part at the end begins first; a node begins when all above it run theirs.")
+    story.submit("q", counts(), LOG)
+    story.passes(3)
+    story.comment("The first rows. The device counts them in windows, and only event time goes on.")
+    story.makes("device")
+    story.passes(2)
+    story.comment("The query is stopped: all are told at once.")
+    story.stop("q")
+    story.passes(2)
+
+
+def move(story: Story) -> None:
+    with story.quietly():
+        story.coordinator()
+        story.node("gateway", "gateway", durable=True)
+        story.node("west", "edge", "gateway")
+        story.node("east", "edge", "gateway")
+        story.cut("device", "east")
+        story.node("device", "device", "west", "east", stream="readings")
+        story.passes(2)
+        story.submit("q", plain(), LOG)
+        story.passes(4)
+    story.comment("The device reaches west alone. Rows go there, and are acked once the gateway's disk has them.")
+    story.makes("device")
+    story.passes(1)
+    story.comment("It drives out of reach. The next batch is sent, and nobody hears it.")
+    story.cut("device", "west")
+    story.makes("device")
+    story.passes(4)
+    story.comment("It knows by now that nobody hears it, and keeps what it makes.")
+    story.makes("device")
+    story.passes(1)
+    story.comment(
+        "It comes into reach of east, and says so. The coordinator leads the query there, and what was not acked goes "
+        "that way. West leaves the query when the device has said that it sends elsewhere."
+    )
+    story.mend("device", "east")
+    story.passes(4)
+    story.counts("gateway", "q")
+
+
+def crash_with_replay(story: Story) -> None:
+    with story.quietly():
+        story.coordinator()
+        story.node("gateway", "gateway", durable=True)
+        story.node("edge", "edge", "gateway")
+        story.node("device", "device", "edge", stream="readings")
+        story.passes(2)
+        story.submit("q", plain(), LOG)
+        story.passes(4)
+    story.comment("The gateway's disk has a batch. The edge dies before it hears of it, so the device does not either.")
+    story.makes("device")
+    story.passes(0.0045)
+    story.kill("edge")
+    story.passes(1)
+    story.comment("The device makes another batch, and sends it to nobody. Then the gateway dies, and its power goes.")
+    story.makes("device")
+    story.passes(0.01)
+    story.kill("gateway", power=True)
+    story.passes(4)
+    story.comment("The gateway starts again. It remembers what it ran, and its disk tells it which batches it has.")
+    story.start("gateway")
+    story.passes(2)
+    story.comment(
+        "The edge starts again, without any memory, and is told what to run. The device sends again what was not "
+        "acked. The gateway has the first batch already: it acks it, and writes only the second."
+    )
+    story.start("edge")
+    story.passes(2)
+    story.counts("gateway", "q")
+
+
+@pytest.mark.parametrize("scene", [join_and_leave, rollout, move, crash_with_replay])
+def test_machines_say_what_their_transcript_says(
+    scene: Callable[[Story], None], request: pytest.FixtureRequest
+) -> None:
+    story = Story()
+    scene(story)
+    path = FOLDER / f"{scene.__name__}.txt"
+    text = "\n".join(story.lines).strip() + "\n"
+    if request.config.getoption("--rewrite-docs"):
+        path.write_text(text)
+    assert path.read_text() == text
