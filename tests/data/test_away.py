@@ -11,15 +11,25 @@ from rove.control.members.accounts import account_lines
 from rove.data.events import Evicted, Produced
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
-from rove.model.events import Arrived, Tick
+from rove.model.batch import Header
+from rove.model.events import Arrived, Send, Tick
 from rove.model.ids import NodeId, Origin, QueryId, Stage, Version
 from rove.model.messages import PROTOCOL, Ack, Data, Hello, Orders, Peer, Tally, Welcome
 from rove.plan import codec
 from rove.plan.stages import Stages
 from tests.data.test_strangers import KNOWN, UP, part
 from tests.data.test_strangers import SCHEMA as KEPT_SCHEMA
-from tests.data.test_worker import COLUMNS, ORIGIN, alone, fragment, orders, rows, said
-from tests.lines import lines
+from tests.data.test_worker import COLUMNS, ORIGIN, alone, fragment, orders, rows
+from tests.lines import line, lines
+
+
+def heard(device: Worker) -> list[Header]:
+    """Somebody hears a device; the headers of what it sends, and nothing but its ack behind them."""
+    *frames, last = device.handle(Arrived("west", Welcome(PROTOCOL, NodeId("west"), 7, 1, 0, 10**6)), 1_000)
+    assert line(last) == "to west: Ack 0"
+    headers = [f.message.header for f in frames if isinstance(f, Send) and isinstance(f.message, Data)]
+    assert len(headers) == len(frames)
+    return headers
 
 
 @pytest.mark.parametrize("evict", ["fifo", "query_aware", "priority"])
@@ -32,8 +42,7 @@ def test_a_device_that_is_away_makes_room_and_says_later_what_went(evict: str) -
     (tally,) = device.report().tallies
     assert tally.produced == 200
     assert 0 < tally.buffered < 30
-    sent = said(device.handle(Arrived("west", Welcome(PROTOCOL, NodeId("west"), 7, 1, 0, 10**6)), 1_000))
-    headers = [m.header for m in sent if isinstance(m, Data)]
+    headers = heard(device)
     assert (headers[0].seq, headers[0].rows, headers[0].evicted) == (0, 0, 200 - tally.buffered)
     assert [h.seq for h in headers[1:]] == list(range(headers[0].through + 1, 100))
     assert sum(h.born for h in headers) == tally.buffered
@@ -117,8 +126,7 @@ def test_a_clock_that_jumps_while_a_device_is_away_loses_nothing_and_breaks_no_p
     device = alone()
     for n, wall in enumerate((10**15, 10**15 + jump_us, 10**15 + 1)):
         device.handle(Produced(ORIGIN, rows(), wall, promise=wall - 10**6), n)
-    sent = said(device.handle(Arrived("west", Welcome(PROTOCOL, NodeId("west"), 7, 1, 0, 10**6)), 1_000))
-    headers = [m.header for m in sent if isinstance(m, Data)]
+    headers = heard(device)
     assert [h.seq for h in headers] == [0, 1, 2]
     assert sum(h.born for h in headers) == 6
     marks = [h.watermark for h in headers]
@@ -203,7 +211,8 @@ def test_a_route_that_is_left_while_it_is_there_is_not_cut(answers: bool) -> Non
         "to west: Hello, start 1'",
         "to coordinator: Report, runs q v2, reaches west, east",
     ]
-    (hello,) = [m for m in said(told) if isinstance(m, Hello)]
+    hello = told[0].message if isinstance(told[0], Send) else None
+    assert isinstance(hello, Hello)
     if answers:
         device.handle(Arrived(west, Welcome(PROTOCOL, west, 7, hello.incarnation, 0, 10**6)), 1_100_000)
     device.handle(Arrived(east, Ack(1, 10**6)), 2_500_000)

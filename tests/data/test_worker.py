@@ -41,7 +41,7 @@ from rove.model.schema import parse_schema
 from rove.plan import codec
 from rove.plan.operators import Operator, Source
 from rove.plan.stages import Stages
-from tests.lines import lines
+from tests.lines import line, lines
 
 COLUMNS = "key string, value bigint"
 SCHEMA = parse_schema(COLUMNS)
@@ -74,10 +74,6 @@ def orders(*deploy: Fragment, peers: tuple[Peer, ...] = ()) -> Arrived:
 
 def edge(keys: bool = False) -> Worker:
     return Worker(WorkerSettings(node=NodeId("edge"), kind="edge", memory_bytes=100_000, keys=keys), 1)
-
-
-def said(commands: list[Command]) -> list[Message]:
-    return [c.message for c in commands if isinstance(c, Send)]
 
 
 def linked(worker: Worker) -> bytes:
@@ -227,10 +223,11 @@ def test_whoever_does_not_prove_its_name_gets_nothing_in() -> None:
 
 
 def test_another_protocol_is_refused_with_both_versions_named() -> None:
-    (refusal,) = said(edge().handle(Arrived(b"c", Hello(99, NodeId("device"), 1)), 0))
-    assert isinstance(refusal, Refused)
-    assert refusal.why == "protocol"
-    assert "99" in refusal.text
+    (refusal,) = edge().handle(Arrived(b"c", Hello(99, NodeId("device"), 1)), 0)
+    assert line(refusal) == "to c: Refused, protocol"
+    assert isinstance(refusal, Send)
+    assert isinstance(refusal.message, Refused)
+    assert "99" in refusal.message.text
 
 
 def test_a_source_is_told_to_wait_before_there_is_no_room_and_to_go_on_after() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import rove
 from rove import functions as F
-from rove.data.events import Command, Pack, Packed, Produced
+from rove.data.events import Command, Evicted, Pack, Packed, Produced
 from rove.data.fragment.running_fragment import encode_rows
 from rove.data.store.kept_batch import KEPT_BYTES_MIN
 from rove.data.store.pack_queue import PATIENCE_US
@@ -18,12 +18,12 @@ from rove.data.worker import Worker
 from rove.model.batch import Header
 from rove.model.events import Arrived, Send, Tick
 from rove.model.ids import NodeId, Origin, QueryId, Stage, Version
-from rove.model.messages import PROTOCOL, Data, Fragment, Hello, Refused, Welcome
+from rove.model.messages import PROTOCOL, Ack, Beat, Data, Fragment, Hello, Refused, Report, Welcome
 from rove.model.schema import parse_schema
 from rove.plan import codec
 from rove.plan.stages import Stages
 from tests.data.test_worker import ORIGIN, alone, data, edge, linked, orders, rows
-from tests.lines import lines
+from tests.lines import line, lines
 
 WEST = NodeId("west")
 COUNT = 500  # rows a batch
@@ -32,20 +32,30 @@ LATER = 1 + PATIENCE_US
 
 
 def back(worker: Worker) -> list[Send]:
-    """It reaches its parent; the frames that it sends."""
+    """It reaches its parent; the frames that it sends, with its own ack behind them."""
     worker.handle(Tick(), LATER + 10)
-    commands = worker.handle(Arrived("west", Welcome(PROTOCOL, WEST, 7, 1, 0, 10**6)), LATER + 11)
-    return [c for c in commands if isinstance(c, Send) and isinstance(c.message, Data)]
+    *frames, last = worker.handle(Arrived("west", Welcome(PROTOCOL, WEST, 7, 1, 0, 10**6)), LATER + 11)
+    assert line(last) == "to west: Ack 0"
+    sent = [frame for frame in frames if isinstance(frame, Send) and isinstance(frame.message, Data)]
+    assert sent == frames
+    return sent
 
 
 def produce(worker: Worker, count: int = COUNT) -> list[Pack]:
     """Rows are made, and wait long enough to be packed."""
-    at_once = packs(worker.handle(Produced(ORIGIN, rows(count), 0), 1))
-    return at_once + packs(worker.handle(Tick(), LATER))
+    made = worker.handle(Produced(ORIGIN, rows(count), 0), 1)
+    at_once = [order for order in made if not isinstance(order, Evicted)]
+    assert all(isinstance(order, Pack) for order in at_once)
+    return packs([*at_once, *worker.handle(Tick(), LATER)])
 
 
 def packs(commands: list[Command]) -> list[Pack]:
-    return [c for c in commands if isinstance(c, Pack)]
+    """What is to be packed; beside that a node only greets its peers and reports."""
+    found = [command for command in commands if isinstance(command, Pack)]
+    others = [command.message for command in commands if isinstance(command, Send)]
+    assert len(found) + len(others) == len(commands)
+    assert all(isinstance(message, Hello | Beat | Report | Ack) for message in others)
+    return found
 
 
 def test_what_waits_becomes_small_travels_so_and_is_read_as_it_was() -> None:
@@ -57,9 +67,8 @@ def test_what_waits_becomes_small_travels_so_and_is_read_as_it_was() -> None:
         assert packs(device.handle(packer.answer(order), LATER)) == []
     assert device.store.bytes < before / 2
     sent = back(device)
-    assert [(c.message.header.packed, c.message.header.rows) for c in sent if isinstance(c.message, Data)] == [
-        (PLAIN, COUNT)
-    ] * 3
+    assert lines(sent) == [f"to west: Data {n + 1}: q {ORIGIN} {n}, {COUNT} rows, packed" for n in range(3)]
+    assert [frame.message.header.packed for frame in sent if isinstance(frame.message, Data)] == [PLAIN] * 3
 
     worker = edge()
     conn = linked(worker)

@@ -18,9 +18,10 @@ from rove.data.worker import Worker
 from rove.model.batch import Header
 from rove.model.events import Arrived, Tick
 from rove.model.ids import NodeId, QueryId
-from rove.model.messages import PROTOCOL, Ack, Data, Orders, Peer, Welcome
+from rove.model.messages import PROTOCOL, Ack, Orders, Peer, Welcome
 from rove.sim.disk import SimDisk
-from tests.data.test_worker import COLUMNS, ORIGIN, fragment, orders, rows, said
+from tests.data.test_worker import COLUMNS, ORIGIN, fragment, orders, rows
+from tests.lines import lines
 
 WEST = NodeId("west")
 
@@ -46,8 +47,9 @@ def test_rows_of_three_queries_take_the_room_of_one() -> None:
     worker.handle(Produced(ORIGIN, rows(100), 0), 0)
     assert worker.store.bytes == one(compress="off") + 2 * KEPT_BYTES_MIN
     assert {t.query: t.buffered for t in worker.report().tallies} == {"q0": 100, "q1": 100, "q2": 100}
-    sent = said(worker.handle(Arrived("west", Welcome(PROTOCOL, WEST, 7, 1, 0, 10**6)), 1_000))
-    assert [(m.header.query, m.header.rows) for m in sent if isinstance(m, Data)] == [(f"q{n}", 100) for n in range(3)]
+    sent = worker.handle(Arrived("west", Welcome(PROTOCOL, WEST, 7, 1, 0, 10**6)), 1_000)
+    frames = [f"to west: Data {n + 1}: q{n} {ORIGIN} 0, 100 rows" for n in range(3)]
+    assert lines(sent) == [*frames, "to west: Ack 0"]
     for through in (1, 2, 3):
         worker.handle(Arrived("west", Ack(through, 10**6)), 1_000 + through)
         left = 3 - through
@@ -57,7 +59,12 @@ def test_rows_of_three_queries_take_the_room_of_one() -> None:
 def test_rows_that_are_shared_are_packed_once_and_small_for_all() -> None:
     worker, packer = device(3), Packer()
     worker.handle(Produced(ORIGIN, rows(1_000), 0), 0)
-    (order,) = [c for c in worker.handle(Tick(), PATIENCE_US) if isinstance(c, Pack)]
+    order, *rest = worker.handle(Tick(), PATIENCE_US)
+    assert isinstance(order, Pack)
+    assert lines(rest) == [
+        "to west: Hello, start 1",
+        "to coordinator: Report, runs q0 v1, q1 v1, q2 v1, reaches nothing",
+    ]
     before = worker.store.bytes
     worker.handle(packer.answer(order), PATIENCE_US)
     assert worker.store.bytes < before // 2
@@ -81,8 +88,8 @@ def test_rows_that_are_shared_go_for_all_who_share_them(evict: str) -> None:
     gone: dict[str, list[int]] = {"q0": [], "q1": []}
     for n in range(100):
         for command in worker.handle(Produced(ORIGIN, rows(100), n), n):
-            if isinstance(command, Evicted):
-                gone[command.query].append(command.seq)
+            assert isinstance(command, Evicted)
+            gone[command.query].append(command.seq)
         assert worker.store.bytes <= room
     assert gone["q0"] == gone["q1"] == list(range(len(gone["q0"])))
     kept = 100 - len(gone["q0"])
