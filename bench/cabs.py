@@ -1,4 +1,4 @@
-"""Taxis of one city: as they drove, if the traces are there, or made up in the same shape."""
+"""Taxi traces of one city: recorded ones if they are available, or generated ones in the same form."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def points(rows: int, data: Path | None) -> tuple[pa.Table, bool]:
 
 
 def by_cab(table: pa.Table, rows_per_batch: int) -> dict[str, list[pa.RecordBatch]]:
-    """What each cab sends, in batches."""
+    """The batches that each cab sends."""
     ordered = table.take(pc.sort_indices(table, [("cab", "ascending"), ("ts", "ascending")])).combine_chunks()
     found, start = {}, 0
     for count in pc.value_counts(ordered["cab"]).to_pylist():

@@ -1,4 +1,4 @@
-"""Topologies of any size: a gateway, a tree of edges, devices below them; and queries over some of the devices."""
+"""Generates topologies of any size (a gateway, a tree of edges, devices below) and queries over some of the devices."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SCHEMA = "train string, ts timestamp, boarding int, alighting int"
 
 
 def city(nodes: int, seed: int = 1) -> tuple[Topology, list[NodeId]]:
-    """So many nodes, and the devices among them."""
+    """A topology of so many nodes, and its devices."""
     random = Random(seed)
     edges = max(1, (nodes - 1) // (DEVICES_PER_EDGE + 1))
     found = [Node(GATEWAY, "gateway")] + [Node(NodeId(f"edge{n}"), "edge", 64) for n in range(edges)]
@@ -36,7 +36,7 @@ def city(nodes: int, seed: int = 1) -> tuple[Topology, list[NodeId]]:
 
 
 def line(hops: int) -> tuple[Topology, list[NodeId]]:
-    """One device, so many hops away from the gateway."""
+    """A topology with one device, so many hops away from the gateway."""
     names = [NodeId("device"), *(NodeId(f"edge{n}") for n in range(hops - 1)), GATEWAY]
     kinds = ["device", *(["edge"] * (hops - 1)), "gateway"]
     nodes = [Node(name, kind, 64) for name, kind in zip(names, kinds, strict=True)]  # type: ignore[arg-type]
@@ -44,7 +44,7 @@ def line(hops: int) -> tuple[Topology, list[NodeId]]:
 
 
 def stages() -> Stages:
-    """Occupancy a train, every half minute: filter, watermark, window in two halves."""
+    """The occupancy of each train every half minute: a filter, a watermark, and a window in two halves."""
     trains = rove.Session.local().stream("trains", schema=SCHEMA)
     busy = (
         trains.where("boarding + alighting > 0")
@@ -56,7 +56,7 @@ def stages() -> Stages:
 
 
 def request(plan: Stages, devices: list[NodeId], query: int, sources: int) -> Request:
-    """A query over some devices, another choice for each."""
+    """Requests for queries, each over some randomly chosen devices."""
     chosen = Random(query).sample(devices, min(sources, len(devices)))
     found = tuple(SourceAt(Origin(f"trains/{device}"), device) for device in chosen)
     return Request(query=QueryId(f"q{query}"), stages=plan, sources={Stage(0): found}, gateway=GATEWAY)

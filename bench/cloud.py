@@ -1,10 +1,10 @@
-"""What lies between the log and Spark: how fast rows come in, how late, what a micro-batch costs, and how much less
-comes in where the edge has done its part.
+"""Measures Spark's source of our log: rows a second, latency, the cost of a micro-batch, and how much less Spark reads
+when the edge has computed partial results.
 
-The same rows come into a log and into Parquet files. Spark reads both as streams into a sink that does nothing, in one
-session, in turns: a micro-batch of the one, a micro-batch of the other, of the same rows. A rate is rows over the time
-of a trigger less what Spark takes to write its checkpoint, which is the same for both. The first turns warm up; then
-each turn gives a ratio, and the median of them counts, since the machine has other work, too.
+The same rows are written to a log and to Parquet files. Spark reads both as streams into a sink that does nothing, in
+one session and in turns: a micro-batch of one, then a micro-batch of the other. A rate is rows over the time of a
+trigger without the time Spark takes to write its checkpoint, which is the same for both. The first turns warm up. Then
+each turn gives a ratio, and the median counts, because the machine has other work too.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ from rove.plan.optimizer import optimize
 from rove.runtime.disk import LogWriter, open_partition
 
 TURNS_WARM = 1
-POLL_MS = 100  # how often the query whose turn it is not looks for rows
+POLL_MS = 100  # how often the query that is not in turn looks for rows
 ENTRY_ROWS, ENTRY_ROWS_SMALL = 8_192, 1_000
 FILES_PER_BATCH = 4
 BEGIN_US = 1_700_000_000_000_000
 ROWS_PER_S = 1_000
-PATIENCE_S = 120.0  # for micro-batches that must come
-CAB_BATCH_ROWS = 60  # an hour of a taxi
+PATIENCE_S = 120.0  # how long to wait for micro-batches
+CAB_BATCH_ROWS = 60  # one hour of a taxi
 RAW, PARTIAL = "raw rows", "partial results"
 GOAL, LATENCY_GOAL, SAVED_GOAL = 0.8, 1.2, 10.0
 
@@ -59,13 +59,13 @@ GOAL, LATENCY_GOAL, SAVED_GOAL = 0.8, 1.2, 10.0
 class Sizes:
     """How much is measured, and how often."""
 
-    batch_rows: int  # of a micro-batch
+    batch_rows: int  # rows of a micro-batch
     turns: int
-    turns_min: int  # as many there are, whatever they take
-    turns_s: float  # after which there is no further turn
-    parts_more: bool  # entries of 1,000 rows, and aggregates
+    turns_min: int  # the least number of turns
+    turns_s: float  # no further turn begins after this time
+    parts_more: bool  # also measure entries of 1,000 rows, and aggregates
     batches_of_one: int
-    batches_late: int  # micro-batches whose lateness is noted
+    batches_late: int  # micro-batches whose latency is measured
     taxi_rows: int
 
 
@@ -103,7 +103,7 @@ FULL = Sizes(
 
 @dataclass
 class Bench:
-    """One session, one folder, and what was found."""
+    """One session, one folder, and the results so far."""
 
     spark: Any
     folder: Path
@@ -114,7 +114,7 @@ class Bench:
 
 
 def run(sizes: Sizes, data: Path | None = None) -> dict[str, Any]:
-    """All parts, one after the other; `data` is for the taxis."""
+    """Run all parts, one after the other. `data` is the folder with taxi traces."""
     with tempfile.TemporaryDirectory() as folder, _session() as spark:
         bench = Bench(spark, Path(folder), sizes, data)
         with Progress(transient=True) as progress:
@@ -156,7 +156,8 @@ def scan(bench: Bench) -> None:
 
 
 def aggregate(bench: Bench) -> None:
-    """The same under a count and a sum for each key. Parquet finds out by itself which columns that takes."""
+    """The same with a count and a sum for each key. For Parquet, Spark itself prunes the columns that are not
+    needed."""
     if not bench.sizes.parts_more:
         return
     rows = numbers(bench.sizes.batch_rows)
@@ -173,7 +174,7 @@ def _grouped(frame: Any) -> Any:
 
 
 def one_row(bench: Bench) -> None:
-    """What a micro-batch costs in which there is next to nothing."""
+    """The cost of a micro-batch with almost no rows."""
     batches = bench.sizes.batches_of_one
     row = numbers(1).to_batches()[0]
     with open_partition(bench.folder / "log" / "drops" / "out", row.schema) as writer:
@@ -193,7 +194,7 @@ def one_row(bench: Bench) -> None:
 
 @dataclass(frozen=True)
 class Taken:
-    """A micro-batch: how long its rows took from their making to their result, on average and the newest of them."""
+    """A micro-batch's latency from the making of rows to their result: the mean, and that of the newest row."""
 
     rows: int
     mean_ms: float
@@ -201,9 +202,9 @@ class Taken:
 
 
 def latency(bench: Bench) -> None:
-    """From the making of a row to its result, at 1,000 rows a second, against Spark's own rate source with the same
-    settings, both at the same time. It gives out rows by whole seconds; the newest rows show what a trigger alone
-    takes."""
+    """The latency from the making of a row to its result, at 1,000 rows a second, compared with Spark's own rate source
+    at the same time and with the same settings. The rate source emits rows by whole seconds, so its newest rows show
+    the time of a trigger alone."""
     batches = bench.sizes.batches_late
     rates = bench.spark.readStream.format("rate").option("rowsPerSecond", ROWS_PER_S).load()
     with _ticking(bench) as ticks:
@@ -221,7 +222,7 @@ def latency(bench: Bench) -> None:
 
 
 def _middle(weighed: list[tuple[float, int]]) -> float:
-    """The median of values that count as often as they have rows."""
+    """The median of values, weighted by their rows."""
     half, seen = sum(rows for _, rows in weighed) / 2, 0
     for value, rows in sorted(weighed):
         seen += rows
@@ -272,7 +273,7 @@ class Taking:
             self._grew.notify()
 
     def warm(self, batches: int) -> list[Taken]:
-        """Wait for as many micro-batches; the second half of all there are."""
+        """Wait for that many micro-batches. Returns the second half of them."""
         with self._grew:
             if not self._grew.wait_for(lambda: len(self._found) >= batches, PATIENCE_S):
                 raise AssertionError(f"{len(self._found)} of {batches} micro-batches: {self.query.exception()}")
@@ -308,7 +309,7 @@ def by_the_hour() -> Operator:
 
 
 def _ways(plan: Operator) -> dict[str, Cut]:
-    """The plan cut at its very source, and between the two halves of its aggregate."""
+    """The plan cut right behind its source, and between the two halves of its aggregate."""
     found = {}
     for cut in legal_cuts(plan):
         ((_, lower),) = cut.lower
@@ -320,7 +321,7 @@ def _ways(plan: Operator) -> dict[str, Cut]:
 
 
 def _keep(bench: Bench, query: str, rows: pa.Table) -> int:
-    """Put rows into a log; how many bytes they are."""
+    """Write rows into a log. Returns their bytes."""
     total = 0
     with open_partition(bench.folder / "log" / query / "out", rows.schema) as writer:
         for seq, batch in enumerate(rows.combine_chunks().to_batches(max_chunksize=ENTRY_ROWS)):
@@ -357,7 +358,8 @@ def numbers(rows: int) -> pa.Table:
 
 
 def texts(rows: int) -> pa.Table:
-    """Half of that, and four texts: a few states, hundreds of places, thousands of devices, and names all different."""
+    """Half of these columns, and four texts: a few states, hundreds of places, thousands of devices, and unique
+    names."""
     random = np.random.default_rng(2)
     states = ["ok", "warning", "error", "unknown", "maintenance"]
     places = [f"place-{n:03d}-{'x' * (n % 9)}" for n in range(200)]
@@ -372,7 +374,7 @@ def texts(rows: int) -> pa.Table:
 
 
 class Log:
-    """Rows in a log, which it gets again with every feed."""
+    """Rows in a log. Every feed appends the same rows again."""
 
     def __init__(self, bench: Bench, kind: str, rows: pa.Table, size: int, **options: str) -> None:
         self._spark, self._options = bench.spark, {"path": str(bench.folder), "query": f"{kind}-{size}", **options}
@@ -396,7 +398,7 @@ class Log:
 
 
 class Parquet:
-    """The same rows in files of a folder a feed."""
+    """The same rows in Parquet files. Every feed makes a folder of files."""
 
     def __init__(self, bench: Bench, kind: str, rows: pa.Table) -> None:
         self._spark, self._folder, self._fed = bench.spark, bench.folder / f"{kind}.parquet", 0
@@ -409,7 +411,9 @@ class Parquet:
         self._schema = from_arrow_schema(rows.schema)
 
     def feed(self) -> None:
-        shutil.rmtree(self._folder / str(self._fed), ignore_errors=True)  # what was read need not be listed again
+        shutil.rmtree(
+            self._folder / str(self._fed), ignore_errors=True
+        )  # files that were read need not be listed again
         whole = self._made.with_suffix(".next")  # all files come at once
         shutil.copytree(self._made, whole, copy_function=os.link)
         self._fed += 1
@@ -425,7 +429,7 @@ class Parquet:
 def in_turns(
     bench: Bench, ways: dict[str, Log | Parquet], over: Callable[[Any], Any] = lambda frame: frame, mode: str = "append"
 ) -> dict[str, list[float]]:
-    """Million rows a second of each way in each turn, but for the first ones."""
+    """Million rows a second of each way in each turn, without the first turns."""
     begun = time.monotonic()
     delay = bench.spark.conf.get("spark.sql.streaming.pollingDelay")
     bench.spark.conf.set("spark.sql.streaming.pollingDelay", f"{POLL_MS}ms")
@@ -455,7 +459,7 @@ def in_turns(
 
 
 def _rate(progress: Any, rows: int) -> float:
-    """Million rows a second in a micro-batch, Spark's checkpoint left out."""
+    """Million rows a second in a micro-batch, without the time of Spark's checkpoint."""
     if progress["numInputRows"] != rows:
         raise AssertionError(f"Spark read {progress['numInputRows']} rows of {rows} at once")
     spent = progress["durationMs"]

@@ -1,8 +1,8 @@
-"""The edge's engine against a bare loop of pyarrow kernels and against Spark, on one core, over the same rows.
+"""Compares the edge's engine with a bare loop of pyarrow kernels and with Spark, on one core, over the same rows.
 
 Q0 to Q2 read Nexmark's one wide table of events, as its SQL form does: a bid is `event_type = 2` and a struct. W is a
-keyed tumbling count and max, H a hopping sum, Q8 a join of two streams within a window. Bare loops do what a good
-engineer would write by hand for just that query; they name no batches, check no schema and cannot be snapshotted.
+keyed tumbling count and max, H a hopping sum, Q8 a join of two streams within a window. The bare loops are what a good
+engineer would write by hand for just that query. They do not name batches, check schemas or take snapshots.
 
 Rates are the best of several interleaved runs; ratios are taken within one run. Spark reads the same rows from its own
 memory, which is no slower than Parquet, and must give as many rows as the engine.

@@ -1,7 +1,7 @@
-"""Sensors of a football match, as in the DEBS 2013 Grand Challenge: made up, with steps as large as the real ones'.
+"""Generates sensor rows of a football match, as in the DEBS 2013 Grand Challenge, with steps as large as the real ones.
 
 Steps are drawn from Laplace's distribution with the mean size of those in the sample. No distribution with that mean
-has more entropy, so these rows do not compress better than real ones; `sample` is there to check it.
+has more entropy, so these rows do not compress better than real ones. `sample` reads real rows to check that.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ STEPS = {  # the mean size of a step from one row of a sensor to its next, and t
 
 
 def rows(count: int, seed: int = 1) -> pa.RecordBatch:
-    """So many rows of all sensors, in order of time."""
+    """Rows of all sensors, in order of time."""
     random = np.random.default_rng(seed)
     each = -(-count // SENSORS)
     sid = np.repeat(np.arange(SENSORS), each)
@@ -63,13 +63,13 @@ def selected(batches: list[pa.RecordBatch]) -> float:
 
 
 def _within(values: np.ndarray, low: float, high: float) -> np.ndarray:
-    """Values that turn back where they would leave."""
+    """Values that are reflected at their bounds."""
     width = high - low
     return low + width - np.abs((values - low) % (2 * width) - width)
 
 
 def sample(data: Path | None) -> pa.RecordBatch | None:
-    """The real rows, if they are there."""
+    """The real rows, if they are available."""
     if data is None or not (data / FILE).is_file():
         return None
     options = pa.csv.ReadOptions(column_names=SCHEMA.names)

@@ -1,9 +1,9 @@
-"""Forwarding queries, as NebulaStream-MSS has them (section 3.3), on our coordinator and our workers.
+"""The forwarding queries of NebulaStream-MSS (section 3.3), on our coordinator and our workers: the baseline.
 
-When a device is back at another parent its query is redeployed. What it had buffered has operators behind it that it
-would meet again, so the coordinator then makes one forwarding query a path, up to the replication factor, and deploys
-each on all nodes of its path; over them the device sends all that it had buffered, once a path. Rove needs none of it,
-since a batch knows what has been done to it; this is the baseline.
+When a device comes back at another parent, its query is redeployed. Operators that were already applied to its buffered
+batches would be applied again. So the coordinator makes one forwarding query for each path, up to the replication
+factor, and deploys it on all nodes of the path. The device sends all buffered batches over each path. Rove needs no
+forwarding queries, because a batch carries its stage.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ class ForwardingCoordinator(Coordinator):
     """A coordinator that deploys forwarding queries when it is told to."""
 
     def forward(self, paths: Sequence[Sequence[NodeId]]) -> list[Command]:
-        """One query a path, from the buffer of a device past the second filter to the sink; whom to tell."""
+        """One query for each path, from a device's buffer past the second filter to the sink. Returns the nodes to
+        tell."""
         self._commands = []
         stream = rove.Session.local().stream("buffered", schema=football.COLUMNS)
         buffered = Stages.of({"out": optimize(stream.where(SECOND).plan)})
@@ -76,13 +77,13 @@ def forwarding(n: int) -> QueryId:
 
 
 def buffer_of(ways: Ways) -> list[KeptBatch]:
-    """What the device keeps of its query, taken from the route it was on: it waits for forwarding queries."""
+    """Take the device's kept batches off its old route. They wait for forwarding queries."""
     route = ways.worker.running()[QUERY].route
     return [] if route is None else ways.worker.links()[route].take_back(QUERY)
 
 
 def deploy(ways: Ways, replication: int) -> None:
-    """The coordinator makes and deploys the forwarding queries; over when the device runs them."""
+    """Make and deploy the forwarding queries. Returns when the device runs them."""
     first = ways.at or 0
     order = [*ways.ways[first:], *ways.ways[:first]]
     paths = [[DEVICE, *way, HUB, GATEWAY] for way in order[:replication]]
@@ -92,7 +93,7 @@ def deploy(ways: Ways, replication: int) -> None:
 
 
 def send(ways: Ways, buffer: list[KeptBatch], replication: int) -> None:
-    """All that was buffered, over every path; over when every batch has arrived by one of them."""
+    """Send all buffered batches over every path. Returns when every batch has arrived over one of them."""
     worker = ways.worker
     worker._turn.begin(now_us())
     for entry in buffer:

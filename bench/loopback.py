@@ -1,4 +1,4 @@
-"""Nodes in processes of their own on this machine's loopback, and the same route as a bare pyzmq loop."""
+"""Runs nodes as processes on this machine's loopback interface, and the same route as a bare pyzmq loop."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ TRAMS = "tram string, ts timestamp, riders int"  # what a generated source has, 
 PLAN = codec.encode(Stages.of({"out": Source("s", SCHEMA)}))
 ORIGIN = Origin("s/device")
 MEMORY_BYTES = 64 * 1024 * 1024
-# Processes are forked from one that has imported all this and done nothing else: to import takes each of them seconds.
+# Processes are forked from one that has only done the imports, because importing takes each process seconds.
 NODES = multiprocessing.get_context("forkserver")
 NODES.set_forkserver_preload(["bench.loopback"])
 
 
 def rows_of(size: int) -> pa.RecordBatch:
-    """A batch whose rows are so many bytes."""
+    """A batch with so many bytes of rows."""
     column = pa.array(range(max(1, size // ROW_BYTES)), pa.int64())
     return pa.RecordBatch.from_arrays([column, column], schema=SCHEMA)
 
 
 def fragment(next: str | None, logs: bool = False) -> Fragment:
-    """The part of a query that only passes rows on, or the end of it: in a log, or nowhere."""
+    """A fragment that only passes rows on, or the end of a query: in a log, or nowhere."""
     return Fragment(
         query=QueryId("q"),
         version=Version(1),
@@ -68,7 +68,7 @@ def fragment(next: str | None, logs: bool = False) -> Fragment:
 
 @dataclass(slots=True)
 class Node:
-    """A worker and its wires, told what to run without a coordinator."""
+    """A worker and its sockets. It gets its fragments without a coordinator."""
 
     shell: WorkerShell
     wires: Wires
@@ -83,7 +83,7 @@ class Node:
         listens: bool,
         folder: str = "",
     ) -> Node:
-        """With a folder, it has a disk there, and the log that a gateway has."""
+        """With a folder the node has a disk and a log, as a gateway does."""
         keep_freed_memory()
         wires = Wires("tcp://127.0.0.1:0" if listens else "", keys)
         settings = WorkerSettings(
@@ -116,8 +116,8 @@ class Node:
 
 
 def relay(pipe: Connection, name: str, keys: Keys | None, children: tuple[Peer, ...], timed: bool, folder: str) -> None:
-    """A node in a process of its own: it hears who its parent is, says where it listens, and runs until it is told to
-    stop. The last one says how many rows it took, and how long batches took."""
+    """A node in its own process. It gets its parent, reports its address, and runs until it is told to stop. The last
+    node reports how many rows it took, and the latency of batches."""
     node = Node.start(name, pipe.recv(), keys, children, listens=True, folder=folder)
     latencies: list[int] = []
     if timed:
@@ -140,7 +140,8 @@ def relay(pipe: Connection, name: str, keys: Keys | None, children: tuple[Peer, 
 
 @contextmanager
 def chain(hops: int, keyed: bool, timed: bool = False, folder: str = "") -> Iterator[tuple[Node, Connection]]:
-    """A source in this process and so many nodes above it, each in its own. With a folder, the last one has a log."""
+    """A source in this process and so many nodes above it, each in its own process. With a folder, the last has a
+    log."""
     names = ["device", *(f"hop{n}" for n in range(1, hops + 1))]
     keys = {name: new_keys() if keyed else None for name in names}
 
@@ -176,7 +177,7 @@ def chain(hops: int, keyed: bool, timed: bool = False, folder: str = "") -> Iter
 
 
 def hop_seconds(size: int, count: int, keyed: bool) -> float:
-    """How long so many batches take from a source over one hop into the next node's hands, all of them acked."""
+    """How long so many batches take from a source over one hop to the next node, until all are acked."""
     batch = rows_of(size)
     with chain(1, keyed) as (node, _):
         worker = node.shell.worker
@@ -189,14 +190,14 @@ def hop_seconds(size: int, count: int, keyed: bool) -> float:
 
 
 class IntoLog(NamedTuple):
-    """What it took to bring rows from a device through an edge into the log of a gateway."""
+    """The cost of bringing rows from a device through an edge into the log of a gateway."""
 
     rows_a_second: float
-    device_us: float  # CPU of the device, a batch
+    device_us: float  # CPU time of the device for each batch
 
 
 def into_log(rows: int, count: int) -> IntoLog:
-    """So many batches that were made beforehand, until the last of them is durable and the device has forgotten it."""
+    """Send batches that were made beforehand, until the last one is durable and the device has forgotten it."""
     batch = rows_of(rows * ROW_BYTES)
     with tempfile.TemporaryDirectory() as folder, chain(2, keyed=False, folder=folder) as (node, last):
         worker, warm = node.shell.worker, count // 10 + 1
@@ -216,7 +217,7 @@ def into_log(rows: int, count: int) -> IntoLog:
 
 
 def made_up_us(rows: int, count: int) -> float:
-    """CPU that a `generate:` source takes for such a batch."""
+    """The CPU time that a `generate:` source takes for such a batch."""
     batches = generated(read_spec(f"s=generate:rows={rows},batches={count + 1}", TRAMS, "device"))
     next(batches)  # the pool of its values is made with the first
     start = time.process_time()
@@ -226,7 +227,7 @@ def made_up_us(rows: int, count: int) -> float:
 
 
 def feed(node: Node, batch: pa.RecordBatch, count: int) -> None:
-    """Produce batches as fast as there is room for them, and turn the shell often enough to hear the acks."""
+    """Produce batches as fast as there is room, and run the shell often enough to receive the acks."""
     worker, shell = node.shell.worker, node.shell
     for n in range(count):
         shell._handle(Produced(ORIGIN, batch, 0))
@@ -237,8 +238,8 @@ def feed(node: Node, batch: pa.RecordBatch, count: int) -> None:
 
 
 def latencies_us(hops: int, per_second: int, seconds: float, rounds: int) -> list[list[int]]:
-    """What batches of a hundred rows take from source to sink, one after the other at a steady rate, round by round; in
-    between everyone comes to rest. The first fifth of a round warms up."""
+    """The latency of batches of a hundred rows from source to sink, at a steady rate, round by round. Between rounds
+    all nodes come to rest. The first fifth of a round warms up."""
     batch = rows_of(100 * ROW_BYTES)
     with chain(hops, keyed=False, timed=True) as (node, last):
         every_us, count = 1_000_000 // per_second, int(per_second * seconds)

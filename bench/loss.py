@@ -1,10 +1,11 @@
-"""What a device loses while it is away: the two queries, rates and 50 MB of NebulaStream-MSS, Figures 5 and 7.
+"""Measures what a device loses while it is away, with the two queries, the rates and the 50 MB of NebulaStream-MSS,
+Figures 5 and 7.
 
-The device is a worker as it runs in production, with a route that nobody answers on. Time is virtual, so a minute away
-takes as long as its work. One batch a second and query, as in the paper. Query 1 keeps the rows of football sensors
-with vx > 0; Query 2 passes on numbers drawn by chance, which nothing compresses. Loss is bytes evicted over bytes that
-came out of the operators; vanilla NebulaStream keeps none, as a device here without any room. With a disk, real files
-are written and synced, and what was written is counted against the bytes that came out.
+The device is a worker as in production, on a route where nobody answers. Time is virtual, so a minute away takes only
+as long as its work. Each query gets one batch a second, as in the paper. Query 1 keeps the rows of football sensors
+with vx > 0. Query 2 passes on random numbers, which cannot be compressed. Loss is the bytes evicted over the bytes that
+came out of the operators. Vanilla NebulaStream keeps nothing; here that is a device without room. With a disk, real
+files are written and synced, and the written bytes are compared with the bytes that came out.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ MB = 1_000_000
 MEMORY_BYTES = 50 * MB
 RATE_BYTES, RATE_BYTES_2 = 3_330_000, 488_000
 AWAY_S, AWAY_S_MAX = 30, 60
-MADE_S = 5  # seconds of rows that are made, and told again and again
-SAMPLE_ROWS = 2_067  # of the real rows, packed, 20.9 bytes each
+MADE_S = 5  # seconds of rows that are made and then repeated
+SAMPLE_ROWS = 2_067  # real rows, which take 20.9 bytes each when packed
 SAMPLE_ROW_BYTES = 20.9
 SECOND_US = 1_000_000
 EDGE = NodeId("edge")
@@ -51,7 +52,7 @@ DISK_BYTES = 200 * MB
 
 
 class Sizes(NamedTuple):
-    """The buffers that are compared, and by how much rates and room are smaller than those of the paper."""
+    """The buffers that are compared, and the factor by which rates and room are smaller than in the paper."""
 
     buffers_mb: tuple[int, ...]
     scale: int = 1
@@ -63,7 +64,7 @@ FULL = Sizes(buffers_mb=(25, 50, 75, 100, 125))
 
 
 class Way(NamedTuple):
-    """What a device does with rows that it cannot send."""
+    """How a device handles rows that it cannot send."""
 
     evict: str
     compress: Codec
@@ -87,20 +88,20 @@ PAPER = {"query_aware_30s": 0.37, "full_after_s": 15}  # "buffering reduces data
 
 @dataclass(frozen=True)
 class Query:
-    """One of the two: what it does, and what its source makes second by second."""
+    """One of the two queries: its plan, and its source's batch for each second."""
 
     name: str
     columns: str
     plan: Operator
     seconds: list[pa.RecordBatch]
-    row_bytes: float  # that come out of it, for each row that goes in
+    row_bytes: float  # bytes out for each row in
 
     @property
     def origin(self) -> Origin:
         return Origin(f"{self.name}/device")
 
     def fragment(self) -> Fragment:
-        """All of it on the device; what comes out goes to the edge."""
+        """The whole query on the device. Its output goes to the edge."""
         stages = Stages.of({"out": self.plan})
         return Fragment(
             query=QueryId(self.name),
@@ -130,7 +131,7 @@ def queries(scale: int) -> tuple[Query, Query]:
 
 
 class Away:
-    """A device that nobody hears."""
+    """A device that is away."""
 
     def __init__(self, made: tuple[Query, ...], way: Way, shelf: DiskShelf | None = None) -> None:
         settings = WorkerSettings(
@@ -155,7 +156,7 @@ class Away:
         self._handle(Arrived(COORDINATOR, Orders(PROTOCOL, parts, (), (Peer(node=EDGE, address="nowhere"),))))
 
     def second(self) -> None:
-        """One second more: a batch of each query, and a moment for everything else."""
+        """Run one more second: one batch for each query, then the timers."""
         number = self._now // SECOND_US
         self._now += SECOND_US
         for query in self._queries:
@@ -190,13 +191,13 @@ class Away:
 
     @property
     def bytes_a_row(self) -> float:
-        """Of the rows of Query 1 that are kept."""
+        """The bytes of Query 1's kept rows."""
         kept = [e for e in self.worker.store if e.header.query == "match" and e.payload is not None]
         return sum(e.bytes for e in kept) / max(1, sum(e.header.rows for e in kept))
 
     @property
     def loss(self) -> float:
-        """The share of the bytes that had to go."""
+        """The share of bytes that were evicted."""
         evicted = kept = 0.0
         for entry in self.worker.store:
             evicted += entry.header.evicted * self._row_bytes[entry.header.query]
@@ -205,7 +206,7 @@ class Away:
 
 
 def run(sizes: Sizes, data: Path | None = None) -> dict[str, Any]:
-    """Loss by the seconds away and by the size of the buffer."""
+    """Measure loss by the seconds away and by the size of the buffer."""
     made = queries(sizes.scale)
     curves: dict[str, dict[int, float]] = {}
     by_mb: dict[str, dict[int, float]] = {}
@@ -248,7 +249,7 @@ def run(sizes: Sizes, data: Path | None = None) -> dict[str, Any]:
 
 
 def _loss(made: tuple[Query, ...], way: Way) -> float:
-    """Of a device that is away for 30 seconds."""
+    """The loss of a device that is away for 30 seconds."""
     device = Away(made, way)
     for _ in range(AWAY_S):
         device.second()
@@ -256,7 +257,7 @@ def _loss(made: tuple[Query, ...], way: Way) -> float:
 
 
 def _entropy(data: Path | None) -> dict[str, float]:
-    """Bytes a row of generated and of real rows, packed in the same way; as they were measured where there are none."""
+    """The packed bytes of generated and of real rows, for each row. Without real rows, the values measured earlier."""
     real = football.sample(data)
     made = football.rows(SAMPLE_ROWS)
     return {

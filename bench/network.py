@@ -1,4 +1,4 @@
-"""The network: a hop against a bare pyzmq loop, latency over one to five hops, and placement at scale.
+"""Measures the network: a hop compared with a bare pyzmq loop, latency over one to five hops, and placement at scale.
 
 A hop is everything that Rove does to a batch between two processes: take it from its source, encode it, number it, keep
 it until it is acked, send it, check it, account for it and ack it. The bare loop sends the same bytes through a DEALER
@@ -8,7 +8,7 @@ Rows reach the log when a device has made them, an edge has passed them on, and 
 and said so. The device's batches are made beforehand, so that this measures the network and not the source.
 
 A latency is from the moment a source has made a batch of 100 rows until the last node has taken it, at 1,000 batches a
-second; each hop is a process of its own. Of two rounds the calmer one counts.
+second; each hop is a process of its own. The better of two rounds counts.
 
 The topology of 43,602 nodes is the size of the largest one in the literature we compare with; a query reads 16 devices.
 """
@@ -45,14 +45,14 @@ class Sizes:
     """How much is measured, and how often."""
 
     batches: tuple[str, ...]  # keys of BATCH_BYTES
-    hop_bytes: int  # that go over one hop in one round
+    hop_bytes: int  # bytes over one hop in one round
     hop_rounds: int
     latency_s: float
-    log_rows: int  # that go into the log in one round
-    nodes: int  # of the topology
+    log_rows: int  # rows into the log in one round
+    nodes: int  # nodes of the topology
     queries: int
     cold_rounds: int  # placements in a topology that has just changed
-    most_queries: int  # of the curves
+    most_queries: int  # the most queries in the curves
 
 
 SMOKE = Sizes(
@@ -145,7 +145,7 @@ def latency_figures(sizes: Sizes, step: Callable[[str], None]) -> dict[str, dict
     """Over one, three and five hops."""
     found: dict[str, dict[str, float]] = {}
     for hops in HOPS:
-        # Six processes share the cores of this machine with whoever else is on it: the calmer round counts.
+        # Six processes share the cores of this machine with other work, so the better round counts.
         rounds = latencies_us(hops, RATE, sizes.latency_s, rounds=2)
         micros = min((sorted(each) for each in rounds), key=lambda each: each[len(each) // 2])
         found[f"{hops} hop{'s' if hops > 1 else ''}"] = {
@@ -158,8 +158,8 @@ def latency_figures(sizes: Sizes, step: Callable[[str], None]) -> dict[str, dict
 
 
 def log_figures(sizes: Sizes) -> dict[str, dict[str, float]]:
-    """Rows from a device through an edge into the log, by rows a batch; and what share of the device's CPU it would
-    be to make them up."""
+    """Rows a second from a device through an edge into the log, by rows of a batch; and the share of the device's CPU
+    that generating them would take."""
     found: dict[str, dict[str, float]] = {}
     for rows in LOG_BATCH_ROWS:
         count = max(1, min(sizes.log_rows // rows, LOG_BATCHES_MAX))
@@ -175,7 +175,8 @@ def log_figures(sizes: Sizes) -> dict[str, dict[str, float]]:
 
 
 def placement_figures(sizes: Sizes) -> tuple[dict[str, Any], dict[str, dict[str, dict[int, float]]]]:
-    """One query in a topology that has just changed, a thousand queries, and what cost grows with."""
+    """The time to place one query in a topology that has just changed, to place a thousand queries, and how it
+    grows."""
     plan = stages()
     topology, devices = city(sizes.nodes)
     first = []

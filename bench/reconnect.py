@@ -1,15 +1,15 @@
-"""Devices that come back: what disconnections cost a query, and how long recovery takes. Figures 6 and 8 of
+"""Measures devices that come back: the cost of disconnections for a query, and the time of recovery. Figures 6 and 8 of
 NebulaStream-MSS.
 
-Everything runs in this process and in real time, on machines, shells and coordinator as in production; messages take
+Everything runs in this process and in real time, with the machines, shells and coordinator of production. Messages take
 5 ms from a node to the next and 20 ms to the coordinator. A source makes its rows at a steady rate. Runtime is from the
-first row to the arrival of the last of 2 million; while a device is away its source goes on, and what it makes waits.
-Vanilla NebulaStream removes the device and its query, and begins both anew; its source waits, and goes on behind the
-last row that had arrived.
+first row to the arrival of the last of 2 million. While a device is away its source goes on, and its rows wait. Vanilla
+NebulaStream removes the device and its query and starts both again; its source is paused, and continues after the last
+row that had arrived.
 
-Recovery is from the moment a device is back, at another parent, to the arrival of all that it had kept. It is measured
-with one route (the coordinator redeploys), with routes that were asked for beforehand (`replication`), and with
-forwarding queries as in the paper. Both ways send to the gateway; removal of forwarding queries is not counted.
+Recovery is from the return of a device at another parent to the arrival of all batches it had kept. It is measured with
+one route (the coordinator redeploys), with routes that were known beforehand (`replication`), and with forwarding
+queries as in the paper. All send to the gateway. The removal of forwarding queries is not counted.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from rove.model.ids import QueryId
 from rove.runtime.clock import now_us
 
 BATCH_ROWS = 5_000
-CALM = 0.85  # of a run: disconnections fall into it
-BUFFERED = 40  # batches that a device has kept when it is back
-PATH = 5  # nodes
+CALM = 0.85  # disconnections happen in this first part of a run
+BUFFERED = 40  # batches that a device has kept when it comes back
+PATH = 5  # nodes of the path
 REPLICATION = 2
 WAYS = 3
 PAPER = {
@@ -46,13 +46,13 @@ PAPER = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sizes:
-    """How long the runs are and what is varied; disconnections up to the last count, and all with a redeployment."""
+    """The length of the runs and what is varied: the number of disconnections, and the share with a redeployment."""
 
     tuples: int
-    seconds: float  # how long the source takes for all of them
+    seconds: float  # how long the source takes for all rows
     away_s: float
-    counts: tuple[int, ...]  # of disconnections
-    shares: tuple[float, ...]  # of them with a redeployment
+    counts: tuple[int, ...]  # numbers of disconnections
+    shares: tuple[float, ...]  # shares of disconnections with a redeployment
     paths: tuple[int, ...]
     replications: tuple[int, ...]
     rounds: int
@@ -92,7 +92,7 @@ FULL = Sizes(
 
 @dataclass(slots=True)
 class Source:
-    """Makes batches at a steady rate, in step with the clock; one that waits does not make up for it."""
+    """Makes batches at a steady rate. A source that had to wait does not catch up."""
 
     ways: Ways
     sizes: Sizes
@@ -108,13 +108,13 @@ class Source:
             self.made += 1
 
     def again_from(self, batch: int) -> None:
-        """Go on behind what has arrived, from now on."""
+        """Continue after the last row that has arrived."""
         self.made = batch
         self.since_us = now_us() - int(batch * BATCH_ROWS / self.sizes.tuples * self.sizes.seconds * 1e6)
 
 
 def runtime(sizes: Sizes, disconnections: int, redeployed: float = 0.0, vanilla: bool = False) -> float:
-    """How long all tuples take, with so many disconnections, a share of them with a return at another parent."""
+    """The runtime of all tuples, with so many disconnections, a share of which end at another parent."""
     with built(WAYS, PATH) as ways:
         ways.submit(QUERY)
         batches = [football.rows(BATCH_ROWS, seed) for seed in range(5)]
@@ -156,7 +156,7 @@ def _run(source: Source, condition: Callable[[], bool]) -> None:
 
 
 def recovery(nodes: int, ways_count: int, replication: int, way: str) -> dict[str, float]:
-    """Milliseconds from the return of a device at another parent until all it had kept has arrived, by part."""
+    """Milliseconds from the return of a device at another parent until all kept batches have arrived, by phase."""
     net = forwarding.ForwardingNet if way == "forwarding queries" else forwarding.LocalNet
     with built(ways_count, nodes, net) as ways:
         routes = replication if way in ("all routes", "best route") else 1
@@ -176,7 +176,7 @@ def recovery(nodes: int, ways_count: int, replication: int, way: str) -> dict[st
             ways.wait(condition)
             marks.append(time.perf_counter())
 
-        if routes > 1:  # they are known: nobody has to be told
+        if routes > 1:  # the device knows its routes, so nothing is deployed
             other = ways.worker.running()[QUERY].fragment.others[0]
             ways.come([way[0] for way in ways.ways].index(other))
             mark(lambda: ways.worker.running()[QUERY].route == other)
@@ -202,7 +202,7 @@ def _typical(runs: list[dict[str, float]]) -> dict[str, float]:
 
 
 def run(sizes: Sizes, data: Path | None = None) -> dict[str, Any]:
-    """Runtimes over disconnections and over redeployments, recovery over lengths of path and replication."""
+    """Runtimes by disconnections and by redeployments; recovery by length of path and by replication."""
     counts, shares, most = sizes.counts, sizes.shares, sizes.counts[-1]
     ours: dict[int, float] = {}
     vanilla: dict[int, float] = {}

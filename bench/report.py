@@ -1,4 +1,4 @@
-"""How a benchmark's result looks to people: tables on the terminal, a plot in `bench/out`."""
+"""Shows a benchmark's result: tables on the terminal, a plot in `bench/out`."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ HOLDS = {True: "yes", False: "[bold red]no", None: "not judged"}
 
 
 def check(name: str, value: float, goal: float | None, at_least: bool = True) -> dict[str, Any]:
-    """One figure against its goal; without a goal it always holds."""
+    """Compare one figure with its goal. Without a goal it always holds."""
     holds = goal is None or (value >= goal if at_least else value <= goal)
     return {"name": name, "value": round(value, 4), "goal": goal, "holds": holds}
 
 
 def unjudged(result: dict[str, Any]) -> dict[str, Any]:
-    """The same result, where no check holds or fails: what a smoke run gives."""
+    """The result of a smoke run, in which no check is judged."""
     return {**result, "checks": [{**each, "holds": None} for each in result["checks"]]}
 
 
 def show(result: dict[str, Any], out: Path) -> None:
-    """Print the result, and draw what can be drawn."""
+    """Print the result, and plot its curves."""
     console = Console()
     checks = Table(title=f"rove bench {result['bench']}", title_justify="left")
     for head in ("check", "value", "goal", "holds"):

@@ -1,11 +1,11 @@
-"""A device below several ways to the gateway, in one process and real time, with the latencies of a city's network.
+"""A device with several ways to the gateway, in one process and real time, with the latencies of a city's network.
 
     device ─► w0.0 ─► w0.1 ─► hub ─► gateway          Figure 4 of NebulaStream-MSS; as many and as long as one likes
            ─► w1.0 ─► w1.1 ─┘
            ─► w2.0 ─► w2.1 ─┘
 
-The query is its Query 1: a filter on the device, a second one on the way, then the sink. The device is at one way at a
-time, and away from everyone, the coordinator included, in between.
+The query is the paper's Query 1: a filter on the device, a second filter on the way, then the sink. The device is
+connected to one way at a time. In between it is cut off from everyone, also from the coordinator.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def plan() -> Stages:
 
 
 class Ways:
-    """The network, and where its device is now: at a way, or nowhere."""
+    """The network, and the way to which its device is connected, if any."""
 
     def __init__(self, folder: Path, ways: int, nodes: int, net: type[LocalNet] = LocalNet) -> None:
         self.net = net(folder, _delay_us)
@@ -69,7 +69,7 @@ class Ways:
         self.net.run_until(lambda: self._reaches(0), 10)
 
     def submit(self, query: QueryId, replication: int = 1, copies: bool = True) -> None:
-        """Begin the query, and wait until the device runs it."""
+        """Start the query, and wait until the device runs it."""
         body = Submit(
             name=query, plan=codec.encode(plan()), sink=Sink(kind="discard"), replication=replication, copies=copies
         )
@@ -77,14 +77,14 @@ class Ways:
         self.wait(lambda: query in self.worker.running())
 
     def leave(self) -> None:
-        """Away from everyone."""
+        """Cut the device off from everyone."""
         if self.at is not None:
             self.net.cut(DEVICE, self.ways[self.at][0])
             self.net.cut(DEVICE, COORDINATOR)
             self.at = None
 
     def come(self, way: int) -> None:
-        """Back, at one of the ways."""
+        """Connect the device to one of the ways."""
         self.at = way
         self.net.mend(DEVICE, self.ways[way][0])
         self.net.mend(DEVICE, COORDINATOR)
@@ -97,7 +97,7 @@ class Ways:
             raise RuntimeError("the network of the benchmark did not come to rest in time")
 
     def delivered(self, query: QueryId) -> int:
-        """Rows of the source that have reached the sink."""
+        """How many rows of the source have reached the sink."""
         count = self.net.worker(GATEWAY).worker.sinks.counts.get((query, ORIGIN))
         return 0 if count is None else count.delivered
 
@@ -121,7 +121,7 @@ class Ways:
         return self.coordinator.machine
 
     def heard_at(self, way: int) -> bool:
-        """Whether the coordinator knows that the device is there."""
+        """Whether the coordinator knows that the device is back."""
         return self.machine.membership.topology.works(DEVICE, self.ways[way][0])
 
     def _reaches(self, way: int) -> bool:
@@ -141,7 +141,7 @@ class Ways:
 
 @contextmanager
 def built(ways: int, nodes: int, net: type[LocalNet] = LocalNet) -> Iterator[Ways]:
-    """A network for as long as it is looked at."""
+    """A network that is closed at the end of the block."""
     with tempfile.TemporaryDirectory() as folder:
         found = Ways(Path(folder), ways, nodes, net)
         try:

@@ -1,4 +1,4 @@
-"""What several folders of tests share: one Spark and one PostgreSQL, started once."""
+"""Fixtures for several folders of tests: one Spark and one PostgreSQL, each started once."""
 
 from __future__ import annotations
 

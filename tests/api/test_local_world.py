@@ -1,4 +1,4 @@
-"""A session of this machine runs the whole of it: devices, edges, a gateway, a coordinator and Spark."""
+"""A local session runs a whole network: devices, edges, a gateway, a coordinator and Spark."""
 
 from __future__ import annotations
 

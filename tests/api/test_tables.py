@@ -1,4 +1,4 @@
-"""Tables that Spark reads: what they are made of, and what is refused when it is written."""
+"""Tables that Spark reads: their plans, and what is refused when the query is written."""
 
 from __future__ import annotations
 

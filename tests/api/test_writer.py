@@ -1,4 +1,4 @@
-"""`writeStream` hands a query to the coordinator, and gives back a handle that knows what became of its rows."""
+"""`writeStream` submits a query to the coordinator and returns a handle that knows the accounts of its rows."""
 
 from __future__ import annotations
 

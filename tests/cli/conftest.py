@@ -1,4 +1,5 @@
-"""The `rove` command in this process, with a coordinator beside it: quick, and all but the network is real."""
+"""The `rove` command in this process, with a coordinator beside it. It is fast, and everything but the network is
+real."""
 
 from __future__ import annotations
 

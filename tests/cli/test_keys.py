@@ -1,4 +1,4 @@
-"""Keys: a coordinator that wants them, a node that is invited, joins, and is shut out."""
+"""Keys: a coordinator that uses them, and a node that is invited, joins, and is revoked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rove sim`: seeds run in processes of their own, and failures are told so that they can be seen again."""
+"""`rove sim`: seeds run in other processes, and failures are printed with the command that replays them."""
 
 from __future__ import annotations
 

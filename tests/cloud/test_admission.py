@@ -1,4 +1,4 @@
-"""Which rows a micro-batch holds: every row once, none before its time, none after Spark has given it up."""
+"""Which rows a micro-batch holds: every row once, none too early, and none after Spark's watermark has passed it."""
 
 from __future__ import annotations
 

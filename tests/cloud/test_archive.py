@@ -1,4 +1,4 @@
-"""Java starts from an archive of its classes if there is a whole one, and as ever if there is not."""
+"""Java starts from an archive of its classes if there is a complete one, and as usual if there is not."""
 
 from __future__ import annotations
 

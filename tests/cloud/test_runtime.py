@@ -1,4 +1,4 @@
-"""Queries in one Spark: what one of them cannot do costs the others nothing."""
+"""Queries in one Spark: a failure of one does not affect the others."""
 
 from __future__ import annotations
 

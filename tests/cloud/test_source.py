@@ -1,4 +1,4 @@
-"""The log as Spark reads it: every row once, in an order that its watermark survives."""
+"""The log as Spark reads it: every row once, in an order in which Spark's watermark drops none."""
 
 from __future__ import annotations
 

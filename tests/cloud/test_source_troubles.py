@@ -1,4 +1,4 @@
-"""Logs that are damaged, cut short or asked for wrongly: said by name, or passed over with a note."""
+"""Damaged and truncated logs and wrong options: an error that names them, or a note about what was skipped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every placement must be, written apart from the code that makes them."""
+"""Checks the rules that every placement must keep, independently of the code that makes placements."""
 
 from __future__ import annotations
 

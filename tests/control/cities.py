@@ -1,4 +1,4 @@
-"""Small worlds to place queries in, and the queries: written by hand, or drawn from a seed."""
+"""Small topologies and queries to place in them: written by hand, or generated from a seed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A device that nobody hears: what it keeps, what goes, and what it says when somebody does."""
+"""A device that is away: what it keeps, what it evicts, and what it reports when it is back."""
 
 from __future__ import annotations
 

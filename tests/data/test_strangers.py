@@ -1,4 +1,4 @@
-"""Whom operators wait for: strangers pass by to where they are known, and who is waited for stays so when more runs."""
+"""Which origins operators wait for: batches of unknown origins pass on to a node that knows them."""
 
 from __future__ import annotations
 

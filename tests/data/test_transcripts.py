@@ -1,4 +1,4 @@
-"""The link's protocol as people read it: what each side says. `--rewrite-docs` writes the transcripts anew."""
+"""The link's protocol as readable text: what each side says. `--rewrite-docs` rewrites the transcripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker by itself: what comes in, what it asks for."""
+"""A worker by itself: events in, commands out."""
 
 from __future__ import annotations
 

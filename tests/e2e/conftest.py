@@ -1,4 +1,4 @@
-"""Which whole runs everybody runs, and which only those who ask; the processes of one."""
+"""Which end-to-end tests run by default and which need a flag; and the processes of a test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real device with a disk that is killed, or stopped, while nobody hears it: its next start brings what it kept."""
+"""A real device with a disk is killed, or stopped, while it is away: its next start sends what it kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that stand in the query's own file, run at the edge and in Spark by processes that never saw the file."""
+"""Functions defined in the query's file run at the edge and in Spark, in processes without that file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plan that has been bytes is the plan it was, and bytes that are no plan say so."""
+"""A plan that is encoded and decoded is equal, and bytes that are not a plan are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Users' functions travel by name where they have one, by value where it is taken, and past others unread."""
+"""Users' functions are sent by name if they have one, by value where it is allowed, and passed on unread elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bytes that are no sound plan are refused with a PlanError, whatever has happened to them."""
+"""Bytes that are not a valid plan are refused with a PlanError, however they are damaged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where users want steps to run: no rows change, no step crosses the word, and every stage below it has it."""
+"""Placement hints: they change no rows, no step moves across them, and every stage below has the hint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The catalog keeps what it was told, all or none, over restarts and damage."""
+"""The catalog stores records, all of a group or none, through restarts and damage."""
 
 from __future__ import annotations
 

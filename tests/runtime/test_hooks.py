@@ -1,4 +1,4 @@
-"""A user's functions hear what happens, and hurt nobody."""
+"""A user's hooks are called for each event, and their errors and delays do no harm."""
 
 from __future__ import annotations
 

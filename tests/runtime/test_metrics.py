@@ -1,4 +1,4 @@
-"""What Prometheus reads is what the coordinator was told, by names that stay few."""
+"""Prometheus reads the numbers that nodes reported, under a bounded number of names."""
 
 from __future__ import annotations
 

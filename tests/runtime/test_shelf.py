@@ -1,4 +1,4 @@
-"""A node's disk: what was said to be safe is there after a restart, whatever happened in between."""
+"""A node's disk: data that was reported safe is there after a restart, whatever happened in between."""
 
 from __future__ import annotations
 

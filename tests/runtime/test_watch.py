@@ -1,4 +1,4 @@
-"""What a node's log says: that something is wrong, once, and when it is over."""
+"""A node logs a problem once when it begins, and once when it is over."""
 
 from __future__ import annotations
 

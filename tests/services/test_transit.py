@@ -1,4 +1,4 @@
-"""The ring line: who hears which cell where, and trains on their way."""
+"""The ring line: which cell serves which place, and how trains move."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Devices that fold what they have no room for while they are away, as whole histories: every checker looks on."""
+"""Simulated devices that fold rows while they are away, under all checkers."""
 
 from __future__ import annotations
 

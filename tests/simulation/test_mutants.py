@@ -1,4 +1,4 @@
-"""Would the checkers notice? Three machines, each broken in one place, are caught within 200 seeds."""
+"""The checkers catch machines that are broken on purpose in one place, within 200 seeds."""
 
 from __future__ import annotations
 

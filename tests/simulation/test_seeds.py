@@ -1,4 +1,4 @@
-"""Whole histories by seed: safety while things go wrong, convergence after they are mended."""
+"""Simulated histories by seed: safety during faults, convergence after healing."""
 
 from __future__ import annotations
 

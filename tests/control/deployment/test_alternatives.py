@@ -1,4 +1,4 @@
-"""Other routes: they share no node, nobody takes rows in order on the way, and all of them lead to the end."""
+"""Alternative routes: they share no node, no operator on them takes rows in order, and all lead to the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What nodes are told, and what users are shown."""
+"""The fragments that nodes get, and the explanation that users get."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sources that have moved, led to what remembers them."""
+"""Sources that have moved are led to the operators that hold their state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What nodes counted stays counted when they are no more, whoever else is started anew meanwhile."""
+"""The counts of nodes that are gone are kept, whatever else restarts meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions by value go only to those who take them, and the coordinator reads none."""
+"""Functions by value are sent only to nodes that allow them, and the coordinator reads none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The integer program against trying everything."""
+"""The integer program compared with brute force."""
 
 from __future__ import annotations
 

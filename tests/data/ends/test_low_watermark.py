@@ -1,4 +1,4 @@
-"""Event time at a gateway's log: it counts the absent, never falls, and sets aside what comes too late."""
+"""The low watermark at a gateway's log: it counts absent devices, never falls, and late rows are set aside."""
 
 from __future__ import annotations
 

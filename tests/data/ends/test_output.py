@@ -1,4 +1,4 @@
-"""Old segments go when the user's limit says so, what operators are fed from stays, and all is counted once."""
+"""Old segments are deleted at the user's limit, the input of operators is kept, and all rows are counted once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is to be computed again: in order, counted, and gone when its query is."""
+"""Input that must be computed again: in order, counted, and deleted with its query."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A frontier knows what a set of numbers an origin knows."""
+"""A frontier equals one set of numbers for each origin."""
 
 from __future__ import annotations
 

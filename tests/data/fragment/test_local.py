@@ -1,4 +1,4 @@
-"""Plans run in one process: what is given comes out, or the end says why it does not."""
+"""Plans run in one process: rows come out, or the end says why they do not."""
 
 from __future__ import annotations
 

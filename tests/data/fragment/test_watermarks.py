@@ -1,4 +1,4 @@
-"""The low watermark over who is waited for, as they come and go."""
+"""The low watermark over the origins that are waited for, as they come and go."""
 
 from __future__ import annotations
 

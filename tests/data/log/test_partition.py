@@ -1,4 +1,4 @@
-"""What a partition asks for and what it says, one story at a time."""
+"""The commands and answers of a partition, one story in each test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A group that failed is tried again, and the power may go while it is."""
+"""A group that failed is tried again, and a power cut may happen meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that were packed are the same again, and bytes that are no packed rows hurt nobody."""
+"""Packed rows unpack to the same rows, and bytes that are not packed rows are refused."""
 
 from __future__ import annotations
 

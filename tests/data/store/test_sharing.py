@@ -1,4 +1,4 @@
-"""What several queries keep in common is there once."""
+"""Rows that several queries keep are kept once."""
 
 from __future__ import annotations
 

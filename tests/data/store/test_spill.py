@@ -1,4 +1,4 @@
-"""A ring with a disk behind it: what waits is written, read where it lies, found again, and done without in trouble."""
+"""A store with a disk: waiting batches are written, sent from the disk, and found again; a bad disk is left unused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queries that would rather have fewer rows of every batch than none of some."""
+"""Queries that keep fewer rows of every batch rather than lose whole batches."""
 
 from __future__ import annotations
 

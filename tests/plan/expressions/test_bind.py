@@ -1,4 +1,4 @@
-"""Text and a schema become a typed tree; what is wrong is said where it stands."""
+"""Text and a schema become a typed tree; errors point at their place in the text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sources: the same rows every time, at their pace, and a clear word about texts that are none."""
+"""Sources: the same rows every time, at their rate, and a clear error for bad source texts."""
 
 from __future__ import annotations
 
