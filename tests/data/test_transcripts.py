@@ -42,6 +42,10 @@ class Story:
     def note(self, text: str) -> None:
         self.lines.append(f"{self.now / 1e6:6.1f} s  {text}")
 
+    def comment(self, text: str) -> None:
+        """A word to the reader."""
+        self.lines += ["", f"# {text}"]
+
     def say(self, who: str, sends: list[Send]) -> None:
         for send in sends:
             self.note(f"{who} says {shown(send.message)}")
@@ -93,33 +97,42 @@ def shown(message: Message) -> str:
 
 
 def handshake(story: Story) -> None:
+    story.comment("The one who dials says hello. Both say how many bytes they have room for.")
     story.wait(0)
     story.arrive()
+    story.comment("Frames are numbered from 1. One ack stands for all frames up to its number.")
     story.offer(2)
     story.arrive()
 
 
 def a_cut_and_a_resume(story: Story) -> None:
     handshake(story)
+    story.comment("Two frames are lost on the way.")
     story.offer(2)
     story.cut()
+    story.comment("After a silence the device says hello again. The edge has two frames, so it gets those after them.")
     story.wait(SILENT_US + BEAT_US)
     story.arrive()
 
 
 def a_peer_that_has_forgotten(story: Story) -> None:
     handshake(story)
+    story.comment("A frame is lost, and the edge starts anew. It remembers no session.")
     story.offer(1)
     story.cut()
     story.start("edge", 2)
+    story.comment("Both begin at frame 1. What was acked before is not sent again.")
     story.wait(SILENT_US + BEAT_US)
     story.arrive()
 
 
 def credit(story: Story) -> None:
+    story.comment("The edge has room for 1,000 bytes.")
     story.wait(0)
     story.arrive()
+    story.comment("Each batch counts 200 bytes. The sixth has to wait for credit.")
     story.offer(7)
+    story.comment("The edge takes nothing, but has room again: it acks nothing and gives more credit.")
     story.arrive(takes=False)
     story.offer(1)
 
@@ -129,7 +142,7 @@ def test_a_link_says_what_its_transcript_says(scene: object, request: pytest.Fix
     story = Story()
     scene(story)  # type: ignore[operator]
     path = FOLDER / f"link_{scene.__name__}.txt"  # type: ignore[attr-defined]
-    text = "\n".join(story.lines) + "\n"
+    text = "\n".join(story.lines).strip("\n") + "\n"
     if request.config.getoption("--rewrite-docs"):
         path.write_text(text)
     assert path.read_text() == text

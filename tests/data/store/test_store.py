@@ -32,6 +32,8 @@ from tests.data.store.twin import HEADER_BYTES, Batch, Twin
 LIMIT_BYTES = 5_000
 QUERIES = ("a", "b", "c")
 SIZES = st.sampled_from([1, 100, 1_000, 1_500, 3_000])
+KEPT = st.dictionaries(st.sampled_from(QUERIES), SIZES | st.none(), min_size=1)  # by query, what it keeps of a batch
+KEPT_ALIKE = st.builds(dict.fromkeys, st.lists(st.sampled_from(QUERIES), min_size=2, unique=True), SIZES)
 PICK = st.integers(0, 2**16)
 SCHEMA = pa.schema([])
 
@@ -81,7 +83,7 @@ class StoreMachine(RuleBasedStateMachine):
     # Who puts batches in
 
     @rule(
-        sizes=st.dictionaries(st.sampled_from(QUERIES), SIZES | st.none(), min_size=1),
+        sizes=KEPT_ALIKE | KEPT,
         origin=st.sampled_from("ooop"),
         stage=st.sampled_from([0, 0, 0, 1]),
         filtered=st.integers(0, 3),
