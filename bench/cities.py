@@ -7,7 +7,11 @@ from random import Random
 
 import rove
 from rove import functions as F
-from rove.control.placement import Request, SourceAt
+from rove.control.deployment.change_set import ChangeSet
+from rove.control.deployment.deployment import Deployment
+from rove.control.deployment.fragments import Terms, ends_of
+from rove.control.deployment.split import split
+from rove.control.placement import Load, Placement, Request, SourceAt
 from rove.control.topology.nodes import Link, Node
 from rove.control.topology.topology import Topology
 from rove.model.ids import NodeId, Origin, QueryId, Stage
@@ -60,3 +64,12 @@ def request(plan: Stages, devices: list[NodeId], query: int, sources: int) -> Re
     chosen = Random(query).sample(devices, min(sources, len(devices)))
     found = tuple(SourceAt(Origin(f"trains/{device}"), device) for device in chosen)
     return Request(query=QueryId(f"q{query}"), stages=plan, sources={Stage(0): found}, gateway=GATEWAY)
+
+
+def deployed(asked: Request, placed: Placement) -> ChangeSet:
+    """All that nodes are told of a query that was placed."""
+    parts = split(asked.stages, placed.spark)
+    terms = Terms(query=asked.query, stages=asked.stages, split=parts, ends=ends_of(asked.query, parts, {}, asked.sink))
+    deployment = Deployment(terms, asked.root, Load(), {})
+    deployment.place(placed, asked.sources)
+    return deployment.settle()

@@ -16,8 +16,9 @@ from msgspec.structs import replace
 import rove
 from bench import football
 from bench.ways import DEVICE, GATEWAY, HUB, ORIGIN, QUERY, SECOND, Ways
+from rove.control.asks.requests import Submit
 from rove.control.coordinator import Command, Coordinator
-from rove.control.deployment.query import Query, QueryRecord
+from rove.control.deployment.query import QueryRecord
 from rove.control.placement import Placement, SourceAt
 from rove.data.store.store import KeptBatch
 from rove.model.events import COORDINATOR
@@ -38,14 +39,12 @@ class ForwardingCoordinator(Coordinator):
     def forward(self, paths: Sequence[Sequence[NodeId]]) -> list[Command]:
         """One query for each path, from a device's buffer past the second filter to the sink. Returns the nodes to
         tell."""
-        self._commands = []
+        self._commands, self._orders = [], {}
         stream = rove.Session.local().stream("buffered", schema=football.COLUMNS)
-        buffered = Stages.of({"out": optimize(stream.where(SECOND).plan)})
+        plan = codec.encode(Stages.of({"out": optimize(stream.where(SECOND).plan)}))
         for n, path in enumerate(paths):
-            sink = Sink(kind="discard", node=path[-1])
-            record = QueryRecord(query=forwarding(n), plan=codec.encode(buffered), sink=sink, strategy="bottom_up")
-            query = Query.of(record)
-            request = query.request({Stage(0): (SourceAt(ORIGIN, DEVICE),)}, GATEWAY, {})
+            asked = Submit(name=forwarding(n), plan=plan, sink=Sink(kind="discard", node=path[-1]))
+            query = self.deployments.new(QueryRecord.of(asked), plan)
             placement = Placement(
                 hosts={Stage(0): (DEVICE,), Stage(1): (HUB,)},
                 spark=frozenset(),
@@ -54,11 +53,11 @@ class ForwardingCoordinator(Coordinator):
                 slots={},
                 memory_bytes={},
             )
-            query.deploy(request, placement, self.membership.topology)
+            request = query.request(GATEWAY, {Stage(0): (SourceAt(ORIGIN, DEVICE),)})
+            change = self.deployments.put_down(query, request, placement)
             self.deployments.add(query)
-            self._keep("query", query.id, query.record)
-            for node in query.record.fragments:
-                self._order(self.membership.members.get(node))
+            self.roll_out(query, change)
+        self._say_orders()
         return self._commands
 
 

@@ -31,7 +31,7 @@ from rove.data.store.packing import Packer, pack
 from rove.data.worker import Worker
 from rove.model.events import COORDINATOR, Arrived, Tick
 from rove.model.ids import NodeId, Origin, QueryId, Stage, Version
-from rove.model.messages import PROTOCOL, Fragment, Orders, Peer
+from rove.model.messages import PROTOCOL, Fragment, Orders, Peer, plan_digest
 from rove.plan import codec
 from rove.plan.operators import Operator
 from rove.plan.stages import Stages
@@ -100,13 +100,16 @@ class Query:
     def origin(self) -> Origin:
         return Origin(f"{self.name}/device")
 
+    def stages(self) -> Stages:
+        return Stages.of({"out": self.plan})
+
     def fragment(self) -> Fragment:
         """The whole query on the device. Its output goes to the edge."""
-        stages = Stages.of({"out": self.plan})
+        stages = self.stages()
         return Fragment(
             query=QueryId(self.name),
             version=Version(1),
-            plan=codec.encode(stages),
+            plan=plan_digest(codec.encode(stages)),
             runs=tuple(Stage(n) for n in range(1, len(stages.operators))),
             makes={},
             waits={},
@@ -152,8 +155,9 @@ class Away:
         self._row_bytes = {query.name: query.row_bytes for query in made}
         for query in made:
             self.worker.add_source(query.name, query.origin, query.columns)
-        parts = tuple(query.fragment() for query in made)
-        self._handle(Arrived(COORDINATOR, Orders(PROTOCOL, parts, (), (Peer(node=EDGE, address="nowhere"),))))
+        parts, peers = tuple(query.fragment() for query in made), (Peer(node=EDGE, address="nowhere"),)
+        plans = {plan_digest(plan): plan for query in made for plan in (codec.encode(query.stages()),)}
+        self._handle(Arrived(COORDINATOR, Orders(PROTOCOL, parts, (), peers, plans=plans)))
 
     def second(self) -> None:
         """Run one more second: one batch for each query, then the timers."""

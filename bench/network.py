@@ -24,12 +24,10 @@ from typing import Any
 
 from rich.progress import Progress
 
-from bench.cities import city, line, request, stages
+from bench.cities import city, deployed, line, request, stages
 from bench.loopback import bare_seconds, hop_seconds, into_log, latencies_us, made_up_us
 from bench.report import check
-from rove.control.deployment.fragments import fragments
 from rove.control.placement import Load, bottom_up
-from rove.model.ids import Version
 
 KIB = 1_024
 BATCH_BYTES = {"64k": 64 * KIB, "256k": 256 * KIB, "1m": 1_024 * KIB}
@@ -193,7 +191,7 @@ def placement_figures(sizes: Sizes) -> tuple[dict[str, Any], dict[str, dict[str,
     figures = {
         "one query, ms": median(first) * 1e3,
         "1,000 queries, s": thousand_s,
-        "its fragments, ms": timed(lambda: fragments(asked, placed, Version(1))) * 1e3,
+        "its fragments, ms": timed(lambda: deployed(asked, placed)) * 1e3,
         "every device of the topology, ms": timed(
             lambda: bottom_up(request(plan, devices, 0, sizes.nodes), topology, Load())
         )

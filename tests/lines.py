@@ -123,16 +123,20 @@ def message(said: Message) -> str:
             return f"Beat, sent {sent}, acked {acked}"
         case Resend(after=after):
             return f"Resend after {after}"
-        case Report(running=running, reaches=reaches, unknown=unknown, troubles=troubles):
+        case Report(whole=whole, running=running, ended=ended, reaches=reaches, unknown=unknown, troubles=troubles):
             runs = listed(f"{query} v{version}" for query, version in running.items())
-            asks = f", asks for {listed(unknown)}" if unknown else ""
-            cannot = f", cannot run {listed(troubles)}" if troubles else ""
-            return f"Report, runs {runs}, reaches {listed(reaches)}{asks}{cannot}"
-        case Orders(deploy=deploy, stop=stop, leave=leave, peers=peers, trouble=trouble):
+            words = [f"runs {runs}"] if whole or running else []
+            words += [f"runs {listed(ended)} no longer"] if ended else []
+            words += [f"reaches {listed(reaches)}"] if reaches is not None else []
+            words += [f"asks for {listed(unknown)}"] if unknown else []
+            words += [f"cannot run {listed(troubles)}"] if troubles else []
+            return ", ".join(["Report" if whole else "News", *(words or ["nothing new"])])
+        case Orders(deploy=deploy, stop=stop, leave=leave, peers=peers, trouble=trouble, whole=whole):
             words = [f"run {part(fragment)}" for fragment in deploy]
             words += [f"stop {query}" for query in stop] + [f"leave {query}" for query in leave]
             words += [] if peers is None else [f"peers {listed(peer.node for peer in peers)}"]
             words += [trouble] if trouble else []
+            words += ["send a whole report"] if whole else []
             return f"Orders, {'; '.join(words) or 'nothing'}"
         case Goodbye(node=node):
             return f"Goodbye of {node}"

@@ -12,7 +12,7 @@ from rove.control.coordinator import Coordinator
 from rove.model.errors import RoveError
 from rove.model.events import Arrived, Send
 from rove.model.ids import NodeId, Origin, QueryId, Version
-from rove.model.messages import PROTOCOL, Answer, Ask, Held, Kind, Report, SourceHere, Tally
+from rove.model.messages import PROTOCOL, Answer, Ask, Facts, Held, Kind, Report, SourceHere, Tally
 
 COLUMNS = "train string, coach int, ts timestamp, boarding int"
 START_US = 1_760_428_800_000_000
@@ -54,18 +54,22 @@ class Desk:
             protocol=PROTOCOL,
             node=NodeId(node),
             incarnation=1,
-            kind=kind,
-            address="",
-            parents=tuple(map(NodeId, parents)),
-            slots=8,
-            memory_bytes=1 << 26,
-            sources=sources,
+            number=1,
+            whole=True,
+            facts=Facts(
+                kind=kind,
+                address="",
+                parents=tuple(map(NodeId, parents)),
+                slots=8,
+                memory_bytes=1 << 26,
+                sources=sources,
+                durable=kind != "device",
+                trusts=trusts,
+            ),
             running={QueryId(q): Version(v) for q, v in (running or {}).items()},
             unknown=(),
             tallies=tallies,
             refused={},
-            durable=kind != "device",
-            trusts=trusts,
             held=held,
             taken_bytes=taken_bytes,
             shrunk=shrunk,

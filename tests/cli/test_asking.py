@@ -147,7 +147,7 @@ def test_the_same_query_may_be_submitted_again_and_no_other_under_its_name(rove:
     ):
         assert words in rove("submit", busy, *flags).error
     (query,) = desk.machine.queries.values()
-    assert query.record.version == 1
+    assert query.version == 1
 
 
 def test_status_accounts_for_every_row(rove: Rove, desk: Desk, busy: str) -> None:

@@ -10,12 +10,15 @@ import pytest
 import rove
 from rove.control.asks.requests import Named, NodeLine, QueryLine, Submit, from_body, to_body
 from rove.control.coordinator import Command, Coordinator, Keep
+from rove.control.deployment.deployment import Deployment
+from rove.control.deployment.query import QueryState
 from rove.model.events import Allow, Arrived, Send, Tick
 from rove.model.ids import NodeId, Origin, QueryId, Stage, Version
 from rove.model.messages import (
     PROTOCOL,
     Answer,
     Ask,
+    Facts,
     Goodbye,
     Held,
     Kind,
@@ -65,17 +68,21 @@ class Desk:
             protocol=PROTOCOL,
             node=NodeId(node),
             incarnation=incarnation,
-            kind=kind,
-            address="here",
-            parents=tuple(NodeId(p) for p in parents),
-            slots=8,
-            memory_bytes=10**8,
-            sources=sources,
+            number=1,
+            whole=True,
+            facts=Facts(
+                kind=kind,
+                address="here",
+                parents=tuple(NodeId(p) for p in parents),
+                slots=8,
+                memory_bytes=10**8,
+                sources=sources,
+                durable=kind == "gateway",
+            ),
             running=dict(self.running.get(node, {})),
             unknown=(),
             tallies=tallies,
             refused={},
-            durable=kind == "gateway",
             knows=self.knows.get(node, ""),
             reaches=tuple(NodeId(p) for p in (parents if reaches is None else reaches)),
             held=held,
@@ -107,9 +114,18 @@ class Desk:
         plan = codec.encode(Stages.of({"out": optimize(stream.plan)}))
         return self.ask("submit", Submit(name="q", plan=plan, sink=sink or Sink(kind="log")))
 
+    @property
+    def deployment(self) -> Deployment:
+        found = self.machine.queries[QueryId("q")].deployment
+        assert found is not None
+        return found
+
+    def absent(self) -> tuple[str, ...]:
+        return tuple(sorted(self.deployment.absent))
+
     def sources(self) -> set[str]:
-        record = self.machine.queries[QueryId("q")].record
-        return {origin for pairs in record.sources.values() for origin, _ in pairs}
+        deployment = self.deployment
+        return {source.origin for found in deployment.sources().values() for source in found}
 
 
 def test_a_device_whose_edge_comes_later_is_fed_when_it_has() -> None:
@@ -189,22 +205,20 @@ def test_a_device_behind_a_relay_that_is_gone_is_waited_for_as_long_as_a_silent_
     desk.submit()
     for _ in range(4):
         all_report(relay=True)
-    record = desk.machine.queries[QueryId("q")].record
-    assert record.absent == ()
+    patience_us = desk.machine.queries[QueryId("q")].patience_us()
+    assert desk.absent() == ()
     cut = desk.now
-    while desk.now < cut + record.patience_us - 10_000_000:
+    while desk.now < cut + patience_us - 10_000_000:
         all_report(relay=False)
-    assert desk.machine.queries[QueryId("q")].record.absent == ()
-    while desk.now < cut + record.patience_us + 10_000_000:
+    assert desk.absent() == ()
+    while desk.now < cut + patience_us + 10_000_000:
         all_report(relay=False)
-    record = desk.machine.queries[QueryId("q")].record
-    assert record.absent == ("d1", "e1")
-    assert record.fragments[NodeId("gateway")].waits == {Stage(0): ("s/d2",)}
+    assert desk.absent() == ("d1", "e1")
+    assert desk.deployment.fragments[NodeId("gateway")].waits == {Stage(0): ("s/d2",)}
     for _ in range(3):
         all_report(relay=True)
-    record = desk.machine.queries[QueryId("q")].record
-    assert record.absent == ()
-    assert record.fragments[NodeId("gateway")].waits == {Stage(0): ("s/d1", "s/d2")}
+    assert desk.absent() == ()
+    assert desk.deployment.fragments[NodeId("gateway")].waits == {Stage(0): ("s/d1", "s/d2")}
 
 
 def test_devices_are_waited_for_as_long_as_their_stream_says() -> None:
@@ -223,7 +237,7 @@ def test_devices_are_waited_for_as_long_as_their_stream_says() -> None:
         for _ in range(seconds):
             desk.report("gateway", "gateway")
             desk.obey(desk.machine.handle(Tick(), desk.now))
-        return desk.machine.queries[QueryId("q")].record.absent
+        return desk.absent()
 
     assert absent_after(50) == ()
     assert absent_after(30) == ("d1", "d2")
@@ -308,18 +322,19 @@ def test_a_coordinator_that_restarts_finds_its_world_again() -> None:
     keep(desk.report("d1", "device", "gateway", origins=("s/d1",)))
     ask = Ask("1", "submit", to_body(_submission()))
     keep(desk.obey(desk.machine.handle(Arrived("user", ask), desk.now)))
-    before = desk.machine.queries[QueryId("q")].record
+    before = dict(desk.deployment.fragments)
     desk.machine = Coordinator()
     (allowed,) = desk.machine.restore((kind, name, data) for (kind, name), data in kept.items())
     assert isinstance(allowed, Allow)
-    assert desk.machine.queries[QueryId("q")].record == before
+    assert desk.deployment.fragments == before
+    desk.machine.validate()
     lines = from_body(desk.ask("topology", Named()).body, list[NodeLine])
     assert {(line.node, line.state) for line in lines} == {("gateway", "expected"), ("d1", "expected")}
     for _ in range(2):  # the gateway tells that it runs its part, then the device is told its own
         desk.report("gateway", "gateway")
         desk.report("d1", "device", "gateway", origins=("s/d1",))
     (line,) = from_body(desk.ask("queries", Named()).body, list[QueryLine])
-    assert (line.state, line.version) == ("running", before.version)
+    assert (line.state, line.version) == ("running", 1)
 
 
 def test_a_node_says_what_it_keeps_and_how_long_that_can_go_on() -> None:
@@ -404,4 +419,4 @@ def test_a_query_that_is_stopped_is_not_placed_again_whatever_has_happened_befor
     desk.obey(desk.machine.handle(Arrived(b"d2", Goodbye(NodeId("d2"))), desk.now))
     desk.ask("stop", Named(name="q"))
     desk.obey(desk.machine.handle(Tick(), desk.now + 1))
-    assert desk.machine.queries[QueryId("q")].record.fragments == {}
+    assert desk.machine.queries[QueryId("q")].state is QueryState.STOPPED

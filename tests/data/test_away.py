@@ -17,6 +17,7 @@ from rove.model.ids import NodeId, Origin, QueryId, Stage, Version
 from rove.model.messages import PROTOCOL, Ack, Data, Hello, Orders, Peer, Tally, Welcome
 from rove.plan import codec
 from rove.plan.stages import Stages
+from tests.data.plans import named
 from tests.data.test_strangers import KNOWN, UP, part
 from tests.data.test_strangers import SCHEMA as KEPT_SCHEMA
 from tests.data.test_worker import COLUMNS, ORIGIN, alone, fragment, orders, rows
@@ -79,7 +80,7 @@ def test_what_went_leaves_nothing_behind_however_long_a_device_is_away(known: bo
 def test_rows_that_leave_at_two_stages_stay_within_the_store() -> None:
     stream = rove.Session.local().stream("s", schema=COLUMNS)
     stages = Stages.of({"small": stream.where("value > 0").plan, "large": stream.where("value < 5").plan})
-    both = replace(fragment(NodeId("west"), (ORIGIN,)), plan=codec.encode(stages), runs=(Stage(1), Stage(2)))
+    both = replace(fragment(NodeId("west"), (ORIGIN,)), plan=named(codec.encode(stages)), runs=(Stage(1), Stage(2)))
     device = Worker(
         WorkerSettings(
             node=NodeId("device"), kind="device", parents=(NodeId("west"),), memory_bytes=4_000, evict="fifo"

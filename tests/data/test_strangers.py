@@ -26,6 +26,7 @@ from rove.plan import codec
 from rove.plan.optimizer import optimize
 from rove.plan.stages import Stages, stateful
 from rove.sim.nodes import SimShelf
+from tests.data.plans import named, plans_of
 from tests.lines import line, lines
 
 SCHEMA = parse_schema("key string, ts timestamp, value bigint")
@@ -46,7 +47,7 @@ def part(next: NodeId | None, waits: tuple[Origin, ...] = (KNOWN,), knows: bool 
     return Fragment(
         query=QueryId("q"),
         version=Version(1),
-        plan=codec.encode(plan),
+        plan=named(codec.encode(plan)),
         runs=runs,
         makes={n: Origin(f"q/{n}") for n in runs if stateful(plan.operators[n])},
         waits={Stage(0): waits},
@@ -59,9 +60,8 @@ def part(next: NodeId | None, waits: tuple[Origin, ...] = (KNOWN,), knows: bool 
 def edge(next: NodeId | None, knows: bool = False) -> Worker:
     """A node with the whole query, that waits for one origin."""
     worker = Worker(WorkerSettings(node=NodeId("edge"), kind="edge", parents=(UP,)), 1)
-    worker.handle(
-        Arrived("coordinator", Orders(PROTOCOL, (part(next, knows=knows),), (), (Peer(node=UP, address="there"),))), 0
-    )
+    run, peers = part(next, knows=knows), (Peer(node=UP, address="there"),)
+    worker.handle(Arrived("coordinator", Orders(PROTOCOL, (run,), (), peers, plans=plans_of(run))), 0)
     worker.handle(Arrived(b"d", Hello(PROTOCOL, NodeId("device"), 1)), 0)
     worker.handle(Tick(), 1)
     worker.handle(Arrived("up", Welcome(PROTOCOL, UP, 7, 1, 0, 10**6)), 2)
@@ -133,7 +133,8 @@ def test_what_is_lost_in_a_second_run_is_lost_once_however_often_the_node_starts
             for order in [c for c in commands if isinstance(c, OnDisk)]:
                 obey(worker.handle(shelf.carry_out(order), 0), worker)
 
-        obey(worker.handle(Arrived("coordinator", Orders(PROTOCOL, (part(None),), (), ())), 0))
+        run = part(None)
+        obey(worker.handle(Arrived("coordinator", Orders(PROTOCOL, (run,), (), (), plans=plans_of(run))), 0))
         if start == 1:
             worker.handle(Arrived(b"d", Hello(PROTOCOL, NodeId("device"), 1)), 0)
             obey(worker.handle(Tick(), 1))

@@ -41,6 +41,7 @@ from rove.model.schema import parse_schema
 from rove.plan import codec
 from rove.plan.operators import Operator, Source
 from rove.plan.stages import Stages
+from tests.data.plans import named, plans_of
 from tests.lines import line, lines
 
 COLUMNS = "key string, value bigint"
@@ -58,7 +59,7 @@ def fragment(next: NodeId | None = None, feeds: tuple[Origin, ...] = ()) -> Frag
     return Fragment(
         query=QueryId("q"),
         version=Version(1),
-        plan=PLAN,
+        plan=named(PLAN),
         runs=(),
         makes={},
         waits={Stage(0): (ORIGIN,)},
@@ -69,7 +70,7 @@ def fragment(next: NodeId | None = None, feeds: tuple[Origin, ...] = ()) -> Frag
 
 
 def orders(*deploy: Fragment, peers: tuple[Peer, ...] = ()) -> Arrived:
-    return Arrived("coordinator", Orders(PROTOCOL, deploy, (), peers))
+    return Arrived("coordinator", Orders(PROTOCOL, deploy, (), peers, plans=plans_of(*deploy)))
 
 
 def edge(keys: bool = False) -> Worker:
@@ -123,7 +124,7 @@ def test_what_is_not_acked_takes_the_other_route_when_the_node_is_led_there() ->
     assert lines(device.handle(Arrived("west", welcome), 2)) == ["to west: Ack 0"]
     assert lines(device.handle(Tick(), 300_000)) == [
         "to west: Ack 0",
-        "to coordinator: Report, runs q v1, reaches west",
+        "to coordinator: News, reaches west",
     ]
     for seq in range(3):
         sent = lines(device.handle(Produced(ORIGIN, rows(), seq), 300_001 + seq))
@@ -134,7 +135,7 @@ def test_what_is_not_acked_takes_the_other_route_when_the_node_is_led_there() ->
     assert device.handle(orders(moved, peers=peers), 300_020) == []
     assert lines(device.handle(Tick(), 300_021)) == [
         "to west: Hello, start 1'",  # with the old parent it begins anew: numbers are missing
-        "to coordinator: Report, runs q v2, reaches west",
+        "to coordinator: News, runs q v2",
     ]
     welcome = Welcome(PROTOCOL, NodeId("east"), 9, 1, 0, 10**6)
     assert lines(device.handle(Arrived("east", welcome), 300_030)) == [
@@ -156,7 +157,7 @@ def test_a_node_that_is_passed_by_lets_go_of_what_others_hold_and_loses_nothing(
     worker.handle(Arrived(b"c", data(2, 1), encode_rows(rows())), 4)
     assert worker.report().unknown == ("q",), "a straggler waits until the coordinator has been asked"
     worker.handle(Arrived("coordinator", Orders(PROTOCOL, (), (), None, "", (QueryId("q"),))), 5)
-    assert lines(worker.handle(Tick(), 6)) == ["to c: Ack 2", "to coordinator: Report, runs nothing, reaches nothing"]
+    assert lines(worker.handle(Tick(), 6)) == ["to c: Ack 2", "to coordinator: News, runs q no longer"]
     report = worker.report()
     assert (report.running, report.unknown, report.tallies, len(worker.store)) == ({}, (), (), 0)
 
@@ -167,13 +168,14 @@ def test_a_function_by_value_runs_where_it_is_trusted_and_is_a_querys_trouble_el
     worker, level = Worker(settings, 1), 5
     mapped = rove.Session.local().stream("s", schema=COLUMNS).mapInArrow(lambda b: (b for _ in range(level)), COLUMNS)
     plan = codec.encode(Stages.of({"out": mapped.plan}), cloudpickle.dumps)
-    relayed = replace(fragment(next=NodeId("above")), query=QueryId("passes by"), plan=plan)
-    run = replace(fragment(), plan=plan, runs=(Stage(1),), sinks={Stage(1): Sink(kind="discard")})
+    relayed = replace(fragment(next=NodeId("above")), query=QueryId("passes by"), plan=named(plan))
+    run = replace(fragment(), plan=named(plan), runs=(Stage(1),), sinks={Stage(1): Sink(kind="discard")})
     worker.handle(orders(relayed, run), 0)
     report = worker.report()
-    assert report.trusts == trusts
+    assert report.facts is not None
+    assert report.facts.trusts == trusts
     assert set(report.running) == ({"q", "passes by"} if trusts else {"passes by"})
-    assert ("trust_functions" in report.troubles.get(QueryId("q"), "")) != trusts
+    assert ("trust_functions" in (report.troubles or {}).get(QueryId("q"), "")) != trusts
 
 
 def test_a_batch_of_a_query_not_known_yet_waits_for_it_and_is_not_acked() -> None:
@@ -186,7 +188,7 @@ def test_a_batch_of_a_query_not_known_yet_waits_for_it_and_is_not_acked() -> Non
         "to coordinator: Report, runs nothing, reaches nothing, asks for q",
     ]
     assert worker.handle(orders(fragment()), 3) == []
-    assert lines(worker.handle(Tick(), 4)) == ["to c: Ack 1", "to coordinator: Report, runs q v1, reaches nothing"]
+    assert lines(worker.handle(Tick(), 4)) == ["to c: Ack 1", "to coordinator: News, runs q v1"]
 
 
 @pytest.mark.parametrize(
@@ -287,7 +289,7 @@ def some_message(random: Random) -> Message:
             Data(number, header),
             Ack(number, number),
             Beat(number, number, number),
-            Orders(PROTOCOL, (fragment(),), (QueryId("q"),), ()),
+            Orders(PROTOCOL, (fragment(),), (QueryId("q"),), (), plans=plans_of(fragment())),
             Ask("1", random.choice(("submit", "status", "nothing")), random.randbytes(20)),
             edge().report(),
         )
@@ -341,7 +343,7 @@ def test_a_source_that_is_started_anew_holds_nobody_up() -> None:
         return Fragment(
             query=QueryId("w"),
             version=Version(version),
-            plan=codec.encode(plan),
+            plan=named(codec.encode(plan)),
             runs=tuple(Stage(n) for n in range(1, len(plan.operators))),
             makes={window: Origin("w/1")},
             waits={Stage(0): tuple(Origin(o) for o in origins)},
@@ -406,7 +408,7 @@ def test_a_query_that_cannot_run_here_says_why_and_holds_up_no_other() -> None:
     broken = Fragment(
         query=QueryId("bad"),
         version=Version(1),
-        plan=PLAN,
+        plan=named(PLAN),
         runs=(),
         makes={},
         waits={},

@@ -190,6 +190,8 @@ class Story:
         if not isinstance(command, Send) or not isinstance(command.message, Ack | Hello | Report):
             return True
         key, text = (who, _peer(command.conn), type(command.message)), shown(command.message)
+        if text == "News, nothing new":
+            return False
         before, self._said[key] = self._said.get(key, "Ack 0"), text
         return before != text or (isinstance(command.message, Hello) and self._lost(who, command.conn) == "")
 

@@ -2,71 +2,48 @@
 
 Law: it compares what nodes say they run with what they should run, and sends the difference; so any message may be
 lost, it may die and come back, and the same is said again. What it must not forget it asks to be kept before it
-answers. Nothing that flows waits for it.
-
-A node is told to run its part of a query once the node above runs its own, so rows seldom meet a node that does not
-know their query yet.
+answers. Nothing that flows waits for it. An event costs what it touches: the queries and nodes that it concerns, never
+all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import msgspec
-from msgspec.structs import replace
 
-from rove.control.asks.listings import node_lines, query_lines
-from rove.control.asks.requests import (
-    AccountLine,
-    CloudAsk,
-    CloudQuery,
-    Enlist,
-    Import,
-    Invite,
-    Named,
-    NodeLine,
-    Progress,
-    QueryLine,
-    Submit,
-    Submitted,
-    check_submit,
-    from_body,
-    to_body,
-)
-from rove.control.asks.snapshot import Snapshot, accounts, snapshot
+from rove.control.asks.enlist import enlist
+from rove.control.asks.snapshot import Snapshot, snapshot
+from rove.control.asks.verbs import VERBS
+from rove.control.deployment.change_set import ChangeSet
 from rove.control.deployment.deployments import Deployments
-from rove.control.deployment.query import Query, QueryRecord
-from rove.control.deployment.rollout import may_leave, runs_above, waiting_for
+from rove.control.deployment.part import PartRecord
+from rove.control.deployment.query import Query, QueryEvent, QueryRecord, QueryState
 from rove.control.members.absence import Absence
 from rove.control.members.ended import EndedRecord
 from rove.control.members.invitations import Invitations, InviteRecord
-from rove.control.members.membership import Member, Membership, NodeRecord, records_of
+from rove.control.members.membership import Heard, Member, Membership, NodeRecord
 from rove.control.members.spark_side import SparkSide
-from rove.control.members.trust import check_trust
-from rove.control.placement import STRATEGIES
-from rove.control.topology.files import Imported, read
-from rove.model.errors import BadName, PlanError, RoveError, TopologyError, nearest
+from rove.model.errors import BadName, DiskError, RoveError, TopologyError, nearest
 from rove.model.events import COORDINATOR, Allow, Arrived, Conn, Drop, Garbled, Send, Tick
-from rove.model.ids import NodeId, QueryId, checked_name
+from rove.model.ids import NodeId, QueryId, Version
 from rove.model.messages import (
     PROTOCOL,
     Answer,
     Ask,
+    Fragment,
     Goodbye,
     Orders,
     Peer,
     Refused,
     Report,
-    Sink,
     check_report,
-    digest_of,
 )
-from rove.model.schema import schema_text
-from rove.plan.operators import Source
 
 OPERATOR = NodeId("operator")  # whoever holds this key gives commands
+ANSWERS_MAX = 1_000  # that are remembered, for asks that come again
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +59,22 @@ Event: TypeAlias = Arrived | Garbled | Tick
 Command: TypeAlias = Send | Keep | Allow | Drop
 
 
+@dataclass(slots=True)
+class _Order:
+    """What one node is to be told because of one event."""
+
+    deploy: list[Fragment] = field(default_factory=list)
+    stop: dict[QueryId, None] = field(default_factory=dict)
+    leave: dict[QueryId, None] = field(default_factory=dict)
+    plans: dict[str, bytes] = field(default_factory=dict)
+    peers: tuple[Peer, ...] | None = None
+    trouble: str = ""
+    whole: bool = False
+
+
 class Coordinator:
-    """One machine for topology, streams, queries and deployments. `wall` is the clock on the wall, for people."""
+    """One machine for topology, streams, queries and deployments. `now` never runs backwards; `wall` is the clock on
+    the wall, for people."""
 
     def __init__(self, keys: bool = False, operator_key: str = "") -> None:
         self._keys = keys
@@ -97,78 +88,82 @@ class Coordinator:
         self._absence = Absence()
         self.refused: dict[str, int] = {}
         self._answers: dict[str, Answer] = {}  # to asks that changed something, so that a repeated one changes nothing
-        self._verbs: dict[str, Callable[[bytes, int], Any]] = {
-            "submit": self._submit,
-            "stop": self._stop,
-            "queries": self._queries,
-            "topology": self._topology,
-            "status": self._status,
-            "streams": self._streams,
-            "explain": self._explain,
-            "import": self._import,
-            "invite": self._invite,
-            "revoke": self._revoke,
-            "remove": self._remove,
-            "cloud": self._cloud,
-            "progress": self._progress,
-            "recent": self._recent,
-        }
         self._commands: list[Command] = []
-        self._now = self._wall = 0
+        self._orders: dict[NodeId, _Order] = {}
+        self.now = self.wall = 0
 
     def restore(self, records: Iterable[tuple[str, str, bytes]]) -> list[Command]:
-        """Find its world again: everything that was kept."""
-        nodes, ended = [], []
+        """Find its world again: everything that was kept. O(records)."""
+        nodes, ended, queries = [], [], []
+        plans: dict[str, bytes] = {}
+        versions: dict[str, Version] = {}
+        parts: dict[QueryId, list[PartRecord]] = {}
         for kind, name, data in records:
             match kind:
                 case "node":
                     nodes.append(msgspec.msgpack.decode(data, type=NodeRecord))
                 case "stream":
                     self.streams[name] = data.decode()
+                case "plan":
+                    plans[name] = data
                 case "query":
-                    record = msgspec.msgpack.decode(data, type=QueryRecord)
-                    self.deployments.add(Query.of(record))
+                    queries.append(msgspec.msgpack.decode(data, type=QueryRecord))
+                case "version":
+                    versions[name] = msgspec.msgpack.decode(data, type=Version)
+                case "part":
+                    part = msgspec.msgpack.decode(data, type=PartRecord)
+                    parts.setdefault(part.query, []).append(part)
                 case "ended":
                     ended.append(msgspec.msgpack.decode(data, type=EndedRecord))
                 case "invite":
                     self.invitations.keep(msgspec.msgpack.decode(data, type=InviteRecord))
         self.membership.restore(nodes)
         self.membership.ended.restore(ended)
-        return [self._allowed()]
+        for record in queries:
+            if record.plan not in plans:
+                raise DiskError(f"the catalog lacks the plan of query `{record.query}`; restore it from a copy")
+            query = self.deployments.new(record, plans[record.plan])
+            version = versions.get(record.query, Version(0))
+            self.deployments.restore(query, parts.get(record.query, ()), version)
+        return [self.allowed()]
 
     def handle(self, event: Event, now: int, wall: int = 0) -> list[Command]:
         """Take an event; what to do about it."""
-        self._commands, self._now, self._wall = [], now, wall
+        self._commands, self._orders, self.now, self.wall = [], {}, now, wall
         match event:
             case Arrived(message=Report() as report):
-                self._report(report, event, now)
+                self._report(report, event)
             case Arrived(message=Ask() as ask):
-                self._ask(ask, event, now)
+                self._ask(ask, event)
             case Arrived(message=Goodbye(node=node)):
                 if self._is(node, event.key):
-                    self._forget_node(node)
+                    self.forget_node(node)
             case Arrived(message=Refused()):
-                self._count("told no")
+                self.count("told no")
             case Arrived(conn=conn):
                 self._refuse(conn, "unexpected", "the coordinator takes reports and asks, nothing else")
             case Garbled(conn=conn, why=why, text=text):
                 self._refuse(conn, why, text)
             case Tick():
-                for query, absent in self._absence.changed(self.queries.values(), self.membership, now):
-                    query.record = replace(query.record, absent=tuple(absent))
-                    self.deployments.mark(query)
-                self._settle()
+                self._absence.look(self.deployments, self.membership, now)
+                self.settle()
         for name, record in self.membership.ended.news().items():
             self._commands.append(Keep("ended", name, None if record is None else msgspec.msgpack.encode(record)))
+        self._say_orders()
         return self._commands
 
     def snapshot(self, now: int, wall: int) -> Snapshot:
         """All it has been told, for whoever watches from outside."""
         return snapshot(self.queries.values(), self.membership, self.deployments.load, self.spark, now, wall)
 
+    def validate(self) -> None:
+        """Raise if its indexes are not what its records say. O(all there is)."""
+        self.membership.validate()
+        self.deployments.validate()
+
     # Nodes
 
-    def _report(self, report: Report, event: Arrived, now: int) -> None:
+    def _report(self, report: Report, event: Arrived) -> None:
         if report.protocol != PROTOCOL:
             text = f"the coordinator speaks protocol {PROTOCOL}, not {report.protocol}; bring both to one version"
             self._refuse(event.conn, "protocol", text)
@@ -182,37 +177,45 @@ class Coordinator:
             self._refuse(event.conn, "identity", f"`{report.node}` is not known by this key; join with a token first")
             return
         known = self.membership.members.get(report.node)
-        if known is not None and known.is_another(report, now):
+        if known is not None and known.is_another(report, self.now):
             text = f"a process that was started later runs as `{report.node}`; stop one of them, or name it otherwise"
             self._refuse(event.conn, "identity", text)
             return
-        trouble = self._check_sources(report)
-        before, record = ({}, None) if known is None else (known.running, known.record)
         try:
-            changed = self.membership.heard(report, event.conn, now)
+            heard = self.membership.heard(report, event.conn, self.now)
         except TopologyError as error:
             self._refuse(event.conn, "malformed", str(error))
             return
-        if self.membership.marked(report):
-            self.deployments.touch_routes(report)
-        if changed is not None:
-            self._keep("node", changed.node, changed)
-            if record is None or replace(changed, incarnation=record.incarnation) != record:
-                sources = (*changed.sources, *(() if record is None else record.sources))
-                self.deployments.touch({s.stream for s in sources}, relay=changed.kind != "device")
-                self._commands.append(self._allowed())
-            self.deployments.touch_node(changed.node)
-        self._settle()
-        self._order(self.membership.members[report.node], trouble)
-        for id in [q for q, version in report.running.items() if before.get(q) != version]:
-            if id in self.queries:
-                for node in waiting_for(self.queries[id], self.membership):  # those below may begin now
-                    self._order(self.membership.members.get(node))
+        if heard is None:
+            self._commands.append(Send(event.conn, Orders(PROTOCOL, (), (), whole=True)))
+            return
+        member = self.membership.members[report.node]
+        if report.facts is not None:
+            member.trouble = self._check_sources(report.node, member)
+        self._follow(report.node, heard)
+        self.settle()
+        self._compare(report.node, member, heard)
 
-    def _check_sources(self, report: Report) -> str:
+    def _follow(self, node: NodeId, heard: Heard) -> None:
+        """Mark the queries that what a node said of itself and its links touches."""
+        record, before = heard.record, heard.before
+        if record is not None:
+            self.keep("node", node, record)
+            sources = (*record.sources, *(() if before is None else before.sources))
+            self.deployments.touch_sources(node, {s.stream: None for s in sources})
+            if record.kind != "device":
+                self.deployments.touch_links(node, relay=True)
+            self.deployments.touch_start(node)
+            for near in self.membership.neighbours(node):
+                self.tell_peers(near)
+        for each in heard.relinked:
+            relay = self.membership.members[each].record.kind != "device"
+            self.deployments.touch_links(each, relay)
+
+    def _check_sources(self, node: NodeId, member: Member) -> str:
         """A source that contradicts its stream is said so; the others are taken."""
         troubles = []
-        for source in report.sources:
+        for source in member.record.sources:
             known = self.streams.get(source.stream)
             if known is None:
                 self.streams[source.stream] = source.columns
@@ -223,39 +226,94 @@ class Coordinator:
                 )
         return "; ".join(troubles)
 
-    def _order(self, member: Member | None, trouble: str = "") -> None:
-        """Tell a node the difference between what it runs and what it should."""
-        if member is None or member.conn is None:
-            return
-        name = member.record.node
-        deploy, stop, leave = [], [], []
-        for query in self.queries.values():
-            fragment = query.record.fragments.get(name)
-            if query.record.stopped or fragment is None:
-                if query.id in member.running or query.id in member.unknown:
-                    if query.record.stopped or query.placement is None:
-                        stop.append(query.id)
-                    elif may_leave(query, self.membership, name):
-                        leave.append(query.id)
-            elif (
-                member.running.get(query.id, -1) < fragment.version
-                and runs_above(query, self.membership, fragment.next)
-                and member.tell(query.id, fragment.version, self._now)
-            ):
-                deploy.append(fragment)
-        stop += [q for q in (*member.running, *member.unknown) if q not in self.queries]
-        peers = self.membership.peers_of(name)
-        news = None if digest_of(peers) == member.knows else peers
-        if deploy or stop or leave or news is not None or trouble:
-            orders = Orders(PROTOCOL, tuple(deploy), tuple(stop), news, trouble, tuple(leave))
-            self._commands.append(Send(member.conn, orders))
+    def _compare(self, node: NodeId, member: Member, heard: Heard) -> None:
+        """Tell a node the difference between what it runs and what it should, and those who waited for it. O(queries in
+        which it does not run what it should + those who waited for it)."""
+        for id, version in heard.ran.items():
+            query = self.queries.get(id)
+            if query is None or query.stopped:
+                self.deployments.open.setdefault(node, {})[id] = None
+                continue
+            for each in query.rollout.heard(node, version, query.fragments.get(node)):
+                self._look(query, each)
+            if node not in query.rollout.pending and node in query.fragments:
+                self.deployments.close(id, node)
+            else:
+                self.deployments.open.setdefault(node, {})[id] = None
+            self._complete(query)
+        if member.unknown:
+            self.deployments.open.setdefault(node, {}).update(dict.fromkeys(member.unknown))
+        for id in list(self.deployments.open.get(node, ())):
+            self._bring(id, node, member)
+        self.tell_peers(node)
+        if member.trouble:
+            self._order(node).trouble = member.trouble
 
-    def _forget_node(self, node: NodeId) -> None:
+    def tell_peers(self, node: NodeId) -> None:
+        """Tell a node whom it may talk to, unless it knows."""
         member = self.membership.members.get(node)
-        self.deployments.touch({s.stream for s in member.record.sources} if member is not None else set())
+        peers, digest = self.membership.peers_of(node)
+        if member is not None and digest != member.knows:
+            self._order(node).peers = peers
+
+    def _bring(self, id: QueryId, node: NodeId, member: Member) -> None:
+        """Bring a node to what it should run of one query."""
+        query = self.queries.get(id)
+        runs = id in member.running or id in member.unknown
+        if query is not None and node in query.fragments and not query.stopped:
+            self._look(query, node)
+            if node not in query.rollout.pending:
+                self.deployments.close(id, node)
+        elif not runs:
+            self._let_go(query, id, node)
+        elif query is None or query.stopped or query.deployment is None:
+            self._order(node).stop[id] = None
+        elif query.rollout.may_leave(node, query.deployment):
+            self._order(node).leave[id] = None
+
+    def _let_go(self, query: Query | None, id: QueryId, node: NodeId) -> None:
+        if id in self.deployments.of_node.get(node, ()):
+            self._commands.append(Keep("part", f"{id}/{node}", None))
+        self.deployments.let_go(id, node)
+        if query is not None and not query.stopped:
+            query.rollout.heard(node, None, None)
+            self._complete(query)
+
+    def _look(self, query: Query, node: NodeId) -> None:
+        """Tell a node its part of a query, if it is time."""
+        member, deployment = self.membership.members.get(node), query.deployment
+        if member is None or member.conn is None or deployment is None:
+            return
+        if query.rollout.look(node, deployment, self.now):
+            order, fragment = self._order(node), deployment.fragments[node]
+            order.deploy.append(fragment)
+            self.tell_peers(node)  # it has to know whom it sends to
+            # Its plan was sent with the first fragment of the query; a node that seems not to have it gets it again.
+            if query.id not in member.running or query.rollout.told_before(node):
+                order.plans[fragment.plan] = deployment.terms.split.plan
+
+    def _complete(self, query: Query) -> None:
+        if query.state is QueryState.DEPLOYING and not query.rollout.pending:
+            query.step(QueryEvent.COMPLETE)
+
+    def forget_node(self, node: NodeId) -> None:
+        """A node is gone for good, with its sources."""
+        member = self.membership.members.get(node)
+        if member is None:
+            return
+        self.deployments.touch_sources(node, {s.stream: None for s in member.record.sources})
+        for query in self.deployments.live(node):
+            query.rollout.unhear(node)
         self.membership.remove(node)
         self._commands.append(Keep("node", node, None))
-        self._commands.append(self._allowed())
+        self.allow()
+
+    def member(self, node: NodeId) -> Member:
+        """A node that is known, or an error that names those that are."""
+        found = self.membership.members.get(node)
+        if found is None:
+            raise TopologyError(f"no node `{node}`; {nearest(node, list(self.membership.members))}")
+        return found
 
     def _is(self, node: NodeId, key: str) -> bool:
         if node in (COORDINATOR, OPERATOR):
@@ -265,208 +323,111 @@ class Coordinator:
         member = self.membership.members.get(node)
         return member is not None and not member.record.revoked and member.record.key == key != ""
 
-    def _allowed(self) -> Allow:
+    def allow(self) -> None:
+        """Say who may connect, after that has changed. Without keys everybody may. O(nodes)."""
+        if self._keys:
+            self._commands.append(self.allowed())
+
+    def allowed(self) -> Allow:
         """Everyone who may connect: nodes, invited nodes, and whoever gives commands."""
         nodes = [Peer(node=m.record.node, key=m.record.key) for m in self.membership.members.values() if m.record.key]
         return Allow((*nodes, *self.invitations.peers(), self._operator))
 
     # Queries
 
-    def _settle(self) -> None:
-        """Place what waits for a place, and tell those whom it concerns."""
-        for query in self.deployments.settle():
-            self._keep("query", query.id, query.record)
-            for node in query.record.fragments:
-                self._order(self.membership.members.get(node))
+    def settle(self) -> None:
+        """Place what is marked, keep it, and tell those whom it concerns. O(touched nodes of marked queries)."""
+        for query, change in self.deployments.settle():
+            self.roll_out(query, change)
+
+    def roll_out(self, query: Query, change: ChangeSet) -> None:
+        """Keep a change set, and tell its nodes what they may be told now."""
+        if change.version <= 1:
+            self.keep("query", query.id, query.record)
+        if change.deploy or change.undeploy:
+            self.keep("version", query.id, change.version)
+        for record in change.records:
+            held = record.part is not None or record.node in query.rollout.states
+            encoded = msgspec.msgpack.encode(record) if held else None
+            self._commands.append(Keep("part", record.name, encoded))
+        for node in change.deploy:
+            self._look(query, node)
+        self._complete(query)
+
+    def stop(self, query: Query) -> None:
+        """A query is over, and everyone who runs it is told."""
+        nodes = self.deployments.stop(query)
+        self.keep("query", query.id, query.record)
+        for node in nodes:
+            member = self.membership.members.get(node)
+            if member is not None:
+                self._bring(query.id, node, member)
+        self.settle()
 
     # Asks
 
-    def _ask(self, ask: Ask, event: Arrived, now: int) -> None:
+    def _ask(self, ask: Ask, event: Arrived) -> None:
+        known = self._answers.get(ask.id)
         if ask.verb == "enlist":
-            self._enlist(ask, event)
-            return
-        if self._keys and event.key != self._operator.key:
+            answer = known or enlist(self, ask, event.key)
+        elif self._keys and event.key != self._operator.key:
             self._refuse(event.conn, "identity", "this key may not give commands")
             return
-        answer = self._answers.get(ask.id)
-        if answer is None:
-            answer = self._answer(ask, now)
-            if ask.verb in ("submit", "stop", "import", "invite", "revoke", "remove"):
-                self._answers[ask.id] = answer
-                if len(self._answers) > 1_000:
-                    del self._answers[next(iter(self._answers))]
+        else:
+            answer = known or self._answer(ask)
         self._commands.append(Send(event.conn, answer))
 
-    def _answer(self, ask: Ask, now: int) -> Answer:
-        verb = self._verbs.get(ask.verb)
+    def _answer(self, ask: Ask) -> Answer:
+        verb = VERBS.get(ask.verb)
         if verb is None:
-            return Answer(ask.id, b"", f"no verb `{ask.verb}`; {nearest(ask.verb, list(self._verbs))}")
+            return Answer(ask.id, b"", f"no verb `{ask.verb}`; {nearest(ask.verb, list(VERBS))}")
         try:
-            return Answer(ask.id, to_body(verb(ask.body, now)))
+            answer = Answer(ask.id, msgspec.json.encode(verb.run(self, ask.body)))
         except RoveError as error:
-            return Answer(ask.id, b"", str(error))
+            answer = Answer(ask.id, b"", str(error))
         except msgspec.MsgspecError as error:
-            return Answer(ask.id, b"", f"`{ask.verb}` cannot be read: {error}")
+            answer = Answer(ask.id, b"", f"`{ask.verb}` cannot be read: {error}")
+        if verb.changes:
+            self.remember(answer)
+        return answer
 
-    def _submit(self, body: bytes, now: int) -> Submitted:
-        asked = from_body(body, Submit)
-        check_submit(asked)
-        if asked.strategy not in STRATEGIES:
-            raise PlanError(f"no placement strategy `{asked.strategy}`; {nearest(asked.strategy, list(STRATEGIES))}")
-        known, record = self.queries.get(QueryId(asked.name)), QueryRecord.of(asked)
-        if known is not None and not asked.explain:
-            if known.record.stopped:
-                raise PlanError(f"a query `{asked.name}` was stopped, and its rows are kept; choose another name")
-            if others := known.record.asked_otherwise(record):
-                raise PlanError(
-                    f"there is a query `{asked.name}` already, with another {' and '.join(others)}; choose another name"
-                )
-            return Submitted(query=asked.name, version=known.record.version, text=self.deployments.explained(known))
-        self._check_sink(asked.sink)
-        query = Query.of(record)
-        self._declare(query, keep=not asked.explain)
-        if asked.explain:
-            return Submitted(query=asked.name, version=0, text=self.deployments.explained(query))
-        self.deployments.place(query)  # one that cannot be placed is refused, not kept
-        check_trust(query, self.membership, self.spark)
-        self.deployments.add(query)
-        self._keep("query", query.id, query.record)
-        for node in query.record.fragments:
-            self._order(self.membership.members.get(node))
-        return Submitted(query=asked.name, version=query.record.version, text=self.deployments.explained(query))
+    def remember(self, answer: Answer) -> None:
+        """Keep an answer for an ask that comes again."""
+        self._answers[answer.id] = answer
+        if len(self._answers) > ANSWERS_MAX:
+            del self._answers[next(iter(self._answers))]
 
-    def _check_sink(self, sink: Sink) -> None:
-        """A sink that writes needs a node with a disk."""
-        member = self.membership.members.get(sink.node) if sink.node is not None else None
-        if member is not None and member.conn is not None and sink.kind != "discard" and not member.record.durable:
-            raise PlanError(f"`{sink.node}` has no disk to end on; start it with --data DIR, or choose another node")
+    # What it says
 
-    def _declare(self, query: Query, keep: bool) -> None:
-        """The streams a query reads have the columns it says, or it is refused."""
-        for stream, stage in query.streams.items():
-            operator = query.stages.operators[stage]
-            columns = schema_text(operator.schema) if isinstance(operator, Source) else ""
-            known = self.streams.get(checked_name(stream, "a stream"))
-            if known is None and keep:
-                self.streams[stream] = columns
-                self._commands.append(Keep("stream", stream, columns.encode()))
-            elif known not in (None, columns):
-                raise PlanError(f"stream `{stream}` has columns {known}; the query reads {columns}")
-
-    def _stop(self, body: bytes, now: int) -> Named:
-        query = self.deployments.query(from_body(body, Named).name)
-        if not query.record.stopped:
-            nodes = self.deployments.stop(query)
-            self._keep("query", query.id, query.record)
-            for node in nodes:
-                self._order(self.membership.members.get(node))
-        return Named(name=query.id)
-
-    # Listings
-
-    def _queries(self, body: bytes, now: int) -> list[QueryLine]:
-        return query_lines(self.queries.values(), self.membership, self.spark)
-
-    def _topology(self, body: bytes, now: int) -> list[NodeLine]:
-        return node_lines(self.membership, self.deployments.load, now)
-
-    def _status(self, body: bytes, now: int) -> list[AccountLine]:
-        name = from_body(body, Named).name
-        if name:
-            self.deployments.query(name)
-        tallies = (t for t in self.membership.tallies() if not name or t.query == name)
-        return accounts(tallies, list(self.queries.values()), self.membership, self._now, self._wall)
-
-    def _streams(self, body: bytes, now: int) -> dict[str, str]:
-        return self.streams
-
-    def _explain(self, body: bytes, now: int) -> Named:
-        return Named(name=self.deployments.explained(self.deployments.query(from_body(body, Named).name)))
-
-    def _cloud(self, body: bytes, now: int) -> list[CloudQuery]:
-        """What Spark should run."""
-        self.spark.trusts = from_body(body, CloudAsk).trusts
-        placed = [q for q in self.queries.values() if q.placement is not None and not q.record.stopped]
-        return [self.spark.part_of(q, *self.deployments.parts(q)) for q in placed if q.record.cloud is not None]
-
-    def _progress(self, body: bytes, now: int) -> Named:
-        """How Spark gets on."""
-        said = from_body(body, Progress)
-        self.deployments.query(said.query)
-        self.spark.heard(said)
-        return Named(name=said.query)
-
-    def _recent(self, body: bytes, now: int) -> list[Progress]:
-        return self.spark.recent(self.deployments.query(from_body(body, Named).name).id)
-
-    # The topology, by hand
-
-    def _import(self, body: bytes, now: int) -> Named:
-        asked = from_body(body, Import)
-        found: Imported = read(asked.text, asked.updates or None)
-        topology = found.topology()
-        applied = 0
-        for at_ms, batch in found.batches:
-            if asked.through_ms is not None and at_ms <= asked.through_ms:
-                topology.change(batch)
-                applied += 1
-        for record in records_of(topology):
-            self._keep("node", record.node, self.membership.plan(record))
-        size = f"{len(topology.nodes()):,} nodes, {len(topology.links()):,} links"
-        return Named(name=f"{size}, {applied} of {len(found.batches)} batches of changes")
-
-    def _invite(self, body: bytes, now: int) -> Named:
-        record = self.invitations.invite(from_body(body, Invite))
-        self._keep("invite", record.key, record)
-        self._commands.append(self._allowed())
-        return Named(name=record.node)
-
-    def _revoke(self, body: bytes, now: int) -> Named:
-        node = NodeId(from_body(body, Named).name)
-        self._member(node)
-        self.deployments.touch({s.stream for s in self.membership.members[node].record.sources})
-        self._keep("node", node, self.membership.revoke(node))
-        self._commands.append(self._allowed())
-        for member in self.membership.members.values():
-            self._order(member)
-        return Named(name=node)
-
-    def _remove(self, body: bytes, now: int) -> Named:
-        node = NodeId(from_body(body, Named).name)
-        self._member(node)
-        self._forget_node(node)
-        return Named(name=node)
-
-    def _member(self, node: NodeId) -> Member:
-        member = self.membership.members.get(node)
-        if member is None:
-            raise TopologyError(f"no node `{node}`; {nearest(node, list(self.membership.members))}")
-        return member
-
-    def _enlist(self, ask: Ask, event: Arrived) -> None:
-        if (known := self._answers.get(ask.id)) is not None:
-            self._commands.append(Send(event.conn, known))
-            return
-        try:
-            asked = from_body(ask.body, Enlist)
-            invite = self.invitations.accept(asked, event.key, self._wall)
-        except (RoveError, msgspec.MsgspecError) as error:
-            self._count("identity")
-            self._commands.append(Send(event.conn, Answer(ask.id, b"", str(error))))
-            return
-        record = self.membership.enlist(invite.node, invite.kind, asked.key)
-        self._keep("node", record.node, record)
-        self._commands.append(Keep("invite", invite.key, None))
-        self._commands.append(self._allowed())
-        answer = self._answers[ask.id] = Answer(ask.id, to_body(Named(name=record.node)))
-        self._commands.append(Send(event.conn, answer))
-
-    def _keep(self, kind: str, name: str, record: msgspec.Struct) -> None:
+    def keep(self, kind: str, name: str, record: msgspec.Struct | int) -> None:
         self._commands.append(Keep(kind, name, msgspec.msgpack.encode(record)))
 
+    def keep_bytes(self, kind: str, name: str, record: bytes | None) -> None:
+        self._commands.append(Keep(kind, name, record))
+
+    def _order(self, node: NodeId) -> _Order:
+        return self._orders.setdefault(node, _Order())
+
+    def _say_orders(self) -> None:
+        """One message a node, whatever it is to be told."""
+        for node, order in self._orders.items():
+            member = self.membership.members.get(node)
+            if member is not None and member.conn is not None:
+                said = Orders(
+                    PROTOCOL,
+                    tuple(order.deploy),
+                    tuple(order.stop),
+                    order.peers,
+                    order.trouble,
+                    tuple(order.leave),
+                    order.plans,
+                )
+                self._commands.append(Send(member.conn, said))
+
     def _refuse(self, conn: Conn, why: str, text: str) -> None:
-        self._count(why)
+        self.count(why)
         self._commands.append(Send(conn, Refused(why, text)))
 
-    def _count(self, why: str) -> None:
+    def count(self, why: str) -> None:
+        """Count something that was not taken, by reason."""
         self.refused[why] = self.refused.get(why, 0) + 1

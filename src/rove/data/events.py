@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -71,6 +72,7 @@ class Remember:
 
     fragments: tuple[Fragment, ...]
     peers: tuple[Peer, ...]
+    plans: Mapping[str, bytes] = field(default_factory=dict)  # of the fragments, by digest
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from rove.data.link.neighbours import Neighbours
 from rove.data.link.parking import Parking
 from rove.data.link.receipts import FrameReceipt
 from rove.data.link.routes import Routes
+from rove.data.reports import Reports
 from rove.data.settings import WorkerSettings
 from rove.data.sources.sources import Sources
 from rove.data.store.eviction import Policy
@@ -43,7 +44,7 @@ from rove.model.messages import (
     PROTOCOL,
     ROWS_BYTES_MAX,
     Data,
-    Fragment,
+    Facts,
     Hello,
     Orders,
     Peer,
@@ -76,6 +77,7 @@ class Worker:
         self._fragments = Fragments()
         self._turn = Turn()
         self._parking = Parking()
+        self._reports = Reports()
         self.sources = Sources()
         running = self._fragments.running
         self._exits = Exits(
@@ -121,12 +123,12 @@ class Worker:
         """Declare a producer of a stream on this node."""
         self.sources.add(stream, origin, columns)
 
-    def remembered(self, fragments: tuple[Fragment, ...], peers: tuple[Peer, ...], now: int = 0) -> list[Command]:
+    def remembered(self, kept: Remember, now: int = 0) -> list[Command]:
         """Go on with what this node ran before it was stopped or died, whether or not anybody hears it."""
         self._turn.begin(now)
-        self._meet(peers)
-        for fragment in fragments:
-            self._beat_if(self._deployment.resume(fragment))
+        self._meet(kept.peers)
+        for fragment in kept.fragments:
+            self._beat_if(self._deployment.resume(fragment, kept.plans))
         return self._turn.commands
 
     # The one door
@@ -242,6 +244,9 @@ class Worker:
         if orders.protocol != PROTOCOL:
             self.accounts.refuse("protocol")
             return
+        if orders.whole:
+            self._reports.whole()
+            self._report_due = self._turn.now
         if orders.peers is not None and digest_of(orders.peers) != self._neighbours.digest:
             self._meet(orders.peers)
             self._changed = True
@@ -250,7 +255,7 @@ class Worker:
         for query in orders.leave:
             self._deployment.leave(query)
         for fragment in orders.deploy:
-            self._beat_if(self._deployment.deploy(fragment))
+            self._beat_if(self._deployment.deploy(fragment, orders.plans))
         if orders.deploy or orders.stop or orders.leave:
             self._report_due = self._turn.now
             self._changed = True
@@ -278,13 +283,15 @@ class Worker:
             if self._neighbours.reached != before:
                 self._report_due = self._beat_due = self._turn.now
                 self._turn.commands += self._routes.changed(self._fragments.running.items(), self._turn.now)
+        if self._changed:
+            self._fragments.forget_plans()
         if self._changed and self.sinks.durable:  # kept before those below hear that they may begin
             running = tuple(r.fragment for r in self._fragments.running.values())
-            self._turn.commands.append(Remember(running, self._neighbours.peers))
+            self._turn.commands.append(Remember(running, self._neighbours.peers, dict(self._fragments.plans)))
         self._changed = False
         if self._turn.now >= self._report_due:
             self._report_due = self._turn.now + self.settings.report_us
-            self._turn.commands.append(Send(COORDINATOR, self.report()))
+            self._turn.commands += self.reports()
             self._turn.commands += self.sinks.retire(self._turn.now)
         self._hold_sources()
 
@@ -295,32 +302,41 @@ class Worker:
 
     # What it tells
 
+    def reports(self) -> list[Command]:
+        """Tell the coordinator what is new."""
+        return [Send(COORDINATOR, report) for report in self._reports.next(self.report())]
+
     def report(self) -> Report:
-        """Who this node is, what it runs, and what it counted."""
+        """Who this node is, what it runs, and what it counted: the whole picture."""
         left = self._retention.left_behind()
-        return Report(
-            protocol=PROTOCOL,
-            node=self.node,
-            incarnation=self._incarnation,
+        facts = Facts(
             kind=self.settings.kind,
             address=self.settings.address,
             parents=self.settings.parents,
             slots=self.settings.slots,
             memory_bytes=self.settings.memory_bytes,
             sources=self.sources.listed(self._retention.earlier()),
+            durable=self.sinks.durable,
+            trusts=self.settings.trusts,
+            disk_bytes=self._retention.disk_bytes,
+        )
+        return Report(
+            protocol=PROTOCOL,
+            node=self.node,
+            incarnation=self._incarnation,
+            number=0,
+            whole=True,
+            facts=facts,
             running={q: r.fragment.version for q, r in self._fragments.running.items()},
             unknown=tuple(dict.fromkeys((*self._parking.queries(), *(QueryId(h.query) for h in left)))),
             tallies=self.accounts.tallies(self._fragments.running, self.sinks, self.store, self.links().values()),
             refused=dict(self.refused),
-            durable=self.sinks.durable,
             knows=self._neighbours.digest,
-            troubles=self._fragments.troubles,
+            troubles=dict(self._fragments.troubles),
             reaches=self._neighbours.reached,
-            trusts=self.settings.trusts,
             held=self.store.held(self._turn.now),
             taken_bytes=self.store.bytes_taken,
             shrunk=self.store.shrunk,
-            disk_bytes=self._retention.disk_bytes,
         )
 
     def on_disk(self) -> Iterator[Header]:

@@ -110,7 +110,7 @@ class Sink(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Fragment(msgspec.Struct, frozen=True, kw_only=True):
-    """The part of one query on one node, with the whole query's definition.
+    """The part of one query on one node. `plan` names the whole query's definition, which is sent once (`Orders`).
 
     `runs` are the operators a batch has behind it when it leaves: stateless ones that are not done yet are done here,
     stateful ones are owned here. `makes` names the origin that each stateful operator here is; `waits` the origins
@@ -120,7 +120,7 @@ class Fragment(msgspec.Struct, frozen=True, kw_only=True):
 
     query: QueryId
     version: Version
-    plan: bytes
+    plan: str  # its digest
     runs: tuple[Stage, ...]
     makes: dict[Stage, Origin]
     waits: dict[Stage, tuple[Origin, ...]]
@@ -177,36 +177,50 @@ class Held(msgspec.Struct, frozen=True, array_like=True):
     age_us: int
 
 
-class Report(_Message, frozen=True, tag=20):
-    """A node's beat to the coordinator: who it is, what it runs, what it counted. Stands by itself, so one may be
-    lost."""
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a node says of itself that seldom changes."""
 
-    protocol: int
-    node: NodeId
-    incarnation: int
     kind: Kind
     address: str
     parents: tuple[NodeId, ...]
     slots: int
     memory_bytes: int
     sources: tuple[SourceHere, ...]
-    running: dict[QueryId, Version]
-    unknown: tuple[QueryId, ...]
-    tallies: tuple[Tally, ...]
-    refused: dict[str, int]
     durable: bool = False
-    knows: str = ""  # a digest of the peers it was told of
-    troubles: dict[QueryId, str] = {}  # queries that cannot run on it, and why
-    reaches: tuple[NodeId, ...] = ()  # those of its parents that it has a link with now
     trusts: bool = False  # whether it runs users' functions that come by value
-    held: tuple[Held, ...] = ()
-    taken_bytes: int = 0  # of all batches that it had to keep for a while, since it was started
-    shrunk: tuple[int, int] = (0, 0)  # bytes of the rows that it packed, before and after
     disk_bytes: int = 0  # that it may keep on its disk, behind those in memory
 
 
+class Report(_Message, frozen=True, tag=20, kw_only=True):
+    """A node's beat to the coordinator: who it is, what it runs, what it counted.
+
+    Reports of one start are numbered 1, 2, 3 … A `whole` one stands by itself. Any other says what is new since the
+    one before it: None is "as before", and of queries and tallies only those are in it that changed. Whoever misses one
+    asks for a whole one.
+    """
+
+    protocol: int
+    node: NodeId
+    incarnation: int
+    number: int
+    whole: bool
+    facts: Facts | None = None
+    running: dict[QueryId, Version] = {}
+    ended: tuple[QueryId, ...] = ()  # queries that it ran and does not run any more
+    unknown: tuple[QueryId, ...] | None = None
+    tallies: tuple[Tally, ...] = ()
+    refused: dict[str, int] | None = None
+    knows: str | None = None  # a digest of the peers it was told of
+    troubles: dict[QueryId, str] | None = None  # queries that cannot run on it, and why
+    reaches: tuple[NodeId, ...] | None = None  # those of its parents that it has a link with now
+    held: tuple[Held, ...] | None = None
+    taken_bytes: int = 0  # of all batches that it had to keep for a while, since it was started
+    shrunk: tuple[int, int] = (0, 0)  # bytes of the rows that it packed, before and after
+
+
 class Orders(_Message, frozen=True, tag=21):
-    """What a node should run and know, of what its report lacked.
+    """What a node should run and know, of what its report lacked. `plans` are those of the fragments, by their digest,
+    unless the node has them already. With `whole` the coordinator asks for a whole report.
 
     A query it should `stop` is over. One it should `leave` goes other ways: what this node holds of it is still held by
     whoever sent it, and nothing is lost if it is dropped.
@@ -218,6 +232,8 @@ class Orders(_Message, frozen=True, tag=21):
     peers: tuple[Peer, ...] | None = None  # None: those it knows are right
     trouble: str = ""
     leave: tuple[QueryId, ...] = ()
+    plans: dict[str, bytes] = {}
+    whole: bool = False
 
 
 class Goodbye(_Message, frozen=True, tag=22):
@@ -243,6 +259,11 @@ class Answer(_Message, frozen=True, tag=31):
     id: str
     body: bytes
     trouble: str = ""
+
+
+def plan_digest(plan: bytes) -> str:
+    """The name of a plan: what it is, whoever sends it."""
+    return blake2b(plan, digest_size=16).hexdigest()
 
 
 def digest_of(peers: tuple[Peer, ...]) -> str:
@@ -271,10 +292,12 @@ def check_header(header: Header) -> None:
 
 def check_report(report: Report) -> None:
     """Refuse names that a report brings and nothing can have. Those of queries are looked up, not taken."""
-    for node in (report.node, *report.parents):
-        checked_name(node, "a node")
-    for source in report.sources:
-        checked_name(source.stream, "a stream")
+    checked_name(report.node, "a node")
+    if report.facts is not None:
+        for node in report.facts.parents:
+            checked_name(node, "a node")
+        for source in report.facts.sources:
+            checked_name(source.stream, "a stream")
 
 
 def encode(message: Message) -> bytes:

@@ -53,6 +53,7 @@ class _Remembered(msgspec.Struct, frozen=True, array_like=True):
 
     fragments: tuple[Fragment, ...]
     peers: tuple[Peer, ...]
+    plans: dict[str, bytes] = {}
 
 
 class _Sealed(msgspec.Struct, frozen=True, array_like=True):
@@ -157,7 +158,7 @@ class DiskShelf:
     def remember(self, kept: Remember) -> None:
         """Keep what a node runs and whom it knows, for its next start; it is kept when this returns, unless there is
         `trouble`. Deployments are rare, so nobody waits long."""
-        self._keep(REMEMBERED_FILE, msgspec.msgpack.encode(_Remembered(kept.fragments, kept.peers)))
+        self._keep(REMEMBERED_FILE, msgspec.msgpack.encode(_Remembered(kept.fragments, kept.peers, dict(kept.plans))))
 
     def remembered(self) -> Remember | None:
         """What was kept by the last start; None if there is nothing to be found."""
@@ -171,7 +172,7 @@ class DiskShelf:
                 f"{self.path / REMEMBERED_FILE} is not of this version of rove: {error}; remove it, the coordinator "
                 "knows the same"
             ) from error
-        return Remember(found.fragments, found.peers)
+        return Remember(found.fragments, found.peers, found.plans)
 
     def done(self) -> Iterator[DiskDone]:
         """Groups that are over since the last call."""

@@ -75,7 +75,7 @@ class WorkerShell:
         """Go on where the last start ended."""
         kept = self.shelf.remembered() if self.shelf is not None else None
         if kept is not None:
-            self._obey(self.worker.remembered(kept.fragments, kept.peers, now_us()))
+            self._obey(self.worker.remembered(kept, now_us()))
 
     def round(self, arrived: Iterable[Arrived | Garbled] = ()) -> None:
         """Take what has come, from the wires, the disk and the sources; then have a moment to itself."""
@@ -109,7 +109,7 @@ class WorkerShell:
                 pass
             self._handle(Tick())
             self.shelf.close()
-        self._obey([Send(COORDINATOR, self.worker.report())])
+        self._obey(self.worker.reports())
 
     def abandon(self) -> None:
         """The machine is broken: let go of the disk, without another word."""

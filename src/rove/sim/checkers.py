@@ -231,7 +231,7 @@ def check_rows(world: World, query: QueryId) -> int:
         return 0
     expected = rows_of(oracle(world, query, deployed.stages))
     most = rows_of(oracle(world, query, deployed.stages, evicted=False)) if query in world.thinned else expected
-    if deployed.placement is None:
+    if deployed.deployment is None:
         if expected:
             raise BrokenLaw(f"`{query}` was never placed: {deployed.trouble}")
         return 0

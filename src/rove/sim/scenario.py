@@ -187,8 +187,8 @@ def _unsettled(world: World) -> str:
             return f"{node.name} holds {len(worker.store)} batches"
         if any(True for r in worker.running().values() for _ in r.pipeline.held()):
             return f"{node.name} holds batches that came too early"
-    for query in machine.queries.values():
-        for name, fragment in query.record.fragments.items():
+    for query in (query for query in machine.queries.values() if not query.stopped):
+        for name, fragment in query.fragments.items():
             running = machine.membership.members[name].running.get(query.id)
             if running != fragment.version:
                 return f"{name} runs version {running} of {query.id}"

@@ -98,7 +98,7 @@ class World:
         self.network.dial(name, COORDINATOR)
         kept = node.kept
         if kept is not None:
-            commands = worker.remembered(kept.fragments, kept.peers, self.now)
+            commands = worker.remembered(kept, self.now)
             self._tell(name, kept, commands)
             self._obey(node, commands)
         for source in node.sources:
@@ -323,8 +323,8 @@ class World:
                             self._fly(*sent)
 
         for query in machine.queries.values():
-            if query.id not in self.first and query.record.fragments:
-                made = {origin for f in query.record.fragments.values() for origin in (*f.feeds, *f.makes.values())}
+            if query.id not in self.first and query.fragments:
+                made = {origin for f in query.fragments.values() for origin in (*f.feeds, *f.makes.values())}
                 self.first[query.id] = made
 
     def _tick_coordinator(self) -> None:

@@ -8,15 +8,15 @@ from random import Random
 import pytest
 
 from rove.control.deployment.alternatives import alternatives
-from rove.control.deployment.fragments import fragments
 from rove.control.placement import Load, bottom_up
 from rove.control.topology.nodes import Link, Node
 from rove.control.topology.topology import Topology
 from rove.model.errors import RoveError
-from rove.model.ids import NodeId, Version
+from rove.model.ids import NodeId
 from rove.model.messages import Sink
 from rove.plan.stages import ordered
 from tests.control.cities import city, drawn, request
+from tests.control.planned import deployed
 
 
 def ladder(ways: int, length: int = 2) -> Topology:
@@ -34,10 +34,14 @@ def ladder(ways: int, length: int = 2) -> Topology:
 def test_a_device_is_told_of_as_many_routes_as_were_asked_for_the_best_first() -> None:
     asked, topology = request("filter", {"s": ["d1"]}), ladder(4)
     placed = bottom_up(asked, topology, Load())
-    others = alternatives(asked, placed, topology, 3)
+    deployment = deployed(asked, placed)
+    others = alternatives(deployment, asked, topology, 3)
     assert others.begin == {"d1": ("w1.0", "w2.0")}
     assert others.relays == {"w1.0": "w1.1", "w1.1": "gw", "w2.0": "w2.1", "w2.1": "gw"}
-    found = fragments(asked, placed, Version(1), others=others, copies=True)
+    deployment.set_alternatives(others.begin, others.relays)
+    deployment.settle()
+    deployment.validate()
+    found = deployment.fragments
     assert (found[NodeId("d1")].next, found[NodeId("d1")].others) == ("w0.0", ("w1.0", "w2.0"))
     assert found[NodeId("d1")].copies
     assert (found[NodeId("w1.0")].next, found[NodeId("w1.0")].runs) == ("w1.1", ())
@@ -49,19 +53,20 @@ def test_routes_are_apart_up_to_where_all_of_them_meet() -> None:
     topology.add_link(Link(NodeId("gw"), NodeId("top")))
     asked = request("filter", {"s": ["d1"]}, sink="top")
     placed = bottom_up(asked, topology, Load())
-    assert alternatives(asked, placed, topology, 3).begin == {"d1": ("w1.0", "w2.0")}
+    deployment = deployed(asked, placed, {"out": Sink(kind="discard")})
+    assert alternatives(deployment, asked, topology, 3).begin == {"d1": ("w1.0", "w2.0")}
 
 
 def test_there_are_no_more_routes_than_there_are() -> None:
     asked, topology = request("filter", {"s": ["d1"]}), ladder(2)
     placed = bottom_up(asked, topology, Load())
-    assert alternatives(asked, placed, topology, 8).begin == {"d1": ("w1.0",)}
-    assert alternatives(asked, placed, topology, 1).begin == {}
+    assert alternatives(deployed(asked, placed), asked, topology, 8).begin == {"d1": ("w1.0",)}
+    assert alternatives(deployed(asked, placed), asked, topology, 1).begin == {}
     topology.mark(NodeId("w1.0"), NodeId("w1.1"), works=False)
-    assert alternatives(asked, placed, topology, 8).begin == {"d1": ()}
+    assert alternatives(deployed(asked, placed), asked, topology, 8).begin == {"d1": ()}
     topology.mark(NodeId("w1.0"), NodeId("w1.1"), works=True)
     topology.mark(NodeId("d1"), NodeId("w1.0"), works=False)  # a device that is elsewhere now may be there later
-    assert alternatives(asked, placed, topology, 8).begin == {"d1": ("w1.0",)}
+    assert alternatives(deployed(asked, placed), asked, topology, 8).begin == {"d1": ("w1.0",)}
 
 
 @pytest.mark.parametrize("seed", range(150))
@@ -73,9 +78,12 @@ def test_whatever_route_rows_take_they_are_taken_in_order_in_one_place(seed: int
         placed = bottom_up(asked, topology, Load())
     except RoveError:
         return
-    others = alternatives(asked, placed, topology, random.randint(2, 4))
-    sinks = None if asked.sink is None else {"out": Sink(kind="discard")}
-    found = fragments(asked, placed, Version(1), sinks, others=others)
+    deployment = deployed(asked, placed, None if asked.sink is None else {"out": Sink(kind="discard")})
+    others = alternatives(deployment, asked, topology, random.randint(2, 4))
+    deployment.set_alternatives(others.begin, others.relays)
+    deployment.settle()
+    deployment.validate()
+    found = deployment.fragments
     in_order = {h for stage, hosts in placed.hosts.items() if ordered(asked.stages.operators[stage]) for h in hosts}
     for device, starts in others.begin.items():
         routes = []

@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
-import dataclasses
+from collections.abc import Mapping
 from random import Random
 
 import pytest
 
-from rove.control.asks.requests import Submit
-from rove.control.deployment.fragments import fragments
-from rove.control.deployment.query import Query, QueryRecord
 from rove.control.deployment.split import split
 from rove.control.placement import STRATEGIES, Load, Placement, Request, strategy
 from rove.control.placement.explain import explain
 from rove.control.topology.topology import Topology
 from rove.model.errors import PlanError, RoveError
-from rove.model.ids import NodeId, Stage, Version
+from rove.model.ids import NodeId, Stage
 from rove.model.messages import Fragment, Sink
-from rove.plan.codec import decode, encode
 from rove.plan.cuts import highest_cut
 from rove.plan.operators import Filter, Source, walk
 from rove.plan.stages import Stages, merges, ordered, stateful, stateless
 from tests.control.checker import path
 from tests.control.cities import PLANS, city, drawn, numbered, request, stages, town
+from tests.control.planned import deployed
+from tests.control.twin import agree
 
 FILE = {"out": Sink(kind="file", path="rows")}
 
 
-def told(asked: Request, topology: Topology, name: str = "bottom_up") -> tuple[Placement, dict[NodeId, Fragment]]:
+def told(
+    asked: Request, topology: Topology, name: str = "bottom_up", absent: tuple[str, ...] = ()
+) -> tuple[Placement, Mapping[NodeId, Fragment]]:
     found = strategy(name)(asked, topology, Load())
-    return found, fragments(asked, found, Version(1), FILE if asked.sink is not None else None)
+    deployment = deployed(asked, found, FILE if asked.sink is not None else None, absent=absent)
+    agree(deployment, asked)
+    return found, deployment.fragments
 
 
 def test_a_count_is_begun_on_devices_and_finished_on_the_edge() -> None:
@@ -49,8 +51,8 @@ def test_a_count_is_begun_on_devices_and_finished_on_the_edge() -> None:
 
 
 def test_who_is_absent_is_known_and_not_waited_for_and_waits_for_itself() -> None:
-    asked = dataclasses.replace(request("count", {"s": ["d1", "d2"]}, sink="e1"), absent=frozenset({NodeId("d1")}))
-    _, found = told(asked, town())
+    asked = request("count", {"s": ["d1", "d2"]}, sink="e1")
+    _, found = told(asked, town(), absent=("d1",))
     partial = numbered(asked.stages, "Aggregate", "partial")
     device, edge = found[NodeId("d1")], found[NodeId("e1")]
     assert (device.waits, device.knows) == ({0: ("d1.s",)}, {})
@@ -92,17 +94,6 @@ def test_a_plan_without_spark_has_one_output_and_no_upper_part() -> None:
     assert parts.upper == {}
 
 
-def test_a_plan_is_parted_again_only_where_spark_begins_elsewhere() -> None:
-    asked = request("count", {"s": ["d1"]})
-    query = Query.of(QueryRecord.of(Submit(name="q", plan=encode(asked.stages), sink=Sink(kind="log"))))
-    here = strategy("bottom_up")(asked, town(), Load())
-    first = query.split(here)
-    assert query.split(dataclasses.replace(here, routes={})) is first
-    above = dataclasses.replace(here, spark=frozenset(range(1, len(asked.stages.operators))))
-    assert query.split(above) == split(asked.stages, above.spark) != first
-    assert query.split(here) == first
-
-
 @pytest.mark.parametrize("plan", [plan for plan in PLANS if plan != "two ways"])
 def test_parts_are_named_as_cuts_name_them(plan: str) -> None:
     """With all that Spark need not do on workers, the split is the highest cut."""
@@ -133,8 +124,7 @@ def test_what_takes_one_of_two_ways_in_order_is_where_both_end(name: str) -> Non
 def test_an_operator_is_waited_for_as_long_as_anybody_below_it_is(absent: tuple[str, ...], waited: bool) -> None:
     partial = numbered(stages("count"), "Aggregate", "partial")
     asked = request("count", {"s": ["d1", "d2", "d3"]}, hints={partial: "edge"})
-    asked = dataclasses.replace(asked, absent=frozenset(map(NodeId, absent)))
-    placement, found = told(asked, town())
+    placement, found = told(asked, town(), absent=absent)
     assert placement.hosts[Stage(partial)] == ("e1", "e2")
     gateway = found[NodeId("gw")]
     names = [o for origins in gateway.waits.values() for o in origins]
@@ -146,7 +136,7 @@ def test_an_operator_is_waited_for_as_long_as_anybody_below_it_is(absent: tuple[
 def test_a_sink_on_a_node_must_be_told_what_it_is() -> None:
     asked = request("count", {"s": ["d1"]}, sink="e1")
     with pytest.raises(PlanError, match="ends on node `e1`, and output `out` has no sink"):
-        fragments(asked, strategy("bottom_up")(asked, town(), Load()), Version(1))
+        deployed(asked, strategy("bottom_up")(asked, town(), Load()))
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -160,7 +150,7 @@ def test_every_origin_is_waited_for_wherever_it_is_taken_in_order(seed: int) -> 
         except RoveError:
             continue
         assert set(found) == set(placement.routes)
-        lower = decode(next(iter(found.values())).plan)
+        lower = split(asked.stages, placement.spark).lower
         made: dict[str, tuple[Stage, NodeId]] = {}
         for stage in lower.sources():
             op = lower.operators[stage]
@@ -178,7 +168,7 @@ def test_every_origin_is_waited_for_wherever_it_is_taken_in_order(seed: int) -> 
 
 
 def walk_origins(
-    lower: Stages, found: dict[NodeId, Fragment], placement: Placement, made: dict[str, tuple[Stage, NodeId]]
+    lower: Stages, found: Mapping[NodeId, Fragment], placement: Placement, made: dict[str, tuple[Stage, NodeId]]
 ) -> None:
     """Carry one batch of each origin up its route by the fragments alone; who takes it in order must wait for it."""
     fed: set[tuple[NodeId, Stage]] = set()

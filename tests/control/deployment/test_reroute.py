@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 from random import Random
 
 import pytest
+from msgspec.structs import replace
 
-from rove.control.deployment.fragments import fragments
-from rove.control.deployment.reroute import moved
+from rove.control.deployment.deployment import Deployment
+from rove.control.deployment.reroute import lead, move
 from rove.control.placement import Load, Placement, Request, strategy
 from rove.control.topology.topology import Link, Node, Topology
 from rove.model.errors import RoveError
-from rove.model.ids import NodeId, Version
+from rove.model.ids import NodeId
 from rove.model.messages import Sink
 from tests.control.checker import check, path
 from tests.control.cities import city, drawn, request
+from tests.control.planned import deployed
+from tests.control.twin import agree
 
 WEST, EAST, GATEWAY = NodeId("west"), NodeId("east"), NodeId("gw")
 
@@ -30,65 +34,136 @@ def cells(slots: int = 8) -> Topology:
     return topology
 
 
-def meets(asked: Request, placement: Placement) -> dict[NodeId, object]:
-    """By node, whom it waits for at which stage, and under which names it speaks."""
+def put_down(asked: Request, topology: Topology, load: Load) -> Deployment:
+    """The query deployed as the first strategy says."""
     sinks = {name: Sink(kind="log") for name in ("out", *(name for name, _ in asked.stages.outputs))}
-    parts = fragments(asked, placement, Version(1), sinks if asked.sink else {})
-    return {node: (f.waits, f.makes) for node, f in parts.items() if f.waits or f.makes}
+    found = deployed(asked, strategy("bottom_up")(asked, topology, Load()), sinks if asked.sink else {}, load)
+    agree(found, asked)
+    return found
+
+
+def look(deployment: Deployment, asked: Request, topology: Topology, load: Load, *nodes: str) -> Placement:
+    """Let these nodes find better routes; where everything is now."""
+    move(deployment, asked, map(NodeId, nodes), topology, load)
+    deployment.settle()
+    agree(deployment, asked)
+    return deployment.placement({})
+
+
+def meets(deployment: Deployment) -> dict[NodeId, object]:
+    """By node, whom it waits for at which stage, and under which names it speaks."""
+    return {node: (f.waits, f.makes) for node, f in deployment.fragments.items() if f.waits or f.makes}
 
 
 def test_a_device_takes_its_memory_along_and_the_cells_hold_none() -> None:
-    topology, asked = cells(), request("count", {"s": ["d1", "d2"]})
-    before = strategy("bottom_up")(asked, topology, Load())
-    assert path(before, NodeId("d1")) == ["d1", "west", "gw"]
+    topology, asked, load = cells(), request("count", {"s": ["d1", "d2"]}), Load()
+    deployment = put_down(asked, topology, load)
+    before = meets(deployment)
+    assert list(deployment.tree.route(NodeId("d1"))) == ["d1", "west", "gw"]
     topology.mark(NodeId("d1"), WEST, works=False)
     topology.mark(NodeId("d1"), EAST, works=True)
-    load = Load()
-    load.add(before)
-    after = moved(asked, before, topology, load)
+    after = look(deployment, asked, topology, load, "d1")
     assert path(after, NodeId("d1")) == ["d1", "east", "gw"]
     assert path(after, NodeId("d2")) == ["d2", "west", "gw"]
-    assert meets(asked, after) == meets(asked, before)
+    assert meets(deployment) == before
     check(asked, after, topology)
     topology.mark(NodeId("d2"), WEST, works=False)
-    assert moved(asked, after, topology, load) is after, "who reaches nobody keeps its place"
+    assert look(deployment, asked, topology, load, "d1", "d2") == after, "who reaches nobody keeps its place"
     topology.mark(NodeId("d2"), EAST, works=True)
-    last = moved(asked, after, topology, load)
+    last = look(deployment, asked, topology, load, "d1", "d2")
     assert WEST not in last.routes, "a cell that nobody passes has no part in the query"
     assert last.slots.keys() <= last.routes.keys()
+    assert load.slots == last.slots
+
+
+def test_a_move_tells_the_nodes_of_its_routes_and_nobody_else() -> None:
+    topology, asked, load = cells(), request("count", {"s": ["d1", "d2"]}), Load()
+    deployment = put_down(asked, topology, load)
+    topology.mark(NodeId("d1"), WEST, works=False)
+    topology.mark(NodeId("d1"), EAST, works=True)
+    assert move(deployment, asked, [NodeId("d1")], topology, load) == ["d1"]
+    change = deployment.settle()
+    assert (set(change.deploy), change.undeploy) == ({"d1", "east"}, ())
+    assert deployment.leaving(WEST) == {"d1": change.version}
 
 
 def test_one_who_would_pass_by_what_remembers_its_rows_stays_and_so_do_those_who_share_its_route() -> None:
     topology = cells()
-    asked = request("count", {"s": ["d1"]}, hints={2: "west", 3: "west"})
-    before = strategy("bottom_up")(asked, topology, Load())
-    assert WEST in meets(asked, before)
+    asked, load = request("count", {"s": ["d1"]}, hints={2: "west", 3: "west"}), Load()
+    deployment = put_down(asked, topology, load)
+    before = deployment.placement({})
+    assert WEST in meets(deployment)
     topology.mark(NodeId("d1"), WEST, works=False)
     topology.mark(NodeId("d1"), EAST, works=True)
-    assert moved(asked, before, topology, Load()) == before
+    assert look(deployment, asked, topology, load, "d1") == before
 
 
 @pytest.mark.parametrize("seed", range(120))
 def test_whatever_breaks_nobody_passes_by_what_remembers_and_nobody_else_is_disturbed(seed: int) -> None:
     random = Random(seed)
     topology = city(random)
-    asked = drawn(random, topology, hinted=random.random() < 0.3)
+    asked, load = drawn(random, topology, hinted=random.random() < 0.3), Load()
     try:
-        found = strategy("bottom_up")(asked, topology, Load())
+        deployment = put_down(asked, topology, load)
     except RoveError:
         return
-    load = Load()
-    load.add(found)
     nodes = dict.fromkeys(p.node for sources in asked.sources.values() for p in sources)
     for _ in range(10):
         link = random.choice(topology.links())
         topology.mark(link.a, link.b, works=random.random() < 0.4)
-        before, found = found, moved(asked, found, topology, load)
-        load = load.replaced(before, found)
+        met, before = meets(deployment), deployment.placement({})
+        found = look(deployment, asked, topology, load, *nodes)
         check(asked, found, topology)
-        assert meets(asked, found) == meets(asked, before)
+        assert load.slots == found.slots
+        assert meets(deployment) == met
         for node in nodes:
             old, new = path(before, node), path(found, node)
             assert topology.broken_on(new) <= topology.broken_on(old)
             if not topology.broken_on(old):
                 assert new == old
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_sources_that_come_go_and_are_absent_leave_what_the_whole_placement_says(seed: int) -> None:
+    """Sources are added one by one, some are absent for a while, some end, links break: after each step the fragments
+    are those of the twin, and a change that was taken back has left nothing behind."""
+    random = Random(seed)
+    topology = city(random)
+    asked, load = drawn(random, topology, hinted=random.random() < 0.3), Load()
+    pairs = [(stage, source) for stage, found in asked.sources.items() for source in found]
+    random.shuffle(pairs)
+    first = dataclasses.replace(
+        asked, sources={stage: tuple(s for at, s in pairs[:2] if at == stage) for stage in asked.sources}
+    )
+    try:
+        deployment = put_down(first, topology, load)
+    except RoveError:
+        return
+    for stage, source in pairs[2:]:
+        position = deployment.journal.position
+        try:
+            lead(deployment, asked, stage, source, topology, load)
+        except RoveError:
+            deployment.roll_back(position)
+        deployment.settle()
+        agree(deployment, asked)
+        node = random.choice(list(deployment.tree.parts))
+        deployment.set_absent(node, random.random() < 0.6)
+        if random.random() < 0.3:
+            part = deployment.tree.parts[node]
+            deployment.put({node: replace(part, sources=part.sources[1:])})
+        link = random.choice(topology.links())
+        topology.mark(link.a, link.b, works=random.random() < 0.5)
+        look(deployment, asked, topology, load, *(n for n, p in deployment.tree.parts.items() if p.sources))
+
+
+def test_what_is_taken_back_leaves_nothing_behind() -> None:
+    topology, asked, load = cells(), request("count", {"s": ["d1", "d2"]}), Load()
+    deployment = put_down(asked, topology, load)
+    before, slots, records = dict(deployment.fragments), dict(load.slots), deployment.placement({})
+    part = deployment.tree.parts[NodeId("d1")]
+    deployment.put({NodeId("d1"): replace(part, next=GATEWAY, hosts=(), sources=())})
+    deployment.roll_back()
+    assert not deployment.settle().deploy
+    assert (deployment.fragments, load.slots, deployment.placement({})) == (before, slots, records)
+    agree(deployment, asked)

@@ -55,7 +55,7 @@ def test_a_node_that_does_not_take_functions_by_value_is_named_at_once() -> None
     assert desk.machine.deployments.load.slots == {}
     desk.line_up(trusts=True)
     assert "Map <lambda>" in submit(desk, at_edge).text
-    assert set(desk.machine.queries[QueryId("q")].record.fragments) == {"tram", "mast", "gateway"}
+    assert set(desk.machine.queries[QueryId("q")].fragments) == {"tram", "mast", "gateway"}
 
 
 def test_spark_says_whether_it_takes_functions_by_value_when_it_asks() -> None:
@@ -87,8 +87,9 @@ def test_the_coordinator_reads_no_function_not_even_after_a_restart(tmp_path: Pa
     desk.line_up(trusts=True)
     file = tmp_path / "ran"
     submit(desk, trains().mapInArrow(nameless(), COLUMNS).at("mast"), pickled=lambda _: cloudpickle.dumps(Trap(file)))
-    record = desk.machine.queries[QueryId("q")].record
+    query = desk.machine.queries[QueryId("q")]
+    kept = [("plan", query.record.plan, query.plan), ("query", "q", msgspec.msgpack.encode(query.record))]
     again = Desk()
-    again.machine.restore([("query", "q", msgspec.msgpack.encode(record))])
+    again.machine.restore(kept)
     assert QueryId("q") in again.machine.queries
     assert not file.exists()

@@ -107,7 +107,6 @@ def test_what_other_queries_use_is_not_there_to_be_used() -> None:
         load.add(found)
         hosts.append(found.hosts[Stage(1)])
     assert hosts == [("d1",), ("e1",), ("gw",), ("gw",)]
-    load.remove(found)
     assert load.slots[NodeId("d1")] == 3
 
 

@@ -26,6 +26,7 @@ from rove.plan import codec
 from rove.plan.operators import Source
 from rove.plan.stages import Stages
 from rove.sim.nodes import SimShelf
+from tests.data.plans import named, plans_of
 
 SCHEMA = parse_schema("key string, ts timestamp")
 PLAN = codec.encode(Stages.of({"out": Source("s", SCHEMA)}))
@@ -49,14 +50,15 @@ class Gateway:
         fragment = Fragment(
             query=QueryId("q"),
             version=Version(self.version),
-            plan=PLAN,
+            plan=named(PLAN),
             runs=(),
             makes={},
             waits={Stage(0): origins},
             next=None,
             sinks={Stage(0): sink},
         )
-        self.worker.handle(Arrived("coordinator", Orders(PROTOCOL, (fragment,), (), ())), self.now)
+        orders = Orders(PROTOCOL, (fragment,), (), (), plans=plans_of(fragment))
+        self.worker.handle(Arrived("coordinator", orders), self.now)
         self.tick()
 
     def take(self, origin: Origin, seq: int, seconds: list[int], watermark_s: int | None) -> None:

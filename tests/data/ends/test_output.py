@@ -17,6 +17,7 @@ from rove.model.events import Arrived, Tick
 from rove.model.ids import NodeId, QueryId, Stage, Version
 from rove.model.messages import PROTOCOL, Fragment, Hello, Orders, Sink
 from rove.sim.nodes import SimShelf
+from tests.data.plans import named, plans_of
 from tests.data.test_worker import ORIGIN, PLAN, data, encode_rows, fragment, orders, rows
 
 
@@ -35,7 +36,7 @@ def test_a_log_that_may_keep_so_many_bytes_keeps_no_more() -> None:
     part = Fragment(
         query=QueryId("q"),
         version=Version(1),
-        plan=PLAN,
+        plan=named(PLAN),
         runs=(),
         makes={},
         waits={Stage(0): (ORIGIN,)},
@@ -43,7 +44,7 @@ def test_a_log_that_may_keep_so_many_bytes_keeps_no_more() -> None:
         sinks={Stage(0): Sink(kind="log")},
     )
     deletes = now = 0
-    worker.handle(Arrived("coordinator", Orders(PROTOCOL, (part,), (), ())), now)
+    worker.handle(Arrived("coordinator", Orders(PROTOCOL, (part,), (), (), plans=plans_of(part))), now)
     worker.handle(Arrived(b"c", Hello(PROTOCOL, NodeId("device"), 1)), now)
     payload = encode_rows(rows(20))
     for seq in range(200):

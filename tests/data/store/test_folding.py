@@ -32,6 +32,7 @@ from rove.plan.operators import Aggregate
 from rove.plan.optimizer import optimize
 from rove.plan.stages import Stages
 from tests.data import streams
+from tests.data.plans import named, plans_of
 from tests.portable.rows import assert_same_rows
 
 SECOND_US = 1_000_000
@@ -102,7 +103,7 @@ class Network:
         stream = rove.Session.local().stream("s", schema=COLUMNS)
         self.stages = Stages.of({"out": optimize(counted(stream).plan)})
         window = next(Stage(n) for n, op in enumerate(self.stages.operators) if isinstance(op, Aggregate))
-        common = {"query": QueryId("q"), "version": Version(1), "plan": codec.encode(self.stages)}
+        common = {"query": QueryId("q"), "version": Version(1), "plan": named(codec.encode(self.stages))}
         below = Fragment(
             **common, runs=tuple(Stage(n) for n in range(1, window)), makes={}, waits={Stage(0): (ORIGIN,)}, next=EDGE,
             sinks={}, feeds=(ORIGIN,), folds=folds,
@@ -128,7 +129,7 @@ class Network:
 
     @staticmethod
     def orders(fragment: Fragment, peer: Peer) -> Arrived:
-        return Arrived("coordinator", Orders(PROTOCOL, (fragment,), (), (peer,)))
+        return Arrived("coordinator", Orders(PROTOCOL, (fragment,), (), (peer,), plans=plans_of(fragment)))
 
     def make(self, n: int, keys: int = 4, count: int = ROWS) -> None:
         """A second of readings. Some are of no interest to the query."""

@@ -22,6 +22,7 @@ from rove.model.messages import PROTOCOL, Ack, Beat, Data, Fragment, Hello, Refu
 from rove.model.schema import parse_schema
 from rove.plan import codec
 from rove.plan.stages import Stages
+from tests.data.plans import named
 from tests.data.test_worker import ORIGIN, alone, data, edge, linked, orders, rows
 from tests.lines import line, lines
 
@@ -114,7 +115,7 @@ def test_what_a_relays_own_operators_give_is_packed_though_a_batch_from_below_br
     part = Fragment(
         query=QueryId("w"),
         version=Version(1),
-        plan=codec.encode(plan),
+        plan=named(codec.encode(plan)),
         runs=tuple(Stage(n) for n in range(1, len(plan.operators))),
         makes={window: Origin("w/1")},
         waits={Stage(0): (ORIGIN,)},

@@ -26,6 +26,7 @@ from rove.model.messages import PROTOCOL, Ack, Data, Orders, Peer, Welcome
 from rove.plan import codec
 from rove.plan.stages import Stages
 from rove.sim.nodes import SimShelf
+from tests.data.plans import named
 from tests.data.test_worker import COLUMNS, SCHEMA, fragment, orders
 
 WEST = NodeId("west")
@@ -123,14 +124,14 @@ def test_what_was_on_the_disk_is_sent_by_the_next_start_under_its_old_name(power
     device.second()
     shelf.crash([], power)
     again = Device(shelf, 2)
-    assert {s.origin for s in again.worker.report().sources} == {"s/device~1", "s/device~2"}
+    assert {s.origin for s in again.worker.report().facts.sources} == {"s/device~1", "s/device~2"}
     again.second(rows(5, 77))
     sent = again.meets(2)
     assert sent == [(device.origin, n, batch) for n, batch in enumerate(made)] + [(again.origin, 0, rows(5, 77))]
     assert again.worker.report().tallies[0].buffered == 3_000
     again.obey(again.worker.handle(Arrived("west", Ack(len(sent), 10**9)), again.now))
     again.second()
-    assert [s.origin for s in again.worker.report().sources] == ["s/device~2"]
+    assert [s.origin for s in again.worker.report().facts.sources] == ["s/device~2"]
     assert shelf.folders("ring") == []
 
 
@@ -179,7 +180,7 @@ def test_a_query_that_is_over_when_a_device_is_back_leaves_nothing_on_its_disk()
         if isinstance(command, OnDisk):
             shelf.carry_out(command)
     assert shelf.folders("ring") == []
-    assert [s.origin for s in again.report().sources] == ["s/device~2"]
+    assert [s.origin for s in again.report().facts.sources] == ["s/device~2"]
 
 
 def test_damaged_rows_are_counted_and_passed_over() -> None:
@@ -453,7 +454,7 @@ def test_late_rows_in_memory_do_not_push_others_off_the_disk(late: bool) -> None
     device = Device(SimShelf(Random(25)), compress="off", disk_bytes=100_000)
     device.worker = Worker(device.worker.settings, 1, device.shelf)
     device.worker.add_source("s", device.origin, columns)
-    part = replace(fragment(WEST, (device.origin,)), plan=codec.encode(stages), runs=(Stage(1),))
+    part = replace(fragment(WEST, (device.origin,)), plan=named(codec.encode(stages)), runs=(Stage(1),))
     part = replace(part, waits={Stage(0): (device.origin,)})
     device.obey(device.worker.handle(orders(part, peers=(Peer(node=WEST, address="x"),)), 0))
     for n in range(300):

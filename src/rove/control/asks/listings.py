@@ -3,14 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from rove.control.asks.requests import NodeLine, Progress, QueryLine
 from rove.control.deployment.query import Query
-from rove.control.deployment.rollout import waiting_for
 from rove.control.members.membership import Membership
 from rove.control.members.spark_side import SparkSide
 from rove.control.placement import Load
 from rove.model.messages import Sink
+
+if TYPE_CHECKING:
+    from rove.control.coordinator import Coordinator
+
+
+def queries(coordinator: Coordinator, body: bytes) -> list[QueryLine]:
+    """The verb `queries`."""
+    return query_lines(coordinator.queries.values(), coordinator.membership, coordinator.spark)
+
+
+def topology(coordinator: Coordinator, body: bytes) -> list[NodeLine]:
+    """The verb `topology`."""
+    return node_lines(coordinator.membership, coordinator.deployments.load, coordinator.now)
+
+
+def streams(coordinator: Coordinator, body: bytes) -> dict[str, str]:
+    """The verb `streams`: by name, the columns."""
+    return coordinator.streams
 
 
 def query_lines(queries: Iterable[Query], membership: Membership, spark: SparkSide) -> list[QueryLine]:
@@ -20,14 +38,13 @@ def query_lines(queries: Iterable[Query], membership: Membership, spark: SparkSi
 
 def node_lines(membership: Membership, load: Load, now: int) -> list[NodeLine]:
     """One line a node: its state, its links and streams, and what it runs."""
-    topology = membership.topology
     return [
         NodeLine(
             node=member.record.node,
             kind=member.record.kind,
             state=member.state(now),
             address=member.record.address,
-            links=topology.neighbours(member.record.node) if topology.has(member.record.node) else (),
+            links=membership.neighbours(member.record.node),
             streams=tuple(sorted({s.stream for s in member.record.sources})),
             queries=len(member.running),
             slots=member.record.slots,
@@ -47,20 +64,15 @@ def node_lines(membership: Membership, load: Load, now: int) -> list[NodeLine]:
 
 
 def _query_line(query: Query, membership: Membership, spark: Progress | None) -> QueryLine:
-    record, missing = query.record, waiting_for(query, membership)
-    if record.stopped:
-        state = "stopped"
-    elif not record.fragments:
-        state = "waiting"
-    else:
-        state = "deploying" if missing else "running"
+    record = query.record
+    missing = tuple(node for node in query.rollout.pending if node in membership.members and not query.stopped)
     return QueryLine(
         query=query.id,
-        state=state,
-        version=record.version,
+        state=query.state.value,
+        version=query.version,
         strategy=record.strategy,
         sink=_where(record.sink) if record.cloud is None else f"{record.cloud.kind} {record.cloud.name} in Spark",
-        nodes=len(record.fragments),
+        nodes=0 if query.stopped else len(query.fragments),
         missing=missing,
         trouble="; ".join([*([query.trouble] if query.trouble else []), *_troubles(query, membership)]),
         spark=spark,
@@ -68,7 +80,7 @@ def _query_line(query: Query, membership: Membership, spark: Progress | None) ->
 
 
 def _troubles(query: Query, membership: Membership) -> list[str]:
-    members = (membership.members.get(node) for node in query.record.fragments)
+    members = (membership.members.get(node) for node in query.fragments)
     return [f"{m.record.node}: {m.troubles[query.id]}" for m in members if m is not None and query.id in m.troubles]
 
 

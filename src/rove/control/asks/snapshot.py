@@ -57,7 +57,7 @@ def accounts(
     tallies: Iterable[Tally], queries: Iterable[Query], membership: Membership, now: int, wall: int
 ) -> list[AccountLine]:
     """What became of every row that these tallies speak of."""
-    stopped = {query.id for query in queries if query.record.stopped}
+    stopped = {query.id for query in queries if query.stopped}
     return account_lines(tallies, wall, alive(queries, membership), membership.unheard(now), stopped)
 
 
@@ -66,14 +66,14 @@ def alive(queries: Iterable[Query], membership: Membership) -> set[str]:
     O(sources + fragments)."""
     found: set[str] = {source.origin for member in membership.members.values() for source in member.record.sources}
     for query in queries:
-        for fragment in query.record.fragments.values():
-            found.update(fragment.makes.values())
+        if not query.stopped:
+            found.update(origin for fragment in query.fragments.values() for origin in fragment.makes.values())
     return found
 
 
 def _holdings(member: Member, now: int) -> list[Holding]:
     sums: dict[str, dict[str, int]] = {}
-    for tally in member.tallies:
+    for tally in member.tallies.values():
         line = sums.setdefault(tally.query, {"rows": 0, "resent": 0, "duplicates": 0})
         line["rows"] += tally.buffered
         line["resent"] += tally.resent

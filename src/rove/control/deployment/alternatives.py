@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from rove.control.placement.placement import Placement
+from rove.control.deployment.deployment import Deployment
 from rove.control.placement.request import Request
 from rove.control.topology.topology import Topology
 from rove.model.ids import NodeId
@@ -29,17 +29,16 @@ class Alternatives:
     relays: Mapping[NodeId, NodeId] = field(default_factory=dict)
 
 
-def alternatives(request: Request, placement: Placement, topology: Topology, replication: int) -> Alternatives:
+def alternatives(deployment: Deployment, request: Request, topology: Topology, replication: int) -> Alternatives:
     """Up to so many routes for each source, the one it has among them. O(sources × tries × relays)."""
+    tree, operators = deployment.tree, deployment.terms.stages.operators
     if replication < 2:
         return Alternatives()
     begin: dict[NodeId, tuple[NodeId, ...]] = {}
     relays: dict[NodeId, NodeId] = {}
-    starts = dict.fromkeys(s.node for found in request.sources.values() for s in found if s.node in placement.routes)
-    in_order = {
-        host for stage, hosts in placement.hosts.items() if ordered(request.stages.operators[stage]) for host in hosts
-    }
-    routes: dict[NodeId, NodeId | None] = dict(placement.routes)  # those of relays come on top
+    starts = sorted(node for node, part in tree.parts.items() if part.sources and topology.has(node))
+    in_order = {node for node, part in tree.parts.items() if any(ordered(operators[s]) for s in part.hosts)}
+    routes = {node: part.next for node, part in tree.parts.items()}  # those of relays come on top
     for start in starts:
         certain = topology.certain(start, request.root)
         own = _up_to(routes, start, in_order | certain)

@@ -1,32 +1,68 @@
 """All queries, and where each of them runs.
 
-Law: what happens to nodes and links only marks queries; they are placed anew at the next moment, in the order they were
-marked, and the books on what they take of each node are kept with them.
+Law: what happens to nodes and links only marks the queries that it touches, with the nodes that are to be looked at.
+`settle` then changes those queries, in the order they were marked, one change set each. Indexes are kept, not searched:
+stream to queries, node to queries, and the few queries that wait for a better world.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
 from msgspec.structs import replace
 
-from rove.control.deployment.query import Query
-from rove.control.deployment.sources import sources_of
+from rove.control.deployment.alternatives import alternatives
+from rove.control.deployment.change_set import ChangeSet
+from rove.control.deployment.deployment import Deployment
+from rove.control.deployment.part import PartRecord
+from rove.control.deployment.query import Query, QueryEvent, QueryRecord
+from rove.control.deployment.reroute import lead, move
+from rove.control.deployment.rollout import Rollout
 from rove.control.members.membership import Membership
-from rove.control.placement import Load, Request
+from rove.control.placement import Load, Placement, Request, SourceAt, strategy
+from rove.control.placement.explain import explain
 from rove.model.errors import PlanError, RoveError, nearest
-from rove.model.ids import NodeId, QueryId
-from rove.model.messages import Report
+from rove.model.ids import NodeId, Origin, QueryId, Stage, Version
 from rove.plan.operators import Operator
 from rove.plan.stages import Stages
 
 
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Why a query cannot be placed now."""
+
+    reason: str
+
+
+@dataclass(slots=True)
+class _Mark:
+    """What to look at in one query: `nodes` themselves, what is below `relays`, nodes that were `restarted`, nodes that
+    are or are not `absent` now, and, if it should `retry`, all that has no place or a broken route."""
+
+    nodes: dict[NodeId, None] = field(default_factory=dict)
+    relays: dict[NodeId, None] = field(default_factory=dict)
+    restarted: dict[NodeId, None] = field(default_factory=dict)
+    absent: dict[NodeId, bool] = field(default_factory=dict)
+    retry: bool = False
+
+
 class Deployments:
-    """Queries by name. `load` is what they take of each node."""
+    """Queries by name. `load` is what they take of each node; `of_node` are the queries that a node has, or had, a part
+    in; `open` are those of them that it does not run as it should."""
 
     def __init__(self, membership: Membership) -> None:
         self._membership = membership
         self.queries: dict[QueryId, Query] = {}
         self.load = Load()
-        self._stale: dict[QueryId, None] = {}  # queries to be placed anew
+        self.of_node: dict[NodeId, dict[QueryId, None]] = {}
+        self.open: dict[NodeId, dict[QueryId, None]] = {}
+        self.absent: dict[tuple[QueryId, NodeId], None] = {}  # nodes that are waited for no longer, by query
+        self._of_stream: dict[str, dict[QueryId, None]] = {}
+        self._unsettled: dict[QueryId, None] = {}  # queries that a larger world may help
+        self._marks: dict[QueryId, _Mark] = {}
+
+    # Queries
 
     def query(self, name: str) -> Query:
         found = self.queries.get(QueryId(name))
@@ -34,116 +70,299 @@ class Deployments:
             raise PlanError(f"no query `{name}`; {nearest(name, list(self.queries))}")
         return found
 
+    def new(self, record: QueryRecord, plan: bytes) -> Query:
+        """A query that nobody knows of yet."""
+        return Query.of(record, plan, Rollout(self._membership.members))
+
     def add(self, query: Query) -> None:
         """A query from now on, with the place it has."""
         self.queries[query.id] = query
-        if query.placement is not None and not query.record.stopped:
-            self.load.add(query.placement)
+        for stream in query.streams:
+            self._of_stream.setdefault(stream, {})[query.id] = None
+        self._settled(query)
+
+    def restore(self, query: Query, records: Iterable[PartRecord], version: Version) -> None:
+        """A query as it was kept. O(its nodes × stages × height)."""
+        found, record = list(records), query.record
+        if record.gateway is not None and not record.stopped:
+            query.deployment = query.deploy(record.gateway, self.load, self._membership.starts)
+            query.deployment.restore(found, version)
+            query.rollout.restored(query.deployment)
+            query.step(QueryEvent.CHANGE)
+            self.absent |= {(query.id, node): None for node in query.deployment.absent}
+            query.cut = dict.fromkeys(n for n in query.deployment.tree.parts if self._broken(query.deployment, n))
+        for kept in found:
+            self._index(query, kept.node)
+        self.add(query)
+        self._mark(query).retry = True
 
     def stop(self, query: Query) -> list[NodeId]:
-        """A query is over; who runs it."""
-        self._stale.pop(query.id, None)
-        if query.placement is not None:
-            self.load.remove(query.placement)
-        nodes = list(query.record.fragments)
-        query.record = replace(query.record, stopped=True, fragments={})
-        for other in self.queries.values():
-            if other.trouble and not other.record.stopped:  # there is more room now
-                self.mark(other)
+        """A query is over; the nodes that may run it."""
+        nodes = list(query.rollout.states)
+        if query.deployment is not None:
+            query.deployment.release()
+        query.step(QueryEvent.STOP)
+        query.record = replace(query.record, stopped=True)
+        self._marks.pop(query.id, None)
+        for stream in query.streams:
+            self._of_stream.get(stream, {}).pop(query.id, None)
+        for node in nodes:
+            self.open.setdefault(node, {})[query.id] = None
+            self.absent.pop((query.id, node), None)
+        self._unsettled.pop(query.id, None)
+        self.grown()  # there is more room now
         return nodes
 
-    # When to place
+    def let_go(self, query: QueryId, node: NodeId) -> None:
+        """A node runs nothing of a query any more, and should not."""
+        self.of_node.get(node, {}).pop(query, None)
+        self.close(query, node)
+        known = self.queries.get(query)
+        if known is not None and known.deployment is not None:
+            known.deployment.left(node)
 
-    def mark(self, query: Query) -> None:
-        self._stale[query.id] = None
+    def close(self, query: QueryId, node: NodeId) -> None:
+        """A node runs what it should of a query."""
+        self.open.get(node, {}).pop(query, None)
 
-    def touch(self, streams: set[str], relay: bool = False) -> None:
-        """Queries that read one of these streams, or wait for a route, are marked."""
-        for query in self.queries.values():
-            if not query.record.stopped and (relay or query.placement is None or streams & set(query.streams)):
-                self.mark(query)
+    def _index(self, query: Query, node: NodeId) -> None:
+        self.of_node.setdefault(node, {})[query.id] = None
+        self.open.setdefault(node, {})[query.id] = None
 
-    def touch_node(self, node: NodeId) -> None:
-        """Queries with operators on a node that has forgotten what they were at are marked."""
-        for query in self.queries.values():
-            fragment = query.record.fragments.get(node)
-            if not query.record.stopped and fragment is not None and fragment.makes:
-                self.mark(query)
+    # What to look at
 
-    def touch_routes(self, report: Report) -> None:
-        """Queries whose rows are cut off on a device that reaches another parent, or may go by a relay now that they
-        could not before, are marked."""
-        for query in self.queries.values():
-            routes = {} if query.record.stopped or query.placement is None else query.placement.routes
-            fragment = query.record.fragments.get(report.node)
-            known = () if fragment is None else (fragment.next, *fragment.others)
-            cut_off = fragment is not None and report.reaches and not any(p in report.reaches for p in known)
-            if routes and (report.kind != "device" or cut_off):
-                self.mark(query)
+    def _mark(self, query: Query) -> _Mark:
+        return self._marks.setdefault(query.id, _Mark())
 
-    def settle(self) -> list[Query]:
-        """Place what is marked; the queries that run elsewhere now."""
-        changed = []
-        for id in list(self._stale):
-            del self._stale[id]
-            query = self.queries[id]
-            version = query.record.version
-            try:
-                self.place(query)
-            except RoveError as error:
-                query.trouble = str(error)
-            if query.record.version != version:
-                changed.append(query)
-        return changed
+    def touch_sources(self, node: NodeId, streams: Iterable[str]) -> None:
+        """Sources of these streams came or went on a node. O(queries of the streams)."""
+        for stream in streams:
+            for id in self._of_stream.get(stream, ()):
+                self._mark(self.queries[id]).nodes[node] = None
+
+    def touch_start(self, node: NodeId) -> None:
+        """A node was started anew and has forgotten what it was at. O(its queries)."""
+        for query in self.live(node):
+            fragment = query.fragments.get(node)
+            if fragment is not None and fragment.makes:
+                self._mark(query).restarted[node] = None
+
+    def touch_links(self, node: NodeId, relay: bool) -> None:
+        """A node reaches others than before. O(its queries); a relay may also help those that wait for routes."""
+        for query in self.live(node):
+            mark = self._mark(query)
+            (mark.relays if relay else mark.nodes)[node] = None
+        if relay:
+            self.grown()
+
+    def grown(self) -> None:
+        """There is more room, or there are more routes. O(queries that wait for that)."""
+        for id in self._unsettled:
+            self._mark(self.queries[id]).retry = True
+
+    def set_absent(self, query: Query, node: NodeId, absent: bool) -> None:
+        """Say whether a query waits for a node no longer."""
+        self._mark(query).absent[node] = absent
+        if absent:
+            self.absent[query.id, node] = None
+        else:
+            self.absent.pop((query.id, node), None)
+
+    def live(self, node: NodeId) -> list[Query]:
+        """The queries that a node has a part in."""
+        found = (self.queries[id] for id in self.of_node.get(node, ()) if id in self.queries)
+        return [query for query in found if not query.stopped]
 
     # Where to place
 
-    def place(self, query: Query) -> None:
-        """Give a query its place, or a better one; no place is an error. One that waits says so in its `trouble`."""
-        request = self.request(query)
-        if request is None:
-            return
-        before = query.placement
-        topology = self._membership.topology
-        query.deploy(request, query.place(request, topology, self.load), topology)
-        if query.id in self.queries and query.placement is not before:
-            if before is not None:
-                self.load.remove(before)
-            if query.placement is not None:
-                self.load.add(query.placement)
+    def settle(self) -> list[tuple[Query, ChangeSet]]:
+        """Place what is marked; what that changes."""
+        changed = []
+        while self._marks:
+            id = next(iter(self._marks))
+            mark, query = self._marks.pop(id), self.queries[id]
+            if query.deployment is None:
+                try:
+                    change = self.place(query)
+                except RoveError as error:
+                    query.waits_for, change = str(error), None
+            else:
+                change = self._amend(query, query.deployment, mark)
+            self._settled(query)
+            if change:
+                changed.append((query, change))
+        return changed
 
-    def request(self, query: Query) -> Request | None:
-        """What is to be placed now; None while a stream has no source or there is no gateway."""
-        gateways = self._membership.gateways()
-        sink = query.record.sink
+    def place(self, query: Query) -> ChangeSet | None:
+        """Give a query its first place; None while it waits, and no place is an error. O(sources × stages × height)."""
+        request = self.request(query)
+        if isinstance(request, Waiting):
+            query.waits_for = request.reason
+            return None
+        placement = strategy(query.record.strategy)(request, self._membership.topology, self.load)
+        return self.put_down(query, request, placement)
+
+    def put_down(self, query: Query, request: Request, placement: Placement) -> ChangeSet:
+        """Deploy a query as a strategy decided. O(nodes × stages × height)."""
+        spark = tuple(sorted(placement.spark))
+        query.record = replace(query.record, gateway=request.gateway, spark=spark, why=dict(placement.why))
+        deployment = query.deploy(request.gateway, self.load, self._membership.starts)
+        deployment.place(placement, request.sources)
+        self._alternatives(query, deployment, request)
+        query.deployment, query.waits_for = deployment, ""
+        change = deployment.settle()
+        self._roll_out(query, change)
+        return change
+
+    def withdraw(self, query: Query) -> None:
+        """A query that was placed and is refused after all gives its room back."""
+        if query.deployment is not None:
+            query.deployment.release()
+            for node in query.rollout.states:
+                self.let_go(query.id, node)
+
+    def request(self, query: Query) -> Request | Waiting:
+        """What is to be placed of a query that has no place yet. O(sources of its streams)."""
+        gateways, sink = self._membership.gateways(), query.record.sink
         if sink.node is not None and not self._membership.topology.has(sink.node):
-            query.trouble = f"waits for node `{sink.node}`"
-            return None
-        if not gateways and sink.node is None:
-            query.trouble = "waits for a gateway"
-            return None
+            return Waiting(f"waits for node `{sink.node}`")
         gateway = gateways[0] if gateways else sink.node
         if gateway is None:
-            return None
-        sources = sources_of(query, self._membership, sink.node or gateway)
-        if query.placement is None and not any(sources.values()):
-            query.trouble = "waits for sources of " + ", ".join(f"`{s}`" for s in query.streams)
-            return None
-        query.trouble = ""
-        return query.request(sources, gateway, self._membership.starts)
+            return Waiting("waits for a gateway")
+        end = sink.node or gateway
+        sources = {
+            stage: tuple(
+                SourceAt(origin, node)
+                for origin, node in self._membership.sources_of(stream, query.columns[stream]).items()
+                if self._reaches(node, end)
+            )
+            for stream, stage in query.streams.items()
+        }
+        if not any(sources.values()):
+            return Waiting("waits for sources of " + ", ".join(f"`{s}`" for s in query.streams))
+        return query.request(gateway, sources)
+
+    def _amend(self, query: Query, deployment: Deployment, mark: _Mark) -> ChangeSet:
+        """Bring a deployment to what its sources and links are now. O(marked nodes × stages × height); O(sources) if
+        the query wants alternative routes."""
+        request = query.request(query.record.gateway or deployment.root, {})
+        nodes = dict(mark.nodes)
+        for relay in mark.relays:
+            nodes |= dict.fromkeys(deployment.source_nodes(relay))
+        if mark.retry:
+            nodes |= query.cut | {node: None for node, _ in query.unplaced.values()}
+        for node in nodes:
+            self._drop_gone(deployment, node)
+        topology = self._membership.topology
+        move(deployment, request, nodes, topology, self.load)
+        for node in nodes:
+            self._lead_new(query, deployment, request, node)
+            if deployment.placed(node) and self._broken(deployment, node):
+                query.cut[node] = None
+            else:
+                query.cut.pop(node, None)
+        for node in mark.restarted:
+            deployment.restarted(node)
+        for node, absent in mark.absent.items():
+            deployment.set_absent(node, absent)
+        self._alternatives(query, deployment, request)
+        change = deployment.settle()
+        self._roll_out(query, change)
+        return change
+
+    def _drop_gone(self, deployment: Deployment, node: NodeId) -> None:
+        """Sources that ended lose their place; one that is away, or has no route for now, keeps it."""
+        gone = self._membership.ended.gone
+        part = deployment.tree.parts.get(node)
+        if part is not None and any(origin in gone for _, origin in part.sources):
+            left = tuple(pair for pair in part.sources if pair[1] not in gone)
+            deployment.put({node: replace(part, sources=left)})
+
+    def _lead_new(self, query: Query, deployment: Deployment, request: Request, node: NodeId) -> None:
+        """Give the sources of a node a place that have none."""
+        here, have = self._wanted(query, node), dict.fromkeys(origin for _, origin in deployment.placed(node))
+        for origin in [o for o, (at, _) in query.unplaced.items() if at == node and o not in here]:
+            del query.unplaced[origin]
+        for origin, stage in here.items():
+            if origin in have:
+                continue
+            query.unplaced.pop(origin, None)
+            if not self._reaches(node, deployment.root):
+                query.unplaced[origin] = (node, f"`{origin}` has no route to `{deployment.root}`")
+                continue
+            position = deployment.journal.position
+            try:
+                lead(deployment, request, stage, SourceAt(origin, node), self._membership.topology, self.load)
+            except RoveError as error:
+                deployment.roll_back(position)
+                query.unplaced[origin] = (node, f"`{origin}` cannot be led to what runs already: {error}")
+
+    def _wanted(self, query: Query, node: NodeId) -> dict[Origin, Stage]:
+        """The sources of a node that a query reads."""
+        member = self._membership.members.get(node)
+        sources = () if member is None else member.record.sources
+        return {s.origin: query.streams[s.stream] for s in sources if query.columns.get(s.stream) == s.columns}
+
+    def _alternatives(self, query: Query, deployment: Deployment, request: Request) -> None:
+        if query.record.replication > 1:
+            found = alternatives(deployment, request, self._membership.topology, query.record.replication)
+            deployment.set_alternatives(found.begin, found.relays)
+
+    def _roll_out(self, query: Query, change: ChangeSet) -> None:
+        query.rollout.changed(change)
+        for node in (*change.deploy, *change.undeploy):
+            self._index(query, node)
+        if change.deploy or change.undeploy:
+            query.step(QueryEvent.CHANGE)
+
+    def _settled(self, query: Query) -> None:
+        if query.unsettled and not query.stopped:
+            self._unsettled[query.id] = None
+        else:
+            self._unsettled.pop(query.id, None)
+
+    def _reaches(self, node: NodeId, end: NodeId) -> bool:
+        topology = self._membership.topology
+        return topology.has(node) and topology.reaches(node, end)
+
+    def _broken(self, deployment: Deployment, node: NodeId) -> bool:
+        return self._membership.topology.broken_on(deployment.tree.route(node)) > 0
+
+    # What is asked
 
     def parts(self, query: Query) -> tuple[Stages, Operator | None]:
         """What workers run of a query, and what is left for Spark."""
-        request = self.request(query)
-        if request is None or query.placement is None:
+        halves = query.split()
+        if halves is None:
             raise PlanError(f"query `{query.id}` has no place yet: {query.trouble}")
-        halves = query.split(query.placement)
         return halves.lower, next(iter(halves.upper.values()), None)
 
     def explained(self, query: Query) -> str:
-        """Where a query runs, or would, and why."""
+        """Where a query runs, or would, and why. O(its nodes × stages × height)."""
+        topology, placement = self._membership.topology, query.placement()
+        if placement is not None and query.deployment is not None:
+            gateway = query.record.gateway or query.deployment.root
+            return explain(query.request(gateway, query.deployment.sources()), placement, topology)
         request = self.request(query)
-        if request is None:
-            return query.trouble
-        placement = query.placement or query.place(request, self._membership.topology, self.load)
-        return query.explained(request, placement, self._membership.topology)
+        if isinstance(request, Waiting):
+            return request.reason
+        return explain(request, strategy(query.record.strategy)(request, topology, self.load), topology)
+
+    def validate(self) -> None:
+        """Raise if an index is not what the queries say. O(nodes of all queries)."""
+        for query in self.queries.values():
+            query.validate()
+            for node in query.fragments if not query.stopped else ():
+                if query.id not in self.of_node.get(node, ()):
+                    raise PlanError(f"`{node}` has a part in `{query.id}`, and the index does not know")
+                if node in query.rollout.pending and query.id not in self.open.get(node, ()):
+                    raise PlanError(f"`{node}` should be told its part in `{query.id}`, and the index does not know")
+        load = Load()
+        placements: Iterable[Mapping[NodeId, int]] = (
+            found.slots for q in self.queries.values() if not q.stopped and (found := q.placement()) is not None
+        )
+        for slots in placements:
+            for node, used in slots.items():
+                load.slots[node] = load.slots.get(node, 0) + used
+        if load.slots != self.load.slots:
+            raise PlanError("the slots that queries take are not what the books say")

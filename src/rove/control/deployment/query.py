@@ -1,30 +1,26 @@
-"""One query as the coordinator knows it: what was asked, where it is placed, what each node should run.
+"""One query as the coordinator knows it: what was asked, and where it runs.
 
-Law: a deployment is built whole, checked, and then swapped in. Fragments that did not change keep their version, so
-nodes that are not touched hear nothing. A stateful operator stays where it is: sources that come later, or that have
-moved, are led to it.
+Law: what was asked is kept once. Where it runs is kept node by node (`part`), and follows the world by change sets.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 
 import msgspec
-from msgspec.structs import replace
 
 from rove.control.asks.requests import PATIENCE_US, CloudSink, Submit
-from rove.control.deployment.alternatives import alternatives
-from rove.control.deployment.fragments import fragments
-from rove.control.deployment.reroute import led, moved
+from rove.control.deployment.deployment import Deployment
+from rove.control.deployment.fragments import Terms, ends_of
+from rove.control.deployment.rollout import Rollout
 from rove.control.deployment.split import Split, split
-from rove.control.placement import Load, Placement, Request, SourceAt, strategy
-from rove.control.placement.explain import explain
-from rove.control.topology.topology import Topology
-from rove.model.errors import RoveError
-from rove.model.ids import NodeId, Origin, QueryId, Stage, Version
-from rove.model.messages import Fragment, Sink
+from rove.control.placement import Load, Placement, Request, SourceAt
+from rove.model.ids import NodeId, Origin, QueryId, Stage
+from rove.model.messages import Fragment, Sink, plan_digest
+from rove.model.schema import schema_text
+from rove.model.states import Table, advanced
 from rove.plan.codec import decode
 from rove.plan.operators import Source
 from rove.plan.stages import Stages
@@ -42,13 +38,38 @@ _ASKED = {
     "thins": "degrade",
     "folds": "degrade by folding",
 }
+REASONS_SHOWN = 3  # of sources that have no place
+
+
+class QueryState(Enum):
+    """How far a query has come."""
+
+    WAITING = "waiting"  # it has no place: a stream has no source, or there is no gateway
+    DEPLOYING = "deploying"  # it has a place, and some nodes do not run their part yet
+    RUNNING = "running"
+    STOPPED = "stopped"
+
+
+class QueryEvent(Enum):
+    CHANGE = "change"  # parts of it are new
+    COMPLETE = "complete"  # everyone runs its part
+    STOP = "stop"
+
+
+_S, _E = QueryState, QueryEvent
+QUERIES: Table[QueryState, QueryEvent] = {
+    _S.WAITING: {_E.CHANGE: _S.DEPLOYING, _E.STOP: _S.STOPPED},
+    _S.DEPLOYING: {_E.CHANGE: _S.DEPLOYING, _E.COMPLETE: _S.RUNNING, _E.STOP: _S.STOPPED},
+    _S.RUNNING: {_E.CHANGE: _S.DEPLOYING, _E.STOP: _S.STOPPED},
+    _S.STOPPED: {},
+}
 
 
 class QueryRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What is kept of a query: enough to find it again as it was."""
+    """What is kept of a query: what was asked, and what was decided once and for all when it was placed."""
 
     query: QueryId
-    plan: bytes
+    plan: str  # its digest
     sink: Sink
     strategy: str
     cloud: CloudSink | None = None
@@ -56,27 +77,19 @@ class QueryRecord(msgspec.Struct, frozen=True, kw_only=True):
     patience_of: dict[str, int] = {}  # with some streams it is another
     replication: int = 1  # routes that share no node, for each source
     copies: bool = True  # whether what was kept goes over all of them, or over the best
-    thins: int = 0  # of rows that devices have no room for, keep every so manieth
+    thins: int = 0  # of rows that devices have no room for, keep every n-th
     folds: bool = False  # or fold them into partial aggregates
-    absent: tuple[NodeId, ...] = ()  # nodes on its routes that are waited for no longer
-    version: Version = Version(0)
     stopped: bool = False
-    sources: dict[Stage, tuple[tuple[Origin, NodeId], ...]] = {}
-    hosts: dict[Stage, tuple[NodeId, ...]] = {}
+    gateway: NodeId | None = None  # None: it was not placed yet
     spark: tuple[Stage, ...] = ()
-    routes: dict[NodeId, NodeId | None] = {}
     why: dict[Stage, str] = {}
-    slots: dict[NodeId, int] = {}
-    memory_bytes: dict[NodeId, int] = {}
-    fragments: dict[NodeId, Fragment] = {}
-    leaving: dict[NodeId, tuple[NodeId, ...]] = {}  # nodes that it passed, or does, and who may still send to them
 
     @classmethod
     def of(cls, asked: Submit) -> QueryRecord:
         """A query that was not placed yet."""
         return cls(
             query=QueryId(asked.name),
-            plan=asked.plan,
+            plan=plan_digest(asked.plan),
             sink=asked.sink,
             strategy=asked.strategy,
             cloud=asked.cloud,
@@ -95,148 +108,121 @@ class QueryRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(slots=True)
 class Query:
-    """A query and its deployment; `trouble` says what keeps it from running as asked."""
+    """A query and its deployment. Without one it waits, and `waits_for` says for what."""
 
     record: QueryRecord
+    plan: bytes
     stages: Stages
-    trouble: str = ""
-    placement: Placement | None = None
+    rollout: Rollout
+    state: QueryState = QueryState.WAITING
+    deployment: Deployment | None = None
+    waits_for: str = ""
     streams: dict[str, Stage] = field(default_factory=dict)
-    _parts: tuple[frozenset[Stage], Split] | None = field(default=None, init=False, repr=False, compare=False)
+    columns: dict[str, str] = field(default_factory=dict)  # of its streams
+    # Sources that it should read and that have no place, with the node and the reason.
+    unplaced: dict[Origin, tuple[NodeId, str]] = field(default_factory=dict)
+    cut: dict[NodeId, None] = field(default_factory=dict)  # nodes with sources whose route is broken
 
     @classmethod
-    def of(cls, record: QueryRecord) -> Query:
-        stages = decode(record.plan, unread)
-        found = cls(record, stages)
+    def of(cls, record: QueryRecord, plan: bytes, rollout: Rollout) -> Query:
+        stages = decode(plan, unread)
+        found = cls(record, plan, stages, rollout)
         for stage in stages.sources():
             operator = stages.operators[stage]
             if isinstance(operator, Source):
                 found.streams[operator.stream] = stage
-        if record.routes:
-            found.placement = Placement(
-                hosts=record.hosts,
-                spark=frozenset(record.spark),
-                routes=record.routes,
-                why=record.why,
-                slots=record.slots,
-                memory_bytes=record.memory_bytes,
-            )
+                found.columns[operator.stream] = schema_text(operator.schema)
+        if record.stopped:
+            found.step(QueryEvent.STOP)
         return found
 
     @property
     def id(self) -> QueryId:
         return self.record.query
 
+    @property
+    def stopped(self) -> bool:
+        return self.state is QueryState.STOPPED
+
+    @property
+    def fragments(self) -> Mapping[NodeId, Fragment]:
+        """What each node should run."""
+        return {} if self.deployment is None else self.deployment.fragments
+
+    @property
+    def version(self) -> int:
+        return 0 if self.deployment is None else self.deployment.version
+
+    @property
+    def trouble(self) -> str:
+        """What keeps it from running as asked."""
+        reasons = [reason for _, reason in self.unplaced.values()]
+        more = [f"and {len(reasons) - REASONS_SHOWN} more"] if len(reasons) > REASONS_SHOWN else []
+        return "; ".join([*([self.waits_for] if self.waits_for else []), *reasons[:REASONS_SHOWN], *more])
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether it would be placed better in a world with more routes or more room."""
+        return bool(self.deployment is None or self.unplaced or self.cut)
+
+    def step(self, event: QueryEvent) -> None:
+        self.state = advanced(QUERIES, self.state, event, f"query `{self.id}`")
+
     def patience_us(self, node: NodeId | None = None) -> int:
-        """How long a node is waited for: as long as for any stream that it has; for one without, as long as for any.
-        O(sources), if streams differ."""
+        """How long a node is waited for: as long as for any stream that it has; for one without, as long as for any."""
         record = self.record
         if not record.patience_of:
             return record.patience_us
-        streams = [s for s, stage in self.streams.items() if any(n == node for _, n in record.sources.get(stage, ()))]
+        placed = () if self.deployment is None or node is None else self.deployment.placed(node)
+        stages = {stage for stage, _ in placed}
+        streams = [stream for stream, stage in self.streams.items() if stage in stages]
         return max(record.patience_of.get(stream, record.patience_us) for stream in streams or self.streams)
 
-    def request(
-        self, sources: Mapping[Stage, tuple[SourceAt, ...]], gateway: NodeId, starts: Mapping[NodeId, int]
-    ) -> Request:
+    def end(self, gateway: NodeId) -> NodeId | None:
+        """The node where its rows are wanted, with this gateway; None is the cloud."""
+        sink = self.record.sink
+        return None if sink.kind == "log" and sink.node in (None, gateway) else sink.node or gateway
+
+    def request(self, gateway: NodeId, sources: Mapping[Stage, tuple[SourceAt, ...]]) -> Request:
         """What is to be placed, for these sources."""
-        sink = None if self.record.sink.kind == "log" and self.record.sink.node in (None, gateway) else self.record.sink
         return Request(
             query=self.id,
             stages=self.stages,
             sources=sources,
             gateway=gateway,
-            sink=None if sink is None else sink.node or gateway,
+            sink=self.end(gateway),
             hints=dict(self.stages.hints),
-            absent=frozenset(self.record.absent),
-            starts=starts,
         )
 
-    def place(self, request: Request, topology: Topology, load: Load) -> Placement:
-        """Where everything runs: as the strategy says at first, and afterwards as it is, with sources that are new, or
-        whose route is broken while there is a better one, led to it."""
-        if self.placement is None:
-            return strategy(self.record.strategy)(request, topology, load)
-        known = {SourceAt(*pair) for pairs in self.record.sources.values() for pair in pairs}
-        new = [(s, p) for s, found in request.sources.items() for p in found if p not in known]
-        found, reasons = moved(request, self.placement, topology, load), []
-        for stage, source in new:
-            try:
-                found = led(request, stage, source, found, topology, load)
-            except RoveError as error:
-                reasons.append(f"`{source.origin}` cannot be led to what runs already: {error}")
-        self.trouble = "; ".join(reasons)
-        return found
+    def split(self) -> Split | None:
+        """What workers run and what Spark runs; None while it has no place."""
+        return None if self.deployment is None else self.deployment.terms.split
 
-    def deploy(self, request: Request, placement: Placement, topology: Topology) -> None:
-        """Swap in a deployment; only fragments that changed get the new version."""
-        version = Version(self.record.version + 1)
-        sinks = {} if request.sink is None else dict.fromkeys(_outputs(self.stages), self.record.sink)
-        placed = _placed(request, placement)
-        request = dataclasses.replace(request, sources=placed)
-        others = alternatives(request, placement, topology, self.record.replication)
-        asked = self.record
-        wanted = fragments(
-            request,
-            placement,
-            version,
-            sinks,
-            others=others,
-            copies=asked.copies,
-            thins=asked.thins,
-            folds=asked.folds,
-            parts=self.split(placement),
+    def deploy(self, gateway: NodeId, load: Load, starts: Mapping[NodeId, int]) -> Deployment:
+        """An empty deployment on this gateway, with what the record says was decided."""
+        record, end = self.record, self.end(gateway)
+        parts = split(self.stages, record.spark)
+        sinks = {} if end is None else dict.fromkeys(_outputs(self.stages), record.sink)
+        terms = Terms(
+            query=self.id,
+            stages=self.stages,
+            split=parts,
+            ends=ends_of(self.id, parts, sinks, end),
+            copies=record.copies,
+            thins=record.thins,
+            folds=record.folds,
         )
-        kept = {
-            node: old if old is not None and replace(new, version=old.version) == old else new
-            for node, new in wanted.items()
-            for old in (self.record.fragments.get(node),)
-        }
-        if kept == self.record.fragments:
-            return
-        senders = self._senders()
-        leaving = {
-            node: tuple(senders.get(node, ()))
-            for node in (*self.record.leaving, *self.record.fragments)
-            if node in senders or node not in kept
-        }
-        self.placement = placement
-        self.record = replace(
-            self.record,
-            version=version,
-            sources={s: tuple((p.origin, p.node) for p in found) for s, found in placed.items()},
-            hosts=dict(placement.hosts),
-            spark=tuple(sorted(placement.spark)),
-            routes=dict(placement.routes),
-            why=dict(placement.why),
-            slots=dict(placement.slots),
-            memory_bytes=dict(placement.memory_bytes),
-            fragments=kept,
-            leaving=leaving,
-        )
+        return Deployment(terms, end or gateway, load, starts)
 
-    def split(self, placement: Placement) -> Split:
-        """Its two parts. A device that moves does not change them: they are worked out when Spark begins elsewhere."""
-        if self._parts is None or self._parts[0] != placement.spark:
-            self._parts = (placement.spark, split(self.stages, placement.spark))
-        return self._parts[1]
+    def placement(self) -> Placement | None:
+        """Where it runs, as a strategy would say it. O(nodes × stages)."""
+        return None if self.deployment is None else self.deployment.placement(self.record.why)
 
-    def _senders(self) -> dict[NodeId, dict[NodeId, None]]:
-        """Who may still send to each node: those who were told to, now or before. O(fragments × routes)."""
-        found = {node: dict.fromkeys(senders) for node, senders in self.record.leaving.items() if senders}
-        for name, fragment in self.record.fragments.items():
-            for node in (fragment.next, *fragment.others):
-                if node is not None:
-                    found.setdefault(node, {})[name] = None
-        return found
-
-    def explained(self, request: Request, placement: Placement, topology: Topology) -> str:
-        return explain(request, placement, topology)
-
-
-def _placed(request: Request, placement: Placement) -> dict[Stage, tuple[SourceAt, ...]]:
-    """The sources that have a place."""
-    return {s: tuple(p for p in found if p.node in placement.hosts.get(s, ())) for s, found in request.sources.items()}
+    def validate(self) -> None:
+        """Raise if its parts do not fit together. O(nodes × stages × height)."""
+        if self.deployment is not None and not self.stopped:
+            self.deployment.validate()
+            self.rollout.validate(self.deployment)
 
 
 def _outputs(stages: Stages) -> list[str]:

@@ -7,174 +7,166 @@ the route it has; nobody else's route bends for it.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
-from rove.control.deployment.fragments import runs_of, taker
+from rove.control.deployment.deployment import Deployment
+from rove.control.deployment.part import At, Part
 from rove.control.placement.bottom_up import bottom_up
-from rove.control.placement.estimate import memory_bytes
-from rove.control.placement.placement import Load, Placement, costs_a_slot
+from rove.control.placement.placement import Load, Placement
 from rove.control.placement.request import Request, SourceAt
 from rove.control.topology.topology import Topology
 from rove.model.errors import RoveError, TopologyError
-from rove.model.ids import NodeId, Stage
-from rove.plan.stages import merges, ordered
-
-Meetings = dict[SourceAt, tuple[tuple[Stage, NodeId], ...]]
+from rove.model.ids import NodeId, Origin, Stage
+from rove.plan.stages import ordered
 
 
-def led(
-    request: Request, stage: Stage, source: SourceAt, found: Placement, topology: Topology, load: Load
-) -> Placement:
-    """The placement with one more source. An operator that takes batches in order is not put where rows of earlier
-    sources come by that meet it further up: it would have missed their beginning, so the new source goes up to it as
-    well."""
-    alone = _alone(request, stage, source, found, _merging(request, found))
+def lead(
+    deployment: Deployment, request: Request, stage: Stage, source: SourceAt, topology: Topology, load: Load
+) -> None:
+    """Add one source. An operator that takes batches in order is not put where rows of earlier sources come by that
+    meet it further up: it would have missed their beginning, so the new source goes up to it as well. O(stages ×
+    height), and what is below a node where such an operator would be new."""
+    alone = _alone(deployment, request, {stage: (source,)}, deployment.merging())
     for _ in request.stages.operators:
         placed = bottom_up(alone, topology, load)
-        misplaced = next(
-            (
-                (Stage(n), above)
-                for n, operator in enumerate(request.stages.operators)
-                if ordered(operator)
-                for host in placed.hosts.get(Stage(n), ())
-                for above in _hosts_above(request, Stage(n), host, found)
-            ),
-            None,
-        )
+        misplaced = _misplaced(deployment, request, placed)
         if misplaced is None:
-            return _joined(request, found, placed)
+            deployment.put(_joined(deployment, placed, {stage: (source,)}))
+            return
         alone = dataclasses.replace(alone, hints={**alone.hints, misplaced[0]: misplaced[1]})
     raise TopologyError(f"`{source.origin}` finds no place beside the sources that were there before")
 
 
-def moved(request: Request, old: Placement, topology: Topology, load: Load) -> Placement:
-    """The placement with everyone whose route is broken on a better one, if there is one that leads past all that
-    remembers their rows. O(sources × height) if none is, and a placement for each that moves; again if one cannot."""
-    placed = [(s, p) for s, found in request.sources.items() for p in found if p.node in old.routes]
-    cut_off = dict.fromkeys(p.node for _, p in placed if _better(request, old, p.node, topology))
-    meets = _meetings(request, old, placed) if cut_off else {}
-    while cut_off:
-        found, stuck = _kept(request, old, meets, cut_off), []
-        for stage, source in placed:
-            if source.node in cut_off:
-                pins = {**_merging(request, old), **dict(meets[source])}
-                alone = _alone(request, stage, source, found, pins)
-                try:
-                    found = _joined(request, found, bottom_up(alone, topology, load.replaced(old, found)))
-                except RoveError:
-                    stuck.append(source.node)
-        stuck += [node for node in cut_off if node in found.routes and not _gains(old, found, node, topology)]
+def move(
+    deployment: Deployment, request: Request, nodes: Iterable[NodeId], topology: Topology, load: Load
+) -> list[NodeId]:
+    """Put each of these nodes whose route is broken on a better one, if there is one that leads past all that remembers
+    its rows; those that moved. O(nodes × stages × height), again if one of them cannot move."""
+    going = dict.fromkeys(node for node in nodes if _has_better(deployment, node, topology))
+    while going:
+        position = deployment.journal.position
+        broken = {node: topology.broken_on(deployment.tree.route(node)) for node in going}
+        stuck = _move_all(deployment, request, going, topology, load)
         if not stuck:
-            now = _meetings(request, found, placed)
-            stuck = [source.node for source in meets if now[source] != meets[source]]
+            routes = ((node, deployment.tree.route(node)) for node in going)
+            stuck = [node for node, route in routes if topology.broken_on(route) >= broken[node]]
         if not stuck:
-            return found
-        for node in stuck if cut_off.keys() & set(stuck) else list(cut_off):
-            cut_off.pop(node, None)
-    return old
+            stuck = deployment.meetings.disturbed(deployment.journal, position)
+        if not stuck:
+            return list(going)
+        deployment.roll_back(position)
+        for node in stuck if going.keys() & set(stuck) else list(going):
+            going.pop(node, None)
+    return []
 
 
-def _better(request: Request, old: Placement, node: NodeId, topology: Topology) -> bool:
-    """Whether there is a route with fewer broken links than the one a node has."""
-    broken = topology.broken_on(old.route(node))
-    if not broken or not topology.has(node):
-        return False
-    best = topology.routes([node], request.root)
-    return topology.broken_on(_along(best, node)) < broken
+def _move_all(
+    deployment: Deployment, request: Request, going: Iterable[NodeId], topology: Topology, load: Load
+) -> list[NodeId]:
+    """Take nodes out and put them back where their rows find a way; those for which there is none."""
+    parts = {node: deployment.tree.parts[node] for node in going}
+    met = {node: _met(deployment, node) for node in parts}
+    deployment.put(_without(deployment, parts, met))
+    stuck: list[NodeId] = []
+    for node, part in parts.items():
+        sources = {stage: tuple(SourceAt(o, node) for s, o in part.sources if s == stage) for stage, _ in part.sources}
+        alone = _alone(deployment, request, sources, {**deployment.merging(), **met[node]})
+        try:
+            deployment.put(_joined(deployment, bottom_up(alone, topology, load), sources))
+        except RoveError:
+            stuck.append(node)
+    return stuck
 
 
-def _gains(old: Placement, new: Placement, node: NodeId, topology: Topology) -> bool:
-    return topology.broken_on(new.route(node)) < topology.broken_on(old.route(node))
+def _without(
+    deployment: Deployment, parts: Mapping[NodeId, Part], met: Mapping[NodeId, Mapping[Stage, NodeId]]
+) -> dict[NodeId, Part | None]:
+    """The change that takes nodes out, with everything above them that is there for them alone: no other route passes
+    it, and it remembers nobody else's rows. O(routes)."""
+    tree, gone = deployment.tree, dict[NodeId, Part | None](dict.fromkeys(parts))
+    theirs = {host for hosts in met.values() for host in hosts.values()}
+    for start in parts:
+        for node in tree.route(start):
+            if node in gone:
+                continue
+            part = tree.parts[node]
+            shared = any(child not in gone for child in tree.children.get(node, ()))
+            remembers = node not in theirs and any(ordered(deployment.terms.stages.operators[s]) for s in part.hosts)
+            if shared or part.sources or remembers or node == deployment.root:
+                break
+            gone[node] = None
+    return gone
 
 
-def _kept(request: Request, old: Placement, meets: Meetings, cut_off: Collection[NodeId]) -> Placement:
-    """The placement without those who are cut off: the routes of all others, and of what remembers others' rows."""
-    staying = [source.node for source in meets if source.node not in cut_off]
-    theirs = {host for source, met in meets.items() if source.node in cut_off for _, host in met}
-    holding = [
-        host
-        for stage, hosts in old.hosts.items()
-        if ordered(request.stages.operators[stage])
-        for host in hosts
-        if host not in theirs and host not in cut_off
-    ]
-    routes = {node: old.routes[node] for start in (*staying, *holding, request.root) for node in old.route(start)}
-    hosts = {stage: tuple(h for h in hosts if h in routes) for stage, hosts in old.hosts.items()}
-    return _measured(request, dataclasses.replace(old, routes=routes, hosts=hosts))
-
-
-def _meetings(request: Request, placement: Placement, placed: Iterable[tuple[Stage, SourceAt]]) -> Meetings:
-    """For every source, where its rows meet what takes them in order. O(sources × stages × height)."""
-    runs = runs_of(request, placement)
-    found: Meetings = {}
-    for start, source in placed:
-        reached: dict[Stage, dict[NodeId, None]] = {start: {source.node: None}}
-        met: dict[tuple[Stage, NodeId], None] = {}
-        for n, operator in enumerate(request.stages.operators):
-            stage = Stage(n)
-            starts = [node for i in request.stages.inputs[stage] for node in reached.get(i, ())]
-            taken = (taker(placement, runs, stage, node) for node in starts)
-            here = dict.fromkeys(node for node in taken if node is not None)
-            reached.setdefault(stage, here)
-            if ordered(operator):
-                met |= dict.fromkeys((stage, node) for node in here)
-        found[source] = tuple(met)
+def _joined(
+    deployment: Deployment, placed: Placement, sources: Mapping[Stage, Iterable[SourceAt]]
+) -> dict[NodeId, Part | None]:
+    """The change that adds a placement to what is there. What both host on a node is one instance there, and a node
+    that has a route keeps it. O(nodes of the placement)."""
+    hosts: dict[NodeId, list[Stage]] = {}
+    for stage, nodes in placed.hosts.items():
+        for node in nodes:
+            hosts.setdefault(node, []).append(stage)
+    made: dict[NodeId, list[tuple[Stage, Origin]]] = {}
+    for stage, each in sources.items():
+        for source in each:
+            made.setdefault(source.node, []).append((stage, source.origin))
+    found: dict[NodeId, Part | None] = {}
+    for node, above in placed.routes.items():
+        old = deployment.tree.parts.get(node) or Part(next=above)
+        new = Part(
+            next=old.next,
+            hosts=tuple(sorted({*old.hosts, *hosts.get(node, ())})),
+            sources=(*old.sources, *(pair for pair in made.get(node, ()) if pair not in old.sources)),
+        )
+        if node not in deployment.tree or new != old:
+            found[node] = new
     return found
 
 
-def _merging(request: Request, found: Placement) -> dict[Stage, NodeId]:
-    """Where operators are that have one place for all."""
-    operators = enumerate(request.stages.operators)
-    return {Stage(n): found.hosts[Stage(n)][0] for n, op in operators if merges(op) and found.hosts.get(Stage(n))}
+def _alone(
+    deployment: Deployment,
+    request: Request,
+    sources: Mapping[Stage, tuple[SourceAt, ...]],
+    pins: Mapping[Stage, NodeId],
+) -> Request:
+    """A request for some sources, with these operators pinned to where they are, and Spark's left to Spark."""
+    spark = (Stage(n) for n in range(len(request.stages.operators)) if n not in deployment.terms.split.numbers)
+    hints = {**request.hints, **pins, **dict.fromkeys(spark, "cloud")}
+    return dataclasses.replace(request, sources=sources, hints=hints, running=deployment.hosts)
 
 
-def _hosts_above(request: Request, stage: Stage, host: NodeId, found: Placement) -> Iterator[NodeId]:
-    """Where earlier sources that come by a node meet an operator further up."""
-    for pairs in request.sources.values():
-        for earlier in pairs:
-            if earlier.node in found.routes and host in found.route(earlier.node):
-                meets = found.host(stage, earlier.node)
-                if meets is not None and meets != host and host not in found.route(meets):
-                    yield meets
+def _misplaced(deployment: Deployment, request: Request, placed: Placement) -> At | None:
+    """An operator that takes batches in order and was put below where earlier sources that pass that node meet it, with
+    that place. O(nodes below where it is new)."""
+    tree, meetings = deployment.tree, deployment.meetings
+    for stage, hosts in sorted(placed.hosts.items()):
+        if not ordered(request.stages.operators[stage]):
+            continue
+        for host in hosts:
+            if host not in tree or deployment.hosts(stage, host) or host == deployment.root:
+                continue
+            for node in tree.below((host,)):
+                for source, _ in tree.parts[node].sources:
+                    for met, above in meetings.met((source, node)):
+                        if met == stage and host not in tree.route(above):
+                            return stage, above
+    return None
 
 
-def _alone(request: Request, stage: Stage, source: SourceAt, found: Placement, pins: Mapping[Stage, NodeId]) -> Request:
-    """A request for one source, with these operators pinned to where they are, and Spark's left to Spark."""
-    hints = {**request.hints, **pins, **dict.fromkeys(found.spark, "cloud")}
-    return dataclasses.replace(request, sources={stage: (source,)}, hints=hints, running=found.hosts)
+def _met(deployment: Deployment, node: NodeId) -> dict[Stage, NodeId]:
+    """Where rows of a node's sources are taken in order."""
+    stages = dict.fromkeys(stage for stage, _ in deployment.placed(node))
+    return {s: at for source in stages for s, at in deployment.meetings.met((source, node))}
 
 
-def _joined(request: Request, old: Placement, new: Placement) -> Placement:
-    """Both placements at once; what both host on a node is one instance there, and a node that has a route keeps it."""
-    hosts = {
-        s: tuple(dict.fromkeys((*old.hosts.get(s, ()), *new.hosts.get(s, ())))) for s in {**old.hosts, **new.hosts}
-    }
-    both = Placement(
-        hosts=hosts,
-        spark=old.spark,
-        routes={**new.routes, **old.routes},
-        why={**new.why, **old.why},
-        slots={},
-        memory_bytes={},
-    )
-    return _measured(request, both)
-
-
-def _measured(request: Request, placement: Placement) -> Placement:
-    """A placement with what it takes of each node. O(stages × hosts)."""
-    slots: dict[NodeId, int] = {}
-    memory: dict[NodeId, int] = {}
-    for stage, hosts in placement.hosts.items():
-        operator = request.stages.operators[stage]
-        if costs_a_slot(operator):
-            for node in hosts:
-                slots[node] = slots.get(node, 0) + 1
-                memory[node] = memory.get(node, 0) + memory_bytes(operator)
-    return dataclasses.replace(placement, slots=slots, memory_bytes=memory)
-
-
-def _along(routes: Mapping[NodeId, NodeId | None], start: NodeId) -> Iterator[NodeId]:
-    at: NodeId | None = start
+def _has_better(deployment: Deployment, node: NodeId, topology: Topology) -> bool:
+    """Whether there is a route with fewer broken links than the one a node has. O(height)."""
+    broken = topology.broken_on(deployment.tree.route(node)) if deployment.placed(node) else 0
+    if not broken or not topology.has(node) or not topology.reaches(node, deployment.root):
+        return False
+    best, route, at = topology.routes([node], deployment.root), list[NodeId](), node
     while at is not None:
-        yield at
-        at = routes[at]
+        route.append(at)
+        at = best[at]  # type: ignore[assignment]
+    return topology.broken_on(route) < broken

@@ -1,49 +1,167 @@
-"""How far a deployment has come: who runs their part of a query, who may begin, and who may leave.
+"""How far a deployment has come: who was told, who runs its part, who may begin, and who may leave.
 
-Law: a node begins when everyone above it on its route has who has to know what comes; who only passes rows on, and does
-not know the query yet, keeps what comes until it does. So a route of relays is told all at once. A node that
-the query passes by now leaves when everyone who sent to it sends elsewhere: until then it may hold rows that others
-would forget if they heard that it let them go.
+Law: a node is told its part when everyone above it on its route is ready. A node is ready if it runs its part as it is
+now, or if it does not know the query yet and only has to pass rows on: such a relay keeps what comes until it knows.
+So a route of relays is told all at once. A node that lost its part leaves when everyone who sent to it sends elsewhere:
+until then it may hold rows that others would forget if they heard that it let them go.
 """
 
 from __future__ import annotations
 
-from rove.control.deployment.query import Query
-from rove.control.members.membership import Membership
-from rove.model.ids import NodeId
+from collections.abc import Container, Mapping
+from enum import Enum
+
+from rove.control.deployment.change_set import ChangeSet
+from rove.control.deployment.deployment import Deployment
+from rove.control.deployment.part import GONE
+from rove.model.errors import TopologyError
+from rove.model.ids import NodeId, Version
+from rove.model.messages import Fragment
+from rove.model.states import Table, advanced
+
+TELL_AGAIN_US = 900_000
 
 
-def waiting_for(query: Query, membership: Membership) -> tuple[NodeId, ...]:
-    """Nodes that do not run their part of a query yet. O(nodes of the query)."""
-    members = membership.members
-    return tuple(
-        node
-        for node, fragment in query.record.fragments.items()
-        if node in members and members[node].running.get(query.id, -1) < fragment.version
-    )
+class PartState(Enum):
+    """Where one node stands with its part of one query."""
+
+    WAITS = "waits"  # it has a part that it was not told yet
+    TOLD = "told"  # it was told, and has not said that it runs it
+    RUNS = "runs"  # it said that it runs its part as it is now
+    LEAVES = "leaves"  # it lost its part, and has not let go yet
 
 
-def runs_above(query: Query, membership: Membership, node: NodeId | None) -> bool:
-    """Whether all nodes from this one on to the end run what they should, or need not yet. O(route)."""
-    while node is not None:
-        wanted, member = query.record.fragments.get(node), membership.members.get(node)
-        if wanted is None or member is None:
+class PartEvent(Enum):
+    """What happens to one node's part."""
+
+    CHANGE = "change"  # it has a new part, or another version of it
+    TELL = "tell"
+    RUN = "run"  # the node says that it runs the newest version
+    FORGET = "forget"  # the node says that it runs less than it did
+    DROP = "drop"  # it has no part any more
+
+
+_S, _E = PartState, PartEvent
+PARTS: Table[PartState, PartEvent] = {
+    _S.WAITS: {_E.CHANGE: _S.WAITS, _E.TELL: _S.TOLD, _E.RUN: _S.RUNS, _E.FORGET: _S.WAITS, _E.DROP: _S.LEAVES},
+    _S.TOLD: {_E.CHANGE: _S.WAITS, _E.TELL: _S.TOLD, _E.RUN: _S.RUNS, _E.FORGET: _S.WAITS, _E.DROP: _S.LEAVES},
+    _S.RUNS: {_E.CHANGE: _S.WAITS, _E.RUN: _S.RUNS, _E.FORGET: _S.WAITS, _E.DROP: _S.LEAVES},
+    _S.LEAVES: {_E.CHANGE: _S.WAITS},
+}
+
+
+class Rollout:
+    """The states of one query's nodes. `pending` are those that do not run their part yet."""
+
+    def __init__(self, members: Container[NodeId]) -> None:
+        self._members = members
+        self.states: dict[NodeId, PartState] = {}
+        self.pending: dict[NodeId, None] = {}
+        self._runs: dict[NodeId, Version] = {}  # what nodes said they run, parts that they lost included
+        self._told: dict[NodeId, tuple[int, int]] = {}  # when a node was last told, and how often
+        self._behind: dict[NodeId, dict[NodeId, None]] = {}  # by node that is not ready, those who wait for it
+
+    # What happens
+
+    def restored(self, deployment: Deployment) -> None:
+        """A deployment as it was kept: nobody has said yet what it runs."""
+        for node in deployment.fragments:
+            self._step(node, PartEvent.CHANGE)
+
+    def changed(self, change: ChangeSet) -> None:
+        """Nodes have new parts, or none. O(touched nodes)."""
+        for node in change.deploy:
+            self._step(node, PartEvent.CHANGE)
+            self._told.pop(node, None)
+        for node in change.undeploy:
+            self._step(node, PartEvent.DROP)
+
+    def heard(self, node: NodeId, runs: Version | None, fragment: Fragment | None) -> list[NodeId]:
+        """A node says which version it runs, or that it runs none; the nodes to look at because of it. O(those who wait
+        for it)."""
+        if runs is None:
+            self._runs.pop(node, None)
+        else:
+            self._runs[node] = runs
+        if fragment is None:
+            if runs is None:
+                self.states.pop(node, None)  # it has let go
+                self._told.pop(node, None)
+            return []
+        if runs is not None and runs >= fragment.version:
+            self._step(node, PartEvent.RUN)
+            return [node, *self._behind.pop(node, {})]
+        if self.states.get(node) is PartState.RUNS:
+            self._step(node, PartEvent.FORGET)
+        return [node]
+
+    def look(self, node: NodeId, deployment: Deployment, now: int) -> bool:
+        """Whether to tell a node its part now: all above it are ready, and it was not told just before. O(route)."""
+        fragment = deployment.fragments.get(node)
+        if fragment is None or node not in self.pending:
             return False
-        passes_on = not (wanted.makes or wanted.waits or wanted.sinks)
-        runs = member.running.get(query.id)
-        if (runs is None and not passes_on) or (runs is not None and runs < wanted.version):
+        blocker = self._blocker(fragment.next, deployment.fragments)
+        if blocker is not None:
+            self._behind.setdefault(blocker, {})[node] = None
             return False
-        node = wanted.next
-    return True
-
-
-def may_leave(query: Query, membership: Membership, node: NodeId) -> bool:
-    """Whether nobody counts on a node any more that has no part in a query. O(nodes that sent to it)."""
-    for sender in query.record.leaving.get(node, ()):
-        wanted, member = query.record.fragments.get(sender), membership.members.get(sender)
-        if member is None:
-            continue
-        runs = member.running.get(query.id, -1)
-        if runs >= 0 if wanted is None else runs < wanted.version:
+        last, often = self._told.get(node, (None, 0))
+        if last is not None and now - last < TELL_AGAIN_US:
             return False
-    return True
+        self._step(node, PartEvent.TELL)
+        self._told[node] = (now, often + 1)
+        return True
+
+    def told_before(self, node: NodeId) -> bool:
+        """Whether this is not the first time that a node is told its part as it is now."""
+        return self._told.get(node, (0, 0))[1] > 1
+
+    def unhear(self, node: NodeId) -> None:
+        """A node is gone for good, or was started anew: what it said it runs does not count any more."""
+        self._runs.pop(node, None)
+        self._told.pop(node, None)
+        if node in self.states and self.states[node] is PartState.RUNS:
+            self._step(node, PartEvent.FORGET)
+
+    # What there is
+
+    def runs(self, node: NodeId) -> Version | None:
+        """The version that a node said it runs."""
+        return self._runs.get(node)
+
+    def may_leave(self, node: NodeId, deployment: Deployment) -> bool:
+        """Whether nobody counts on a node any more that has no part. O(nodes that sent to it)."""
+        for sender, version in list(deployment.leaving(node).items()):
+            runs = self._runs.get(sender)
+            if sender in self._members and (runs is not None if version == GONE else runs is None or runs < version):
+                return False
+            deployment.left(node, sender)
+        return True
+
+    def _blocker(self, node: NodeId | None, fragments: Mapping[NodeId, Fragment]) -> NodeId | None:
+        """The first node from one upwards that is not ready; None if all are. O(route)."""
+        while node is not None:
+            fragment, runs = fragments.get(node), self._runs.get(node)
+            if fragment is None or node not in self._members:
+                return node
+            passes_on = not (fragment.makes or fragment.waits or fragment.sinks)
+            if (runs is None and not passes_on) or (runs is not None and runs < fragment.version):
+                return node
+            node = fragment.next
+        return None
+
+    def _step(self, node: NodeId, event: PartEvent) -> None:
+        before = self.states.get(node, PartState.WAITS)
+        after = self.states[node] = advanced(PARTS, before, event, f"the part of `{node}`")
+        if after in (PartState.WAITS, PartState.TOLD):
+            self.pending[node] = None
+        else:
+            self.pending.pop(node, None)
+
+    def validate(self, deployment: Deployment) -> None:
+        """Raise if a node's state is not what was said of it. O(nodes)."""
+        for node, fragment in deployment.fragments.items():
+            runs, state = self._runs.get(node), self.states.get(node)
+            if state in (None, PartState.LEAVES) or (state is PartState.RUNS) != (
+                runs is not None and runs >= fragment.version
+            ):
+                raise TopologyError(f"`{node}` has version {fragment.version}, runs {runs}, and is {state}")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from rove.model.ids import Stage
+from rove.model.messages import plan_digest
 from rove.plan.codec import encode
 from rove.plan.operators import Operator, Received
 from rove.plan.rules.rewrite import with_inputs
@@ -32,6 +33,11 @@ class Split:
     def plan(self) -> bytes:
         """The lower part as it travels."""
         return encode(self.lower)
+
+    @cached_property
+    def digest(self) -> str:
+        """The name of that plan: fragments name it, and it is sent once."""
+        return plan_digest(self.plan)
 
 
 def split(stages: Stages, spark: Collection[Stage]) -> Split:

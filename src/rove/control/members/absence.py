@@ -7,11 +7,9 @@ says that it reaches no parent, is as far away for its queries as one that is si
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
+from rove.control.deployment.deployments import Deployments
 from rove.control.deployment.query import Query
 from rove.control.members.membership import AWAY_US, Membership
-from rove.control.placement.placement import Placement
 from rove.control.topology.topology import Topology
 from rove.model.ids import NodeId, QueryId
 
@@ -21,47 +19,49 @@ class Absence:
 
     def __init__(self) -> None:
         self.since: int | None = None
-        self._cut: dict[QueryId, dict[NodeId, int]] = {}  # since when nodes have had no way to a query's end
+        self._cut: dict[tuple[QueryId, NodeId], int] = {}  # since when nodes have had no way to a query's end
 
-    def changed(self, queries: Iterable[Query], membership: Membership, now: int) -> list[tuple[Query, list[NodeId]]]:
-        """Queries whose list of the absent is not right any more, with the right one. O(nodes + queries × those away,
-        and all nodes of a query below a relay that is)."""
+    def look(self, deployments: Deployments, membership: Membership, now: int) -> None:
+        """Mark queries whose absent nodes are not the right ones any more. O(nodes that are silent or cut off × their
+        queries)."""
         if self.since is None:
             self.since = now
-        silent = {
-            name: max(member.heard_us, self.since)
-            for name, member in membership.members.items()
-            if now - max(member.heard_us, self.since) > AWAY_US
+        away: dict[tuple[QueryId, NodeId], int] = {}
+        for node, member in membership.silent(now):
+            since = max(member.heard_us, self.since)
+            if now - since > AWAY_US:
+                away |= {(query.id, node): since for query in _placed(deployments, node)}
+        cut, self._cut = self._cut, {}
+        for query, node in _cut_off(deployments, membership.topology):
+            key = (query.id, node)
+            since = self._cut[key] = cut.get(key, now)
+            away[key] = min(since, away.get(key, since))
+        absent = {
+            (id, node)
+            for (id, node), since in away.items()
+            if now - since > max(AWAY_US, deployments.queries[id].patience_us(node))
         }
-        found, before, self._cut = [], self._cut, {}
-        for query in queries:
-            if query.placement is None or query.record.stopped:
-                continue
-            known = before.get(query.id, {})
-            cut = {n: known.get(n, now) for n in cut_off(query, query.placement, membership.topology)}
-            if cut:
-                self._cut[query.id] = cut
-            away = [(n, now - since) for n, since in (*silent.items(), *cut.items()) if n in query.placement.routes]
-            absent = sorted({n for n, us in away if us > max(AWAY_US, query.patience_us(n))})
-            if absent != list(query.record.absent):
-                found.append((query, absent))
-        return found
+        for id, node in sorted(absent ^ deployments.absent.keys()):
+            deployments.set_absent(deployments.queries[id], node, (id, node) in absent)
 
 
-def cut_off(query: Query, placement: Placement, topology: Topology) -> set[NodeId]:
-    """The nodes of a query whose rows have no way to its end now, as they say themselves or those above them."""
-    below = {
-        node
-        for pair in topology.broken
-        for node, above in (pair, pair[::-1])
-        if placement.routes.get(node) == above and not _has_another(query, node, topology)
-    }
-    if any(topology.node(node).relays for node in below):
-        below = {node for node in placement.routes if not below.isdisjoint(placement.route(node))}
-    return below
+def _placed(deployments: Deployments, node: NodeId) -> list[Query]:
+    """The queries that pass a node."""
+    found = deployments.live(node)
+    return [query for query in found if query.deployment is not None and node in query.deployment.tree]
 
 
-def _has_another(query: Query, node: NodeId, topology: Topology) -> bool:
-    """Whether a node knows another route by itself, and that one works."""
-    fragment = query.record.fragments.get(node)
-    return fragment is not None and any(topology.works(node, other) for other in fragment.others)
+def _cut_off(deployments: Deployments, topology: Topology) -> list[tuple[Query, NodeId]]:
+    """The nodes of queries whose rows have no way to the end now, as they say themselves or those above them. O(broken
+    links × their queries, and all nodes below a relay that is cut off)."""
+    found: list[tuple[Query, NodeId]] = []
+    for pair in sorted(topology.broken):
+        for node, above in (pair, pair[::-1]):
+            for query in _placed(deployments, node):
+                deployment = query.deployment
+                if deployment is None or deployment.tree.parts[node].next != above:
+                    continue
+                fragment = deployment.fragments.get(node)
+                if fragment is not None and not any(topology.works(node, other) for other in fragment.others):
+                    found += [(query, each) for each in deployment.tree.below((node,))]
+    return found

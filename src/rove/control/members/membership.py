@@ -5,7 +5,7 @@ Law: a silent node is away, not gone; only a goodbye or an operator removes it. 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -17,10 +17,9 @@ from rove.control.topology.nodes import Link, Node
 from rove.control.topology.topology import Topology
 from rove.model.errors import TopologyError
 from rove.model.events import Conn
-from rove.model.ids import NodeId, QueryId, Version
-from rove.model.messages import Held, Kind, Peer, Report, SourceHere, Tally
+from rove.model.ids import NodeId, Origin, QueryId, Version
+from rove.model.messages import Facts, Held, Kind, Peer, Report, SourceHere, Tally, digest_of
 
-TELL_AGAIN_US = 900_000
 AWAY_US = 5_000_000  # without a report for this long a node is away
 RATE_SHARE = 0.3  # of the newest report in what a node is said to take in
 
@@ -50,10 +49,13 @@ class Member:
     conn: Conn | None = None
     incarnation: int = 0
     heard_us: int = 0
+    number: int = 0  # of the last report that was taken
     running: dict[QueryId, Version] = field(default_factory=dict)
+    parents: tuple[NodeId, ...] = ()
+    reaches: tuple[NodeId, ...] | None = None  # of its parents, as it said; None if it did not
     unknown: tuple[QueryId, ...] = ()
     knows: str = ""
-    tallies: tuple[Tally, ...] = ()
+    tallies: dict[tuple[QueryId, Origin], Tally] = field(default_factory=dict)
     held: tuple[Held, ...] = ()
     taken_bytes: int = 0
     bytes_per_s: float = 0.0  # what it takes into its store
@@ -61,15 +63,7 @@ class Member:
     disk_bytes: int = 0  # it may keep, behind those in memory
     refused: dict[str, int] = field(default_factory=dict)
     troubles: dict[QueryId, str] = field(default_factory=dict)
-    told: dict[QueryId, tuple[Version, int]] = field(default_factory=dict)  # what it was last told to run, and when
-
-    def tell(self, query: QueryId, version: Version, now: int) -> bool:
-        """Whether it is time to tell it: once, and again if it does not seem to have heard."""
-        last = self.told.get(query)
-        if last is not None and last[0] == version and now - last[1] < TELL_AGAIN_US:
-            return False
-        self.told[query] = (version, now)
-        return True
+    trouble: str = ""  # what is wrong with what it says of itself
 
     def flows(self, taken_bytes: int, now: int) -> None:
         """Learn how much it takes in, the last seconds counting most."""
@@ -113,6 +107,19 @@ class Member:
         return "up" if now - self.heard_us <= AWAY_US else "away"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """What a report changed. `record` is the node's record if it is new, `before` the one it had; `relinked` are nodes
+    with a link that works now and did not, or the other way round; `ran` are the queries that the node runs in another
+    version than before, None if not any more."""
+
+    record: NodeRecord | None
+    before: NodeRecord | None
+    restarted: bool
+    relinked: tuple[NodeId, ...]
+    ran: dict[QueryId, Version | None]
+
+
 class Membership:
     """Nodes by name, with the topology they make."""
 
@@ -122,73 +129,137 @@ class Membership:
         self.ended = Ended()
         self.starts: dict[NodeId, int] = {}  # the incarnations of nodes that forget
         self._claims: dict[NodeId, dict[NodeId, Link]] = {}  # links said to lead to a node, by who said so
+        self._sources: dict[tuple[str, str], dict[Origin, NodeId]] = {}  # by stream and columns, who produces it where
+        self._gateways: dict[NodeId, None] = {}
+        self._quiet: dict[NodeId, None] = {}  # nodes by when they were last heard, the longest ago first
+        self._peers: dict[NodeId, tuple[tuple[Peer, ...], str]] = {}  # whom a node may talk to, with a digest
 
     def restore(self, records: list[NodeRecord]) -> None:
-        """Nodes as they were kept; none has been heard yet."""
+        """Nodes as they were kept; none has been heard yet. O(nodes + links)."""
         self.members = {r.node: Member(r) for r in records}
-        self.starts = {r.node: r.incarnation for r in records}
+        self.starts.update((r.node, r.incarnation) for r in records)
         live = [r for r in records if not r.revoked]
         self.topology = Topology([_node(r) for r in live])
-        for link in (link for r in live for link in _links(r)):
+        links = [link for r in live for link in _links(r)]
+        for link in links:
             self._claims.setdefault(link.b, {})[link.a] = link
-            if self.topology.has(link.b) and not self.topology.linked(link.a, link.b):
-                self.topology.add_link(link)
+        pairs = {frozenset((k.a, k.b)): k for k in reversed(links) if self.topology.has(k.b)}
+        self.topology.change([AddLink(link) for link in pairs.values()])
+        for record in records:
+            self._quiet[record.node] = None
+            self._index(record, None)
 
-    def heard(self, report: Report, conn: Conn, now: int) -> NodeRecord | None:
-        """Take a report; the node's record if it changed."""
+    def heard(self, report: Report, conn: Conn, now: int) -> Heard | None:
+        """Take a report; what it changed. None if one before it is missing, so that a whole one is needed. O(what is
+        new in it), and O(its links) if the node itself has changed."""
         member = self.members.get(report.node)
+        if not report.whole and (
+            member is None
+            or member.conn is None
+            or (member.incarnation, member.number) != (report.incarnation, report.number - 1)
+        ):
+            return None
         before = member.record if member is not None else None
-        if before is not None and before.key and before.kind != report.kind:
-            raise TopologyError(f"`{report.node}` was invited as a {before.kind} and says it is a {report.kind}")
-        links = before.links if before is not None else ()
-        known = {parent: (parent, latency, rate) for parent, latency, rate in links}
-        if report.parents:
-            links = tuple(known.get(p, (p, _LATENCY_US, _BYTES_PER_S)) for p in report.parents)
-        record = NodeRecord(
-            node=report.node,
-            kind=report.kind,
-            slots=report.slots,
-            memory_bytes=report.memory_bytes,
-            address=report.address,
-            links=links,
-            sources=report.sources,
-            key=before.key if before is not None else "",
-            durable=report.durable,
-            trusts=report.trusts,
-            incarnation=0 if report.durable else report.incarnation,
-        )
+        record = before if report.facts is None else self._record(report, report.facts, before)
+        if record is None:
+            return None
         self.starts[report.node] = record.incarnation
         if member is None:
             member = self.members[report.node] = Member(record)
-        here = {source.origin for source in report.sources}
+        restarted = member.incarnation != report.incarnation
+        self._lives(member, report, record, before, restarted, now)
+        ran = self._take(member, report, conn, now)
+        changed = record != before or not self.topology.has(record.node)
+        if changed:
+            self._settle(record)
+        near = self.neighbours(report.node) if changed else ()
+        relinked = tuple(node for node in (report.node, *near) if self._reached(node))
+        return Heard(record=record if changed else None, before=before, restarted=restarted, relinked=relinked, ran=ran)
+
+    def _record(self, report: Report, facts: Facts, before: NodeRecord | None) -> NodeRecord:
+        if before is not None and before.key and before.kind != facts.kind:
+            raise TopologyError(f"`{report.node}` was invited as a {before.kind} and says it is a {facts.kind}")
+        links = before.links if before is not None else ()
+        known = {parent: (parent, latency, rate) for parent, latency, rate in links}
+        if facts.parents:
+            links = tuple(known.get(p, (p, _LATENCY_US, _BYTES_PER_S)) for p in facts.parents)
+        return NodeRecord(
+            node=report.node,
+            kind=facts.kind,
+            slots=facts.slots,
+            memory_bytes=facts.memory_bytes,
+            address=facts.address,
+            links=links,
+            sources=facts.sources,
+            key=before.key if before is not None else "",
+            durable=facts.durable,
+            trusts=facts.trusts,
+            incarnation=0 if facts.durable else report.incarnation,
+        )
+
+    def _lives(
+        self,
+        member: Member,
+        report: Report,
+        record: NodeRecord,
+        before: NodeRecord | None,
+        restarted: bool,
+        now: int,
+    ) -> None:
+        """Follow the starts of a node: what an earlier one had counted is kept, and what it made is at its end."""
+        here = {source.origin for source in record.sources}
         gone = [s.origin for s in (() if before is None else before.sources) if s.origin not in here]
-        if member.incarnation == report.incarnation:
+        if not restarted:
             member.flows(report.taken_bytes, now)
             if gone:
                 self.ended.ended(report.node, report.incarnation, gone)
-        else:
-            member.told = {}
-            if member.incarnation or gone:
-                # Of one that was not heard since we started only its successor is known.
-                ended = member.incarnation or -report.incarnation
-                sources = {s.origin for s in (() if before is None else before.sources)}
-                again = member.running if report.durable else ()
-                self.ended.over(report.node, ended, member.tallies, gone, again, sources)
-            self.ended.heard(report.node, report.incarnation)
-        member.conn, member.heard_us, member.incarnation = conn, now, report.incarnation
-        member.running, member.unknown, member.knows = report.running, report.unknown, report.knows
-        member.tallies, member.refused, member.troubles = report.tallies, report.refused, report.troubles
-        member.held, member.taken_bytes, member.shrunk = report.held, report.taken_bytes, report.shrunk
-        member.disk_bytes = report.disk_bytes
-        if record == before and self.topology.has(record.node):
-            return None
-        self._settle(record)
-        return record
+            return
+        if member.incarnation or gone:
+            # Of one that was not heard since we started only its successor is known.
+            ended = member.incarnation or -report.incarnation
+            sources = {s.origin for s in (() if before is None else before.sources)}
+            again = member.running if record.durable else ()
+            self.ended.over(report.node, ended, member.tallies.values(), gone, again, sources)
+        self.ended.heard(report.node, report.incarnation)
 
-    def marked(self, report: Report) -> bool:
-        """Take what a node says of its links to its parents; whether that is news. O(parents)."""
-        linked = [p for p in report.parents if self.topology.linked(report.node, p)]
-        news = [p for p in linked if self.topology.mark(report.node, p, works=p in report.reaches)]
+    def _take(self, member: Member, report: Report, conn: Conn, now: int) -> dict[QueryId, Version | None]:
+        """Take what a node says of its work; which queries it runs otherwise than before. O(what is said)."""
+        runs = member.running
+        ran: dict[QueryId, Version | None] = {}
+        if report.whole:
+            ran |= {query: None for query in runs if query not in report.running}
+            member.running, member.tallies = dict(report.running), {}
+        ran |= {query: None for query in report.ended if query in runs}
+        ran |= {query: version for query, version in report.running.items() if runs.get(query) != version}
+        if not report.whole:
+            for query, version in ran.items():
+                if version is None:
+                    del runs[query]
+                else:
+                    runs[query] = version
+        for tally in report.tallies:
+            if tally == Tally(query=tally.query, origin=tally.origin):
+                member.tallies.pop((tally.query, tally.origin), None)
+            else:
+                member.tallies[tally.query, tally.origin] = tally
+        member.conn, member.heard_us, member.incarnation, member.number = conn, now, report.incarnation, report.number
+        for name in ("unknown", "knows", "refused", "troubles", "held", "reaches"):
+            if (said := getattr(report, name)) is not None:
+                setattr(member, name, said)
+        member.taken_bytes, member.shrunk = report.taken_bytes, report.shrunk
+        if report.facts is not None:
+            member.disk_bytes, member.parents = report.facts.disk_bytes, report.facts.parents
+        self._quiet.pop(report.node, None)
+        self._quiet[report.node] = None
+        return ran
+
+    def _reached(self, node: NodeId) -> bool:
+        """Mark the links of a node to its parents as it said; whether that is news. O(parents)."""
+        member = self.members.get(node)
+        if member is None or member.reaches is None:
+            return False
+        linked = [parent for parent in member.parents if self.topology.linked(node, parent)]
+        news = [parent for parent in linked if self.topology.mark(node, parent, works=parent in member.reaches)]
         return bool(news)
 
     def enlist(self, node: NodeId, kind: Kind, key: str) -> NodeRecord:
@@ -197,15 +268,20 @@ class Membership:
         if member is None:
             record = NodeRecord(node=node, kind=kind, slots=0, memory_bytes=0, key=key)
             self.members[node] = Member(record)
+            self._quiet[node] = None
         else:
             record = replace(member.record, key=key, revoked=False)
             member.record = record
+        self._index(record, None)
         return record
 
     def remove(self, node: NodeId) -> None:
         """A node is gone for good, with its links and its sources."""
         gone = self.members.pop(node, None)
         self.starts.pop(node, None)
+        self._quiet.pop(node, None)
+        if gone is not None:
+            self._index(None, gone.record)
         self._over(gone)
         for link in [] if gone is None else _links(gone.record):
             self._claims.get(link.b, {}).pop(node, None)
@@ -215,12 +291,13 @@ class Membership:
     def _over(self, member: Member | None) -> None:
         if member is not None:
             gone = [source.origin for source in member.record.sources]
-            self.ended.over(member.record.node, member.incarnation, member.tallies, gone)
+            self.ended.over(member.record.node, member.incarnation, member.tallies.values(), gone)
 
     def revoke(self, node: NodeId) -> NodeRecord:
         """Nobody is this node any more, until it is invited again."""
         record = replace(self.members[node].record, key="", revoked=True, sources=())
         self._over(self.members[node])
+        self._index(record, self.members[node].record)
         self.members[node] = Member(record)
         if self.topology.has(node):
             self.topology.remove_node(node)
@@ -231,8 +308,9 @@ class Membership:
         member = self.members.get(record.node)
         if member is None:
             self.members[record.node] = Member(record)
+            self._quiet[record.node] = None
         else:
-            member.record = record = replace(
+            record = replace(
                 member.record, links=tuple({k[0]: k for k in (*member.record.links, *record.links)}.values())
             )
         self._settle(record)
@@ -240,7 +318,7 @@ class Membership:
 
     def tallies(self) -> Iterator[Tally]:
         """What all nodes have counted, those that are no more among them."""
-        yield from (tally for member in self.members.values() for tally in member.tallies)
+        yield from (tally for member in self.members.values() for tally in member.tallies.values())
         yield from self.ended.tallies()
 
     def unheard(self, now: int) -> set[str]:
@@ -248,21 +326,76 @@ class Membership:
         away = (member for member in self.members.values() if member.state(now) != "up")
         return {source.origin for member in away for source in member.record.sources}
 
-    def peers_of(self, node: NodeId) -> tuple[Peer, ...]:
-        """Whom a node may talk to: those it has a link with."""
-        if not self.topology.has(node):
-            return ()
-        found = [self.members[n].record for n in self.topology.neighbours(node) if n in self.members]
-        return tuple(Peer(node=r.node, address=r.address, key=r.key) for r in found if not r.revoked)
+    def sources_of(self, stream: str, columns: str) -> Mapping[Origin, NodeId]:
+        """Who produces a stream with these columns, and where."""
+        return self._sources.get((stream, columns), {})
+
+    def silent(self, now: int) -> Iterator[tuple[NodeId, Member]]:
+        """The nodes that have not been heard for long, the longest silence first. O(those found)."""
+        for node in self._quiet:
+            member = self.members[node]
+            if now - member.heard_us <= AWAY_US:
+                return
+            yield node, member
+
+    def peers_of(self, node: NodeId) -> tuple[tuple[Peer, ...], str]:
+        """Whom a node may talk to, those it has a link with, and a digest of them. O(1) until one of them changes."""
+        if (known := self._peers.get(node)) is not None:
+            return known
+        records = [self.members[n].record for n in self.neighbours(node) if n in self.members]
+        peers = tuple(Peer(node=r.node, address=r.address, key=r.key) for r in records if not r.revoked)
+        found = self._peers[node] = (peers, digest_of(peers))
+        return found
+
+    def neighbours(self, node: NodeId) -> tuple[NodeId, ...]:
+        """The nodes that a node has a link with."""
+        return self.topology.neighbours(node) if self.topology.has(node) else ()
 
     def gateways(self) -> list[NodeId]:
-        found = (m.record for m in self.members.values())
-        return sorted(r.node for r in found if r.kind == "gateway" and not r.revoked)
+        """Gateways that belong here, by name."""
+        return sorted(self._gateways)
+
+    def _index(self, new: NodeRecord | None, old: NodeRecord | None) -> None:
+        """Bring the indexes to what a node's record is now. O(its sources and links)."""
+        for source in () if old is None else old.sources:
+            self._sources.get((source.stream, source.columns), {}).pop(source.origin, None)
+        if new is not None and not new.revoked:
+            for source in new.sources:
+                self._sources.setdefault((source.stream, source.columns), {})[source.origin] = new.node
+        record = new or old
+        if record is None:
+            return
+        if new is not None and new.kind == "gateway" and not new.revoked:
+            self._gateways[new.node] = None
+        else:
+            self._gateways.pop(record.node, None)
+        links = {parent for each in (new, old) if each is not None for parent, _, _ in each.links}
+        for node in (record.node, *links, *self.neighbours(record.node)):
+            self._peers.pop(node, None)
+
+    def validate(self) -> None:
+        """Raise if an index is not what the records say. O(nodes + sources + links)."""
+        records = [m.record for m in self.members.values() if not m.record.revoked]
+        sources = {(s.stream, s.columns, s.origin): r.node for r in records for s in r.sources}
+        known = {(*key, origin): node for key, found in self._sources.items() for origin, node in found.items()}
+        if sources != known:
+            raise TopologyError("the index of sources is not what nodes have said")
+        if self._gateways.keys() != {r.node for r in records if r.kind == "gateway"}:
+            raise TopologyError("the index of gateways is not what nodes have said")
+        heard = [self.members[node].heard_us for node in self._quiet]
+        if self._quiet.keys() != self.members.keys() or heard != sorted(heard):
+            raise TopologyError("nodes are not in the order in which they were heard")
+        for node, known_peers in list(self._peers.items()):
+            del self._peers[node]
+            if self.peers_of(node) != known_peers:
+                raise TopologyError(f"the peers of `{node}` are not those it has links with")
 
     def _settle(self, record: NodeRecord) -> None:
         """Bring the topology to what a node says, and what others say of their links to it. O(links of the node)."""
-        for link in _links(self.members[record.node].record):
+        old = self.members[record.node].record
+        for link in _links(old):
             self._claims.get(link.b, {}).pop(record.node, None)
+        self._index(record, old)
         self.members[record.node].record = record
         topology, node = self.topology, _node(record)
         changes: list[Change] = []
@@ -282,6 +415,8 @@ class Membership:
         changes += [RemoveLink(node.id, n) for n in have if n not in wanted]
         changes += [AddLink(k) for n, k in wanted.items() if n not in have and topology.has(n)]
         topology.change(changes)
+        for near in topology.neighbours(record.node):
+            self._peers.pop(near, None)
 
 
 _LATENCY_US = Link(NodeId("a"), NodeId("b")).latency_us

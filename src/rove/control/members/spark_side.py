@@ -25,6 +25,7 @@ class SparkSide:
 
     def __init__(self) -> None:
         self._recent: dict[QueryId, deque[Progress]] = {}
+        self._parts: dict[QueryId, CloudQuery] = {}
         self.trusts: bool | None = None  # whether it runs functions that come by value; None: it has not been heard
 
     def heard(self, said: Progress) -> None:
@@ -44,7 +45,9 @@ class SparkSide:
 
     def part_of(self, query: Query, lower: Stages, upper: Operator | None) -> CloudQuery:
         """What Spark runs of a query: what is left of its plan, or nothing but the reading of its rows. It receives the
-        columns that it reads and no others."""
+        columns that it reads and no others. Worked out once: where a query is cut does not change."""
+        if (known := self._parts.get(query.id)) is not None:
+            return known
         if upper is None:
             (stage,) = (stage for _, stage in lower.outputs)
             last = lower.operators[stage]
@@ -54,4 +57,5 @@ class SparkSide:
             raise PlanError(f"query `{query.id}` does not end in Spark")
         patience = query.patience_us() if sink.mode == "update" else 0
         plan = encode(Stages.of({OUTPUT: prune_columns(upper)}))
-        return CloudQuery(query=query.id, plan=plan, sink=sink, patience_us=patience)
+        found = self._parts[query.id] = CloudQuery(query=query.id, plan=plan, sink=sink, patience_us=patience)
+        return found

@@ -11,10 +11,9 @@ from rove.control.members.membership import Membership
 from rove.control.members.spark_side import SparkSide
 from rove.model.errors import PlanError
 from rove.model.ids import NodeId, Stage
-from rove.plan.codec import decode
 from rove.plan.operators import InSpark, Map
 from rove.plan.stages import Stages
-from rove.plan.user_functions import Unread, is_by_value, unread
+from rove.plan.user_functions import Unread, is_by_value
 
 INSTALL = "or define it in a module that is installed there"
 
@@ -38,21 +37,20 @@ def check_trust(query: Query, membership: Membership, spark: SparkSide) -> None:
 
 def _in_spark(query: Query, functions: dict[Stage, str]) -> str | None:
     """A function by value that Spark has to read."""
-    sink, placement = query.record.cloud, query.placement
-    if sink is None or placement is None:
+    sink = query.record.cloud
+    if sink is None or query.deployment is None:
         return None
     if sink.function and is_by_value(sink.function):
         return sink.name
-    return next((name for stage, name in functions.items() if stage in placement.spark), None)
+    return next((name for stage, name in functions.items() if stage in query.record.spark), None)
 
 
 def _on_nodes(query: Query, membership: Membership) -> dict[NodeId, str]:
     """Nodes that have to read a function by value and do not, with the function."""
     found: dict[NodeId, str] = {}
-    functions: dict[Stage, str] | None = None
-    for node, fragment in query.record.fragments.items():
-        if functions is None:
-            functions = _by_value(decode(fragment.plan, unread))  # every fragment carries the same plan
+    halves = query.split()
+    functions = {} if halves is None else _by_value(halves.lower)
+    for node, fragment in query.fragments.items():
         member = membership.members.get(node)
         name = next((functions[stage] for stage in fragment.runs if stage in functions), None)
         if name and member is not None and member.conn is not None and not member.record.trusts:

@@ -145,7 +145,8 @@ class Board:
         self.why.setdefault(stage, why)
 
     def _is_at(self, stage: Stage, node: NodeId) -> bool:
-        return node in self.hosts[stage] or node in self.request.running.get(stage, ())
+        running = self.request.running
+        return node in self.hosts[stage] or (running is not None and running(stage, node))
 
     def put_in_spark(self, stage: Stage, why: str = "") -> None:
         reads = next((i for i in self.request.stages.inputs[stage] if i in self.spark), None)

@@ -78,9 +78,9 @@ def flows(request: Request, placement: Placement) -> tuple[Flow, ...]:
     outputs = {stage for _, stage in request.stages.outputs}
     found: dict[tuple[Stage, NodeId], float] = {}
     for stage, hosts in placement.hosts.items():
-        for host in hosts:
-            if not request.stages.inputs[stage]:
-                rows[stage][host] = ROWS_PER_S * len(request.origins(stage, host))
+        if not request.stages.inputs[stage]:
+            producers = request.producers(stage)
+            rows[stage] = {host: ROWS_PER_S * producers.get(host, 0) for host in hosts}
         for host, rate in rows[stage].items():
             leaves = stage in outputs
             crossed: dict[NodeId, None] = {}

@@ -84,8 +84,9 @@ class _Program:
         kept = keeps(board.operators[stage])
         if not request.stages.inputs[stage]:
             self.lanes[stage] = [(stage, node) for node in request.nodes_of(stage)]
+            producers = request.producers(stage)
             for lane in self.lanes[stage]:
-                self.rates[(stage, lane)] = ROWS_PER_S * len(request.origins(stage, lane[1]))
+                self.rates[(stage, lane)] = ROWS_PER_S * producers[lane[1]]
             return
         below = [(i, lane) for i in self._inputs(stage) for lane in self.lanes[i]]
         if request.merging(stage):

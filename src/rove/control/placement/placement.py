@@ -1,23 +1,24 @@
-"""A placement, which a strategy decides: for each operator, the nodes that run it.
+"""What a strategy decides: operator by operator, the nodes that run it.
 
-Law: rows flow upwards along the routes only. An operator's input runs at or below it, a merging operator has exactly
-one host, and the output of a stage in Spark is read only in Spark.
+Law: rows flow upwards along the routes and nowhere else. An operator's input is hosted at or below it, a merging
+operator has exactly one host, and what is in Spark is read in Spark alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from rove.control.topology.nodes import Node
 from rove.model.ids import NodeId, Stage
 from rove.plan.operators import Operator, Received, Source, Union
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Placement:
-    """`hosts` are the nodes that run each operator; sources run on their devices, and a stage in `spark` has no host.
-    `slots` and `memory_bytes` are what the placement takes of each node, for the `Load`."""
+    """`hosts` are the nodes that run an operator, sources on their devices; a stage in `spark` has none. `slots` and
+    `memory_bytes` are what it takes of each node, for the `Load`."""
 
     hosts: Mapping[Stage, tuple[NodeId, ...]]
     spark: frozenset[Stage]
@@ -27,21 +28,25 @@ class Placement:
     memory_bytes: Mapping[NodeId, int]
 
     def route(self, start: NodeId) -> Iterator[NodeId]:
-        """The nodes from a start to the sink."""
+        """The nodes from one on to the sink."""
         at: NodeId | None = start
         while at is not None:
             yield at
             at = self.routes[at]
 
     def host(self, stage: Stage, start: NodeId) -> NodeId | None:
-        """The first host of an operator from `start` upwards, where batches that reach `start` meet it."""
-        hosts = self.hosts.get(stage, ())
+        """Where batches that reach `start` meet an operator: its first host from there upwards."""
+        hosts = self._hosts.get(stage, frozenset())
         return next((node for node in self.route(start) if node in hosts), None)
+
+    @cached_property
+    def _hosts(self) -> dict[Stage, frozenset[NodeId]]:
+        return {stage: frozenset(hosts) for stage, hosts in self.hosts.items()}
 
 
 @dataclass(slots=True)
 class Load:
-    """What all queries together take of each node. The coordinator keeps it."""
+    """What all queries together take of each node: the ledger that the coordinator keeps."""
 
     slots: dict[NodeId, int] = field(default_factory=dict)
     memory_bytes: dict[NodeId, int] = field(default_factory=dict)
@@ -52,19 +57,6 @@ class Load:
         for node, used in placement.memory_bytes.items():
             self.memory_bytes[node] = self.memory_bytes.get(node, 0) + used
 
-    def remove(self, placement: Placement) -> None:
-        for node, used in placement.slots.items():
-            self.slots[node] = self.slots.get(node, 0) - used
-        for node, used in placement.memory_bytes.items():
-            self.memory_bytes[node] = self.memory_bytes.get(node, 0) - used
-
-    def replaced(self, old: Placement, new: Placement) -> Load:
-        """The load with one placement replaced by another. O(nodes)."""
-        found = Load(dict(self.slots), dict(self.memory_bytes))
-        found.remove(old)
-        found.add(new)
-        return found
-
     def free_slots(self, node: Node) -> int:
         return node.slots - self.slots.get(node.id, 0)
 
@@ -73,5 +65,5 @@ class Load:
 
 
 def costs_a_slot(operator: Operator) -> bool:
-    """Whether an operator takes a slot. A source runs anyway, and a union only changes the stage of a batch."""
+    """Whether it takes room. A source is there anyway, and a union only renames the stage of a batch."""
     return not isinstance(operator, Source | Received | Union)

@@ -1,8 +1,9 @@
-"""A request for a placement: a query's stages, the nodes of its sources, and the node of its sink."""
+"""What is to be placed: a query's stages, where its sources are, and where its rows are wanted."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from rove.model.errors import PlanError
@@ -12,7 +13,7 @@ from rove.plan.stages import Stages, merges
 
 @dataclass(frozen=True, slots=True)
 class SourceAt:
-    """One source of a stream, and its node."""
+    """One physical producer of a stream, and the node it is on."""
 
     origin: Origin
     node: NodeId
@@ -20,11 +21,10 @@ class SourceAt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """`sink` is the node of the sink; None means the cloud, Spark behind the gateway.
+    """`sink` is the node where the rows are wanted; None is the cloud, Spark behind the gateway.
 
-    `hints` say where the user wants an operator: "device", "edge", "cloud" or the name of a node. Operators do not wait
-    for rows of nodes that are `absent`. Operators that are `running` on a node already need no more room there.
-    `starts` tells the starts of a node without a disk apart.
+    `hints` say where the user wants an operator: "device", "edge", "cloud" or the name of a node. `running` tells where
+    operators run already: they need no more room there.
     """
 
     query: QueryId
@@ -33,9 +33,7 @@ class Request:
     gateway: NodeId
     sink: NodeId | None = None
     hints: Mapping[Stage, str] = field(default_factory=dict)
-    absent: frozenset[NodeId] = frozenset()
-    running: Mapping[Stage, tuple[NodeId, ...]] = field(default_factory=dict)
-    starts: Mapping[NodeId, int] = field(default_factory=dict)
+    running: Callable[[Stage, NodeId], bool] | None = None
 
     def __post_init__(self) -> None:
         known = self.stages.sources()
@@ -48,19 +46,19 @@ class Request:
 
     @property
     def root(self) -> NodeId:
-        """The node where all routes end."""
+        """Where all routes end."""
         return self.gateway if self.sink is None else self.sink
 
     def nodes_of(self, stage: Stage) -> tuple[NodeId, ...]:
-        """The nodes with sources of a source stage, each once."""
+        """The nodes with producers of a source stage, each once."""
         return tuple(dict.fromkeys(s.node for s in self.sources.get(stage, ())))
 
-    def origins(self, stage: Stage, node: NodeId) -> tuple[Origin, ...]:
-        """The sources of a source stage on one node."""
-        return tuple(s.origin for s in self.sources.get(stage, ()) if s.node == node)
+    def producers(self, stage: Stage) -> dict[NodeId, int]:
+        """How many producers of a source stage each node has. O(sources)."""
+        return dict(Counter(source.node for source in self.sources.get(stage, ())))
 
     def feeding(self) -> tuple[tuple[NodeId, ...], ...]:
-        """For each stage, the nodes whose sources feed it, each once. O(stages × nodes)."""
+        """By stage, the nodes whose producers feed it, each once. O(stages × nodes)."""
         found: list[tuple[NodeId, ...]] = []
         for n in range(len(self.stages.operators)):
             own = self.nodes_of(Stage(n))

@@ -6,7 +6,7 @@ waited for it, on a route or parked, go on with it. A query that cannot run here
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from rove.data.accounts import Accounts
@@ -26,7 +26,7 @@ from rove.data.store.kept_batch import KeptBatch
 from rove.data.store.retention import Retention
 from rove.data.turn import Turn
 from rove.model.batch import Header
-from rove.model.errors import RoveError
+from rove.model.errors import PlanError, RoveError
 from rove.model.ids import Origin, QueryId
 from rove.model.messages import Fragment
 from rove.plan.user_functions import reader
@@ -50,30 +50,35 @@ class Deployment:
     replay: Replay
     accounts: Accounts
 
-    def resume(self, fragment: Fragment) -> bool:
+    def resume(self, fragment: Fragment, plans: Mapping[str, bytes]) -> bool:
         """Go on with a fragment of the last start, whose sources are others now. Where their order matters, those above
         have to be told of them before their rows come: until then these are kept. Whether its route is another."""
-        turned = self.deploy(self.sources.renamed(fragment))
+        turned = self.deploy(self.sources.renamed(fragment), plans)
         if fragment.feeds and not fragment.overtakes and fragment.query in self.fragments.running:
             self.fragments.running[fragment.query].machine.step(FragmentEvent.RESUMED)
         return turned
 
-    def deploy(self, fragment: Fragment) -> bool:
-        """Run a fragment, new or in a newer version. Whether its route is another than before."""
+    def deploy(self, fragment: Fragment, plans: Mapping[str, bytes]) -> bool:
+        """Run a fragment, new or in a newer version; its plan came with it, or was here before. Whether its route is
+        another than before."""
         known = self.fragments.running.get(fragment.query)
         if known is not None and known.fragment.version >= fragment.version:
             return False
         before = () if known is None else known.fragment.feeds
         route = None if known is None else known.route
         try:
+            plan = plans.get(fragment.plan) or self.fragments.plans.get(fragment.plan)
+            if plan is None:
+                raise PlanError(f"the plan of `{fragment.query}` has not come yet")
             read, forgets = reader(self.trusts), not self.sinks.durable
-            running = RunningFragment(fragment, forgets, read) if known is None else known.update(fragment)
+            running = RunningFragment(fragment, plan, forgets, read) if known is None else known.update(fragment, plan)
             replays = self.sinks.open(running)
         except RoveError as error:
             self.accounts.refuse(type(error).__name__)
             self.fragments.troubles[fragment.query] = str(error)
             return False
         self.fragments.running[fragment.query] = running
+        self.fragments.plans[fragment.plan] = plan
         self.sources.learn(running.columns())
         self.fragments.stopped.pop(fragment.query, None)
         self.fragments.troubles.pop(fragment.query, None)

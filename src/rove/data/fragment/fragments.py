@@ -13,5 +13,10 @@ class Fragments:
     """By query. A query runs or is stopped, never both. One with trouble may still run in an older version."""
 
     running: dict[QueryId, RunningFragment] = field(default_factory=dict)
+    plans: dict[str, bytes] = field(default_factory=dict)  # of the fragments that run, by digest
     stopped: dict[QueryId, None] = field(default_factory=dict)
     troubles: dict[QueryId, str] = field(default_factory=dict)
+
+    def forget_plans(self) -> None:
+        """Keep the plans of fragments that run, and no others. O(fragments)."""
+        self.plans = {r.fragment.plan: self.plans[r.fragment.plan] for r in self.running.values()}

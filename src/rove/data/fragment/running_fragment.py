@@ -39,9 +39,9 @@ class RunningFragment:
     _touched: list[bool]
     _left: list[bool]
 
-    def __init__(self, fragment: Fragment, forgets: bool = False, read: Reader = by_name) -> None:
+    def __init__(self, fragment: Fragment, plan: bytes, forgets: bool = False, read: Reader = by_name) -> None:
         self.fragment, self._forgets, self._read = fragment, forgets, read
-        self.stages: Stages = decode(fragment.plan, read, fragment.runs)
+        self.stages: Stages = decode(plan, read, fragment.runs)
         self._check()
         # Whom to wait for is told apart (`expect`): where it is kept on a disk, it has its place among the batches.
         goes_on = fragment.next is not None
@@ -53,14 +53,14 @@ class RunningFragment:
         self.sources = _sources(self.stages)
         self._settle()
 
-    def update(self, fragment: Fragment) -> RunningFragment:
+    def update(self, fragment: Fragment, plan: bytes) -> RunningFragment:
         """A newer version of it: what runs on goes on with all it remembers."""
         old = self.fragment
         if (fragment.runs, fragment.plan, fragment.next is None) == (old.runs, old.plan, old.next is None):
             self.fragment, self.route = fragment, fragment.next
             self._settle()
             return self
-        new = RunningFragment(fragment, self._forgets, self._read)
+        new = RunningFragment(fragment, plan, self._forgets, self._read)
         new.pipeline.adopt(self.pipeline)
         new.pipeline.know(fragment.knows)
         new.machine, new.kept = self.machine, self.kept

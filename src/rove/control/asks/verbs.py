@@ -1,0 +1,51 @@
+"""The verbs that users' commands say to the coordinator: one visible list of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rove.control.asks.explain import explain
+from rove.control.asks.import_topology import import_topology
+from rove.control.asks.invite import invite, revoke
+from rove.control.asks.listings import queries, streams, topology
+from rove.control.asks.remove import remove
+from rove.control.asks.spark import cloud, progress, recent
+from rove.control.asks.status import status
+from rove.control.asks.stop import stop
+from rove.control.asks.submit import submit
+
+if TYPE_CHECKING:
+    from rove.control.coordinator import Coordinator
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """`run` takes the ask's body and gives the answer's. One that `changes` something is done once, however often the
+    same ask comes."""
+
+    name: str
+    run: Callable[[Coordinator, bytes], Any]
+    changes: bool = False
+
+
+VERBS = {
+    verb.name: verb
+    for verb in (
+        Verb("submit", submit, changes=True),
+        Verb("stop", stop, changes=True),
+        Verb("queries", queries),
+        Verb("topology", topology),
+        Verb("status", status),
+        Verb("streams", streams),
+        Verb("explain", explain),
+        Verb("import", import_topology, changes=True),
+        Verb("invite", invite, changes=True),
+        Verb("revoke", revoke, changes=True),
+        Verb("remove", remove, changes=True),
+        Verb("cloud", cloud),
+        Verb("progress", progress),
+        Verb("recent", recent),
+    )
+}

@@ -1,0 +1,345 @@
+"""Where one query runs: the parts of its nodes, and everything that follows from them.
+
+Law: a change is made on the tables, checked, and then either settled, which gives one `ChangeSet`, or taken back. What
+it costs is what it touches: a device that moves costs its route, whatever else the query has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from msgspec.structs import replace
+
+from rove.control.deployment.change_set import ChangeSet
+from rove.control.deployment.fragments import Terms, fragment, relay
+from rove.control.deployment.journal import Journal
+from rove.control.deployment.meetings import Meetings
+from rove.control.deployment.part import GONE, At, Part, PartRecord
+from rove.control.deployment.tree import Tree
+from rove.control.placement.estimate import memory_bytes
+from rove.control.placement.placement import Load, Placement, costs_a_slot
+from rove.control.placement.request import SourceAt
+from rove.model.errors import TopologyError
+from rove.model.ids import NodeId, Origin, Stage, Version
+from rove.model.messages import Fragment
+
+
+class Deployment:
+    """One query's parts. `load` is what all queries take of each node; `starts` tells one start of a node that forgets
+    from the next; `root` is where all routes end."""
+
+    def __init__(self, terms: Terms, root: NodeId, load: Load, starts: Mapping[NodeId, int]) -> None:
+        self.terms, self.root, self._load, self._starts = terms, root, load, starts
+        self.journal = Journal()
+        self.tree = Tree(terms.stages, self.journal)
+        placed = terms.split.numbers
+        spark = {Stage(n) for n in range(len(terms.stages.operators)) if n not in placed}
+        self.meetings = Meetings(terms.stages, spark, terms.outputs, self.tree)
+        self.meetings.root = root
+        self._in_order = terms.in_order
+        self.fragments: dict[NodeId, Fragment] = {}
+        self.absent: dict[NodeId, None] = {}
+        self.relays: dict[NodeId, Part] = {}  # the parts of nodes on alternative routes only
+        self._senders: dict[NodeId, dict[NodeId, Version]] = {}
+        self._sources: dict[At, tuple[Origin, ...]] = {}
+        self._merging: dict[Stage, NodeId] = {}  # where operators are that have one place for all
+        self._others: dict[NodeId, tuple[NodeId, ...]] = {}
+        self._dirty: dict[NodeId, None] = {}  # nodes whose fragments may differ from what they should be
+        self._changed: dict[NodeId, None] = {}  # nodes whose records may
+        self.version = Version(0)
+
+    # What there is
+
+    def placed(self, node: NodeId) -> tuple[tuple[Stage, Origin], ...]:
+        """The sources of a node that have a place."""
+        part = self.tree.parts.get(node)
+        return () if part is None else part.sources
+
+    def sources(self) -> dict[Stage, tuple[SourceAt, ...]]:
+        """All sources that have a place, by stage. O(nodes)."""
+        found: dict[Stage, list[SourceAt]] = {s: [] for s in self.terms.stages.sources()}
+        for node, part in self.tree.parts.items():
+            for stage, origin in part.sources:
+                found[stage].append(SourceAt(origin, node))
+        return {stage: tuple(each) for stage, each in found.items()}
+
+    def source_nodes(self, start: NodeId) -> list[NodeId]:
+        """The nodes with sources from one down. O(nodes below it)."""
+        return [node for node in self.tree.below((start,)) if self.tree.parts[node].sources]
+
+    def hosts(self, stage: Stage, node: NodeId) -> bool:
+        part = self.tree.parts.get(node)
+        return part is not None and stage in part.hosts
+
+    def placement(self, why: Mapping[Stage, str]) -> Placement:
+        """The whole deployment as a strategy would give it. O(nodes × stages)."""
+        hosts: dict[Stage, list[NodeId]] = {stage: [] for stage in self.terms.split.numbers}
+        slots: dict[NodeId, int] = {}
+        memory: dict[NodeId, int] = {}
+        for node, part in self.tree.parts.items():
+            for stage in part.hosts:
+                hosts[stage].append(node)
+            if any(taken := self._takes(part)):
+                slots[node], memory[node] = taken
+        return Placement(
+            hosts={stage: tuple(nodes) for stage, nodes in hosts.items()},
+            spark=frozenset(Stage(n) for n in range(len(self.terms.stages.operators)) if n not in hosts),
+            routes={node: part.next for node, part in self.tree.parts.items()},
+            why=why,
+            slots=slots,
+            memory_bytes=memory,
+        )
+
+    # How it changes
+
+    def place(self, placement: Placement, sources: Mapping[Stage, Iterable[SourceAt]]) -> None:
+        """Put down a whole placement. O(nodes × stages × height)."""
+        hosts: dict[NodeId, list[Stage]] = {}
+        made: dict[NodeId, list[tuple[Stage, Origin]]] = {}
+        for stage, nodes in sorted(placement.hosts.items()):
+            for node in nodes:
+                hosts.setdefault(node, []).append(stage)
+        for stage, each in sources.items():
+            for source in each:
+                if stage in hosts.get(source.node, ()):
+                    made.setdefault(source.node, []).append((stage, source.origin))
+        self.put(
+            {
+                node: Part(next=above, hosts=tuple(hosts.get(node, ())), sources=tuple(made.get(node, ())))
+                for node, above in placement.routes.items()
+            }
+        )
+
+    def put(self, changes: Mapping[NodeId, Part | None]) -> None:
+        """Give nodes new parts, or none; what follows is worked out for the nodes that it touches."""
+        gone: list[At] = []
+        for node, new in changes.items():
+            old = self.tree.parts.get(node)
+            self._account(node, old, new)
+            gone += self._name_sources(node, old, new)
+        moved = self.tree.put(changes)
+        fresh = [node for node, new in changes.items() if new is not None]
+        self._mark(changes)
+        self._mark(self.meetings.refresh(self.journal, (*moved, *fresh), gone))
+        self._mark(moved)
+        if self.absent:
+            self._mark(self.meetings.above(moved))
+
+    def set_absent(self, node: NodeId, absent: bool) -> None:
+        """Say whether nobody waits for a node any more. O(its route)."""
+        if absent != (node in self.absent):
+            (self.journal.put(self.absent, node, None) if absent else self.journal.pop(self.absent, node))
+            self._mark(self.meetings.above((node,)))
+            self._changed[node] = None
+
+    def restarted(self, node: NodeId) -> None:
+        """A node that forgets was started anew: what its operators give has new names. O(its route)."""
+        if node in self.tree:
+            self._mark((node, *self.meetings.above((node,))))
+
+    def set_alternatives(self, begin: Mapping[NodeId, tuple[NodeId, ...]], relays: Mapping[NodeId, NodeId]) -> None:
+        """Say where alternative routes begin, and who passes rows on along them. O(alternatives)."""
+        parts = {node: Part(next=above, relay=True) for node, above in relays.items() if node not in self.tree}
+        for node in {**self.relays, **parts}:
+            if self.relays.get(node) != parts.get(node):
+                self._mark((node,))
+        for node in {**self._others, **begin}:
+            if self._others.get(node, ()) != begin.get(node, ()):
+                self._mark((node,))
+        self.relays, self._others = parts, {node: others for node, others in begin.items() if others}
+
+    def _mark(self, nodes: Iterable[NodeId]) -> None:
+        for node in nodes:
+            self._dirty[node] = self._changed[node] = None
+
+    def _account(self, node: NodeId, old: Part | None, new: Part | None) -> None:
+        """Book what a node's operators take of it."""
+        before, after = self._takes(old), self._takes(new)
+        for table, taken in zip((self._load.slots, self._load.memory_bytes), _less(after, before), strict=True):
+            left = table.get(node, 0) + taken
+            if taken and left:
+                self.journal.put(table, node, left)
+            elif taken:
+                self.journal.pop(table, node)
+        for stage in () if old is None else old.hosts:
+            if self._merging.get(stage) == node:
+                self.journal.pop(self._merging, stage)
+        for stage in () if new is None else new.hosts:
+            if self.terms.merges(stage):
+                self.journal.put(self._merging, stage, node)
+
+    def _takes(self, part: Part | None) -> tuple[int, int]:
+        """Slots and bytes of memory that a part takes."""
+        operators = self.terms.stages.operators
+        costly = [operators[stage] for stage in (() if part is None else part.hosts) if costs_a_slot(operators[stage])]
+        return len(costly), sum(map(memory_bytes, costly))
+
+    def _name_sources(self, node: NodeId, old: Part | None, new: Part | None) -> list[At]:
+        """Index the producers of a node by stage; what it hosts no longer."""
+        before, after = _by_stage(old), _by_stage(new)
+        for stage in sorted(before.keys() | after.keys()):
+            if before.get(stage) != after.get(stage):
+                self.journal.put(self._sources, (stage, node), after.get(stage, ()))
+                # The same maker under other names: whoever hears it has to be told.
+                self._mark(n for _, n in self.meetings.readers.get((stage, node), ()))
+        hosted = set(() if old is None else old.hosts) - set(() if new is None else new.hosts)
+        return [(stage, node) for stage in sorted(hosted)]
+
+    def merging(self) -> Mapping[Stage, NodeId]:
+        """Where operators are that have one place for all."""
+        return self._merging
+
+    # How a change ends
+
+    def roll_back(self, position: int = 0) -> None:
+        """Take back what was put since. Nodes stay marked: looking at them again finds nothing new."""
+        self.journal.roll_back(position)
+
+    def settle(self) -> ChangeSet:
+        """Make the change final: the fragments that are other than before get one new version."""
+        self.journal.commit()
+        version = Version(self.version + 1)
+        deploy: dict[NodeId, Fragment] = {}
+        undeploy: list[NodeId] = []
+        for node in self._dirty:
+            old, new = self.fragments.get(node), self._fragment(node, version)
+            if new is None:
+                if old is not None:
+                    undeploy.append(node)
+                    del self.fragments[node]
+            elif old is None or not _alike(old, new):
+                deploy[node] = self.fragments[node] = new
+            if old is not None and (new is None or node in deploy):
+                self._redirect(node, old, new)
+        if deploy or undeploy:
+            self.version = version
+        records = tuple(self._record(node) for node in self._changed)
+        self._dirty, self._changed = {}, {}
+        return ChangeSet(
+            query=self.terms.query, version=self.version, deploy=deploy, undeploy=tuple(undeploy), records=records
+        )
+
+    def _fragment(self, node: NodeId, version: Version) -> Fragment | None:
+        part = self._part(node)
+        if part is None:
+            return None
+        if part.relay:
+            return relay(self.terms, version, part, self._in_order)
+        return fragment(
+            self.terms,
+            version,
+            node,
+            part,
+            self.meetings,
+            self._in_order,
+            self.absent,
+            self._starts,
+            self._sources,
+        )
+
+    def _part(self, node: NodeId) -> Part | None:
+        part = self.tree.parts.get(node)
+        if part is None:
+            return self.relays.get(node)
+        others = self._others.get(node, ())
+        return part if part.others == others else _with_others(part, others)
+
+    def _redirect(self, node: NodeId, old: Fragment, new: Fragment | None) -> None:
+        """Note for each node that this one sent to, and sends to no more, from which version on that is so."""
+        goes = _targets(new)
+        for target in _targets(old):
+            if target not in goes:
+                self._senders.setdefault(target, {})[node] = GONE if new is None else new.version
+                self._changed[target] = None
+        for target in goes:
+            if self._senders.get(target, {}).pop(node, None) is not None:
+                self._changed[target] = None
+
+    def release(self) -> None:
+        """The query is over: its operators take no room any more. O(nodes)."""
+        for node, part in self.tree.parts.items():
+            self._account(node, part, None)
+        self.journal.commit()
+
+    # Who leaves
+
+    def leaving(self, node: NodeId) -> Mapping[NodeId, Version]:
+        """Who sent to a node and was told to send elsewhere, with the version from which on it does."""
+        return self._senders.get(node, {})
+
+    def left(self, node: NodeId, sender: NodeId | None = None) -> None:
+        """A sender sends elsewhere; without one, the node itself has let go."""
+        if sender is not None:
+            self._senders.get(node, {}).pop(sender, None)
+        else:
+            self._senders.pop(node, None)
+
+    # What is kept
+
+    def _record(self, node: NodeId) -> PartRecord:
+        found = self.fragments.get(node)
+        return PartRecord(
+            query=self.terms.query,
+            node=node,
+            part=self._part(node),
+            version=self.version if found is None else found.version,
+            senders=tuple(sorted(self._senders.get(node, {}).items())),
+            absent=node in self.absent,
+        )
+
+    def restore(self, records: Iterable[PartRecord], version: Version) -> None:
+        """The deployment as it was kept. O(nodes × stages × height)."""
+        found = list(records)
+        self.relays = {r.node: r.part for r in found if r.part is not None and r.part.relay}
+        self._others = {r.node: r.part.others for r in found if r.part is not None and r.part.others}
+        self.absent = {r.node: None for r in found if r.absent}
+        self._senders = {r.node: dict(r.senders) for r in found if r.senders}
+        self.put({r.node: _with_others(r.part, ()) for r in found if r.part is not None and not r.part.relay})
+        self._mark(self.relays)
+        self.settle()
+        for record in found:
+            if record.part is not None:
+                fragment = self.fragments[record.node]
+                self.fragments[record.node] = _versioned(fragment, record.version)
+        self.version = version
+
+    def validate(self) -> None:
+        """Raise if what follows from the parts is not what is there. O(nodes × stages × height)."""
+        self.tree.validate()
+        fresh = Deployment(self.terms, self.root, Load(), self._starts)
+        fresh.restore((self._record(node) for node in {**self.tree.parts, **self.relays}), self.version)
+        if fresh.meetings.readers != self.meetings.readers:
+            raise TopologyError(f"query `{self.terms.query}`: who hears whom is not what follows from its parts")
+        if fresh.fragments != self.fragments and not self._dirty:
+            wrong = [n for n, f in fresh.fragments.items() if self.fragments.get(n) != f]
+            raise TopologyError(f"query `{self.terms.query}`: fragments of {wrong[:3]} do not follow from its parts")
+
+
+def _alike(old: Fragment, new: Fragment) -> bool:
+    return _versioned(new, old.version) == old
+
+
+def _versioned(fragment: Fragment, version: Version) -> Fragment:
+    return replace(fragment, version=version)
+
+
+def _with_others(part: Part, others: tuple[NodeId, ...]) -> Part:
+    return replace(part, others=others)
+
+
+def _targets(fragment: Fragment | None) -> tuple[NodeId, ...]:
+    """Whom a fragment may send to."""
+    if fragment is None or fragment.next is None:
+        return ()
+    return (fragment.next, *fragment.others)
+
+
+def _by_stage(part: Part | None) -> dict[Stage, tuple[Origin, ...]]:
+    found: dict[Stage, list[Origin]] = {}
+    for stage, origin in () if part is None else part.sources:
+        found.setdefault(stage, []).append(origin)
+    return {stage: tuple(origins) for stage, origins in found.items()}
+
+
+def _less(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
+    return one[0] - other[0], one[1] - other[1]

@@ -1,0 +1,196 @@
+"""Who hears whom in one query: where rows of each source are taken, and which origins each reader has to wait for.
+
+Law: rows go up their route, and the first node that runs an operator takes them for it. A *maker* is a source, or an
+operator with memory: whoever numbers batches. A node whose sources have ended is still one: what its operators
+remember goes on. A *reader* is an operator that takes batches in order, or the end of the
+query. An ordered operator that no rows reach is left out: as an origin that never speaks it would hold everyone up.
+
+A change costs O(nodes below it × stages × height); a device that moves has none below it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+
+from rove.control.deployment.journal import Journal
+from rove.control.deployment.part import At
+from rove.control.deployment.tree import Tree
+from rove.model.ids import NodeId, Stage
+from rove.plan.stages import Stages, merges, ordered, stateful
+
+END = Stage(-1)  # the reader at the end of a query
+
+
+class Meetings:
+    """`readers` of each maker, `makers` of each reader."""
+
+    def __init__(self, stages: Stages, spark: Collection[Stage], outputs: Collection[Stage], tree: Tree) -> None:
+        self._stages, self._tree, self._spark, self._outputs = stages, tree, spark, outputs
+        self._ordered = [ordered(op) for op in stages.operators]
+        self._stateful = [stateful(op) for op in stages.operators]
+        # These may be left out where no rows reach them.
+        self._optional = [ordered(op) and not merges(op) for op in stages.operators]
+        self._walks: dict[At, tuple[At, ...]] = {}  # by source, every operator that takes its rows, and where
+        self._taken: dict[At, int] = {}  # by operator and node, how many sources have their rows taken there
+        self.readers: dict[At, tuple[At, ...]] = {}
+        self.makers: dict[At, dict[At, None]] = {}
+        self.root: NodeId | None = None
+
+    # What there is
+
+    def runs(self, stage: Stage, node: NodeId) -> bool:
+        """Whether an operator runs on a node, for rows that reach it there."""
+        if stage not in self._tree.runs.get(node, ()):
+            return False
+        return not self._optional[stage] or bool(self._taken.get((stage, node)))
+
+    def running(self, node: NodeId) -> list[Stage]:
+        """What runs on a node, in order."""
+        return sorted(stage for stage in self._tree.runs[node] if self.runs(stage, node))
+
+    def met(self, source: At) -> tuple[At, ...]:
+        """Where rows of a source meet operators that take them in order."""
+        return self._ordered_of(self._walks.get(source, ()))
+
+    def disturbed(self, journal: Journal, position: int) -> list[NodeId]:
+        """The nodes whose rows met ordered operators in other places at an earlier position of the journal, sources
+        that are new or gone left out. O(writes since)."""
+        return [
+            at[1]
+            for at, before in journal.before(self._walks, position).items()
+            if before is not None and at in self._walks and self._ordered_of(before) != self.met(at)
+        ]
+
+    def _ordered_of(self, walk: tuple[At, ...]) -> tuple[At, ...]:
+        return tuple(at for at in walk if self._ordered[at[0]])
+
+    def is_source(self, stage: Stage) -> bool:
+        return not self._stages.inputs[stage]
+
+    def read_by(self, node: NodeId) -> Iterator[At]:
+        """The makers that readers on a node hear, each as often as readers do. O(makers)."""
+        stages = [stage for stage in self._tree.runs[node] if self._ordered[stage]]
+        for stage in (*stages, END):
+            yield from self.makers.get((stage, node), ())
+
+    # How it changes
+
+    def refresh(self, journal: Journal, moved: Iterable[NodeId], gone: Iterable[At]) -> dict[NodeId, None]:
+        """Follow a change of the tree: `moved` are the nodes from which on routes or operators differ, `gone` the
+        makers that are no more. The nodes whose fragments may differ."""
+        tree, touched, dirty = self._tree, dict.fromkeys(self._tree.below(moved)), dict[NodeId, None]()
+        before = {at: self._walks[at] for at in gone if at in self._walks}
+        after: dict[At, tuple[At, ...]] = {}
+        for node in touched:
+            for stage in (s for s in tree.parts[node].hosts if self.is_source(s)):
+                after[stage, node] = self._walk(stage, node)
+                before[stage, node] = self._walks.get((stage, node), ())
+        toggled = self._take(journal, before, after)
+        dirty |= toggled
+        candidates = dict.fromkeys(gone)
+        for node in (*touched, *tree.below(toggled)):
+            candidates |= dict.fromkeys(self._candidates(node))
+        for maker in candidates:
+            dirty |= self._hear(journal, maker, self._consumers(maker) if self._makes(maker) else ())
+        return dirty
+
+    def _take(
+        self, journal: Journal, before: dict[At, tuple[At, ...]], after: dict[At, tuple[At, ...]]
+    ) -> dict[NodeId, None]:
+        """Count walks anew; the nodes where an operator is reached now, or is no longer."""
+        toggled: dict[NodeId, None] = {}
+        for sign, walks in ((-1, before), (1, after)):
+            for walk in walks.values():
+                for at in walk:
+                    count = self._taken.get(at, 0)
+                    journal.put(self._taken, at, count + sign)
+                    if self._optional[at[0]] and 0 in (count, count + sign):
+                        toggled[at[1]] = None
+        for at in before:
+            if at not in after:
+                journal.pop(self._walks, at)
+        for at, walk in after.items():
+            journal.put(self._walks, at, walk)
+        return toggled
+
+    def _walk(self, start: Stage, node: NodeId) -> tuple[At, ...]:
+        """Every operator that rows of a source reach, and where they are taken for it. O(stages × height)."""
+        reached: dict[Stage, dict[NodeId, None]] = {start: {node: None}}
+        found: list[At] = []
+        for n in range(start + 1, len(self._stages.operators)):
+            stage = Stage(n)
+            starts = [at for i in self._stages.inputs[n] for at in reached.get(i, ())]
+            taken = (self._taker(stage, at) for at in starts)
+            here = dict.fromkeys(node for node in taken if node is not None)
+            if here:
+                reached[stage] = here
+                found += [(stage, at) for at in here]
+        return tuple(found)
+
+    def _taker(self, stage: Stage, start: NodeId) -> NodeId | None:
+        """The first node, from one upwards, that runs an operator; None if Spark does."""
+        if stage in self._spark:
+            return None
+        return next((node for node in self._tree.route(start) if stage in self._tree.runs[node]), None)
+
+    def _candidates(self, node: NodeId) -> Iterator[At]:
+        """What may be a maker on a node."""
+        hosts = self._tree.parts[node].hosts
+        return ((stage, node) for stage in hosts if self._stateful[stage] or self.is_source(stage))
+
+    def _makes(self, maker: At) -> bool:
+        """Whether somebody on that node numbers batches for that stage."""
+        stage, node = maker
+        part = self._tree.parts.get(node)
+        return part is not None and stage in part.hosts and (self.is_source(stage) or self.runs(stage, node))
+
+    def _consumers(self, maker: At) -> tuple[At, ...]:
+        """Where batches of a maker meet an operator that takes them in order, or their end."""
+        found: dict[At, None] = {}
+        waiting = [maker]
+        while waiting:
+            stage, host = waiting.pop()
+            if stage in self._outputs and self.root is not None:
+                found[END, self.root] = None
+            for reader in self._stages.readers[stage]:
+                if reader in self._spark:
+                    continue
+                node = next((n for n in self._tree.route(host) if self.runs(reader, n)), None)
+                if node is None:
+                    continue
+                if self._ordered[reader]:
+                    found[reader, node] = None
+                if not self._stateful[reader]:
+                    waiting.append((reader, node))
+        return tuple(sorted(found))
+
+    def _hear(self, journal: Journal, maker: At, readers: tuple[At, ...]) -> dict[NodeId, None]:
+        """Tell readers of a maker that is new, or is theirs no longer; the nodes where that is news."""
+        before = self.readers.get(maker, ())
+        if before == readers:
+            return {}
+        for reader in before:
+            if reader not in readers:
+                journal.pop(self.makers[reader], maker)
+        for reader in readers:
+            if reader not in before:
+                if reader not in self.makers:
+                    journal.put(self.makers, reader, {})
+                journal.put(self.makers[reader], maker, None)
+        if readers:
+            journal.put(self.readers, maker, readers)
+        else:
+            journal.pop(self.readers, maker)
+        return dict.fromkeys(node for _, node in sorted(set(before) ^ set(readers)))
+
+    def above(self, nodes: Iterable[NodeId]) -> dict[NodeId, None]:
+        """The nodes that wait, or do not wait, because of makers on these, however far up. O(routes)."""
+        waiting = [maker for node in nodes if node in self._tree for maker in self._candidates(node)]
+        seen: dict[At, None] = {}
+        while waiting:
+            maker = waiting.pop()
+            for reader in self.readers.get(maker, ()):
+                if reader not in seen:
+                    seen[reader] = None
+                    waiting.append(reader)
+        return dict.fromkeys(node for _, node in seen)

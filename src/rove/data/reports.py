@@ -1,0 +1,66 @@
+"""A node's reports to the coordinator: the first is whole, those after it say what is new.
+
+Law: reports of one start are numbered without gaps, so whoever takes them sees at once that one is missing, and asks
+for a whole one. No report is larger than a message may be: tallies that do not fit follow in the next ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from msgspec.structs import replace
+
+from rove.model.ids import Origin, QueryId
+from rove.model.messages import Report, Tally
+
+TALLIES_MAX = 20_000  # in one report
+_AS_BEFORE = ("facts", "unknown", "refused", "knows", "troubles", "reaches", "held")
+
+
+class Reports:
+    """What was reported last."""
+
+    def __init__(self) -> None:
+        self._number = 0
+        self._last: Report | None = None
+        self._tallies: dict[tuple[QueryId, Origin], Tally] = {}
+
+    def whole(self) -> None:
+        """The next report is to be a whole one: somebody missed one."""
+        self._last = None
+
+    def next(self, picture: Report) -> list[Report]:
+        """The reports that tell everything there is, of which `picture` is the whole. O(tallies)."""
+        last, tallies = self._last, {(t.query, t.origin): t for t in picture.tallies}
+        if last is None:
+            first, news = picture, list(picture.tallies)
+        else:
+            first = replace(
+                picture,
+                whole=False,
+                running={q: v for q, v in picture.running.items() if last.running.get(q) != v},
+                ended=tuple(q for q in last.running if q not in picture.running),
+                **{name: None for name in _AS_BEFORE if getattr(last, name) == getattr(picture, name)},
+            )
+            news = [t for key, t in tallies.items() if self._tallies.get(key) != t]
+            news += [Tally(query=q, origin=o) for q, o in self._tallies if (q, o) not in tallies]
+        self._last, self._tallies = replace(picture, tallies=()), tallies
+        found: list[Report] = []
+        for chunk in _chunks(news):
+            again = first if not found else _only_tallies(first)
+            self._number += 1
+            found.append(replace(again, number=self._number, tallies=chunk))
+        return found
+
+
+def _only_tallies(first: Report) -> Report:
+    """The same report with nothing new in it but tallies."""
+    return replace(first, whole=False, running={}, ended=(), **dict.fromkeys(_AS_BEFORE))
+
+
+def _chunks(tallies: Iterable[Tally]) -> Iterator[tuple[Tally, ...]]:
+    """Tallies in portions that fit a message; one without any if there are none."""
+    found = tuple(tallies)
+    yield found[:TALLIES_MAX]
+    for n in range(TALLIES_MAX, len(found), TALLIES_MAX):
+        yield found[n : n + TALLIES_MAX]
