@@ -1,1 +1,1 @@
-"""What is decided: who is there, which operator runs where, and what each node is told."""
+"""The coordinator's part: which nodes there are, where operators run, and what each node should run."""

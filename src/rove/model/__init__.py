@@ -1,1 +1,1 @@
-"""The shared words of Rove: errors, schemas, batches. This layer knows nothing of the layers above it."""
+"""The types that all parts of Rove share: errors, schemas, batches, messages. It imports no other layer."""

@@ -1,7 +1,7 @@
 """A batch and its name.
 
-Law: `(origin, seq)` names a batch for ever. Batches with rows are never merged or split after their origin; an empty
-one travels as a header, and neighbouring empties merge into one header for `seq … through`.
+Law: `(origin, seq)` names a batch for ever. Batches with rows are never merged or split after their origin. An empty
+batch travels as a header, and neighbouring empty batches merge into one header for `seq … through`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from rove.model.clock import MICROS_MIN
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """What is known of a batch without opening it. Times are microseconds since 1970, UTC."""
+    """What is known of a batch without its rows. Times are microseconds since 1970, UTC."""
 
     origin: str
     seq: int
-    through: int  # the last seq this header stands for; equal to `seq` unless empties were merged
-    watermark: int = MICROS_MIN  # its origin's promise: no older event time follows
+    through: int  # the last seq of this header; equal to `seq` unless empty batches were merged
+    watermark: int = MICROS_MIN  # the origin's promise that no older event time follows
     stage: int = 0
     query: str = ""
     epoch: int = 0
@@ -28,11 +28,11 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     event_min: int | None = None
     event_max: int | None = None
     produced_at: int = 0
-    born: int = 0  # rows that its seqs had at their origin, those counted as late or gone left out
-    evicted: int = 0  # rows of its seqs that a full store threw away
-    lost: int = 0  # rows of its seqs that nobody has any more
-    late: bool = False  # these rows came too late and go to the late table; most seqs have none
-    packed: int = 0  # bytes of its rows before they were made small (data/store/packing); 0 if they were not
+    born: int = 0  # rows that its seqs had at their origin, without those counted as late, evicted or lost
+    evicted: int = 0  # rows of its seqs that a full store evicted
+    lost: int = 0  # rows of its seqs that no node has any more
+    late: bool = False  # its rows are late and go to the late table; most seqs have no such batch
+    packed: int = 0  # bytes of its rows before packing (data/store/packing); 0 if they are not packed
     folded: bool = False  # its rows are states of the window that takes them (data/operators/folded)
 
 
@@ -56,7 +56,7 @@ def one_batch(table: pa.Table) -> pa.RecordBatch:
 
 
 def named(origin: str, seq: int, data: pa.RecordBatch | None, watermark: int = MICROS_MIN) -> Batch:
-    """A batch from its origin, ready to travel."""
+    """A batch with a header of its origin."""
     rows = 0 if data is None else data.num_rows
     header = Header(origin=origin, seq=seq, through=seq, watermark=watermark, rows=rows, born=rows)
     return Batch(header, data if rows else None)
@@ -68,7 +68,7 @@ def empty(origin: str, seq: int, through: int, watermark: int) -> Batch:
 
 
 def merge_empties(batches: Iterable[Batch]) -> list[Batch]:
-    """Neighbouring empties of one origin as one header; what two runs must agree on."""
+    """Merge neighbouring empty batches of one origin. Two runs of a query are equal after this."""
     merged: list[Batch] = []
     for batch in batches:
         last = merged[-1] if merged else None

@@ -1,6 +1,7 @@
-"""Event time: microseconds since 1970 in UTC, and Spark's way to write durations.
+"""Event time in microseconds since 1970, UTC, and Spark's notation of durations.
 
-Law: the core never reads a clock; it is told. `MICROS_MIN` is the first instant a timestamp can hold in Spark.
+Law: the core never reads a clock; the time is an argument. `MICROS_MIN` is the first instant a Spark timestamp can
+hold.
 """
 
 from __future__ import annotations

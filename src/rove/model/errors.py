@@ -18,23 +18,23 @@ class BadName(RoveError):
 
 
 class BrokenInvariant(Exception):
-    """A law of Rove's own that does not hold: a bug of ours, and nobody else's fault. It is no `RoveError`, since it is
-    not handled anywhere: the process ends, and is started again."""
+    """A law of Rove does not hold: a bug of ours. It is not a `RoveError`, because nothing handles it: the process ends
+    and is started again."""
 
 
 class PlanError(RoveError):
-    """A query that cannot be planned; nothing has run yet."""
+    """A query that cannot be planned. Nothing has run yet."""
 
 
 class ExpressionError(PlanError):
-    """An expression that cannot be understood; carries the whole text and the place in it."""
+    """An expression that cannot be understood. It carries the whole text and the place in it."""
 
     def __init__(self, message: str, text: str = "", span: tuple[int, int] | None = None) -> None:
         self.reason, self.text, self.span = message, text, span
         super().__init__(message + _pointer(text, span))
 
     def at(self, text: str, span: tuple[int, int] | None) -> ExpressionError:
-        """The same error, pointing at a place; an error that already knows its place keeps it."""
+        """The same error with a place in the text. An error that already has a place keeps it."""
         return self if self.text else type(self)(self.reason, text, span)
 
 
@@ -55,11 +55,11 @@ class TypeMismatch(ExpressionError):
 
 
 class EdgeRefusal(PlanError):
-    """Sound in Spark, but not computed at the edge because Arrow would not give Spark's answer."""
+    """An expression that Spark can compute and the edge cannot, because Arrow would not give Spark's answer."""
 
 
 class DataError(RoveError):
-    """Rows that cannot be processed; the batch is refused, the process goes on."""
+    """Rows that cannot be processed. The batch is refused, and the process goes on."""
 
 
 class SchemaMismatch(DataError):
@@ -67,15 +67,15 @@ class SchemaMismatch(DataError):
 
 
 class UnknownOrigin(DataError):
-    """A batch from an origin that nobody was told to wait for."""
+    """A batch from an origin that the operator does not wait for."""
 
 
 class ArithmeticFault(DataError):
-    """What ANSI SQL calls an error in the data: overflow, division by zero, a cast that cannot be done."""
+    """An error in the data by ANSI SQL: overflow, division by zero, a cast that fails."""
 
 
 class UdfError(DataError):
-    """A user's function raised, or returned something that is not what it promised."""
+    """A user's function raised, or returned something else than its schema says."""
 
 
 class StateError(RoveError):
@@ -83,7 +83,7 @@ class StateError(RoveError):
 
 
 class ProtocolError(RoveError):
-    """A peer said something that cannot be taken; `why` is the word it is counted under."""
+    """A peer sent a message that cannot be accepted. `why` is the kind under which it is counted."""
 
     def __init__(self, why: str, text: str) -> None:
         self.why = why
@@ -95,19 +95,19 @@ class TopologyError(RoveError):
 
 
 class DiskError(RoveError):
-    """A file that cannot be read or written as it should; what was acknowledged is still there."""
+    """A file that cannot be read or written. Acknowledged data is still there."""
 
 
 class NotWritable(DiskError):
-    """A disk that is full, read-only or broken, and may be mended."""
+    """A disk that is full, read-only or broken, and may work again later."""
 
 
 class SetupError(RoveError):
-    """The machine lacks something; the message is the one line that mends it."""
+    """Something is missing on this machine. The message says how to add it."""
 
 
 def nearest(name: str, known: Sequence[str]) -> str:
-    """A sentence that names what there is and the closest match, for an unknown name."""
+    """A hint for an unknown name: the known names and the closest match."""
     by_lower = {k.lower(): k for k in known}
     close = get_close_matches(name.lower(), list(by_lower), n=1, cutoff=0.5)
     hint = f"; did you mean `{by_lower[close[0]]}`?" if close else ""

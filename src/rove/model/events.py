@@ -1,7 +1,7 @@
-"""What a shell tells any machine, and what any machine may ask of its shell.
+"""The events that a shell gives to any machine, and the commands that any machine may return.
 
-Law: a machine is told everything and does nothing: an event goes in, commands come out. Times are microseconds; `now`
-never runs backwards, `wall` is the clock on the wall and may.
+Law: a machine does nothing by itself: an event goes in, commands come out. Times are in microseconds. `now` never runs
+backwards; `wall` is the wall clock, which may.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import TypeAlias
 from rove.model.ids import NodeId
 from rove.model.messages import Message, Peer
 
-Conn: TypeAlias = str | bytes  # how a shell knows a connection; a machine only keeps and compares it
+Conn: TypeAlias = str | bytes  # a shell's name for a connection; a machine only stores and compares it
 Payload: TypeAlias = bytes | memoryview  # encoded rows
 
-COORDINATOR = NodeId("coordinator")  # the name of the connection every node has to it
+COORDINATOR = NodeId("coordinator")  # every node's connection to the coordinator has this name
 
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """A message came in on a connection; `key` is the public key its sender has proven, if keys are in use."""
+    """A message arrived on a connection. `key` is the public key that its sender has proven, if keys are in use."""
 
     conn: Conn
     message: Message
@@ -30,7 +30,7 @@ class Arrived:
 
 @dataclass(frozen=True, slots=True)
 class Garbled:
-    """Something came in that is not a message."""
+    """Bytes arrived that are not a message."""
 
     conn: Conn
     why: str
@@ -44,7 +44,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Say something to whoever is at the other end of a connection."""
+    """Send a message over a connection."""
 
     conn: Conn
     message: Message
@@ -53,13 +53,13 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """Close a connection: its peer may not be here, or is gone."""
+    """Close a connection, because its peer is not allowed or is gone."""
 
     conn: Conn
 
 
 @dataclass(frozen=True, slots=True)
 class Allow:
-    """Who may connect from now on, by public key."""
+    """Set the peers that may connect, by public key."""
 
     peers: tuple[Peer, ...]

@@ -1,9 +1,9 @@
-"""Everything that nodes say to each other.
+"""The messages between nodes, the coordinator and users' commands.
 
-Law: a message is a frozen value that msgspec checks as it arrives; what does not fit is refused with a reason and
-counted, never guessed at. Both ends of a handshake name their protocol version and refuse another.
+Law: a message is a frozen value that msgspec checks when it arrives. A bad message is refused with a reason and
+counted, never guessed at. Both ends of a handshake name their protocol version and refuse another one.
 
-On the wire a message is one MessagePack array, led by its tag; the rows of a `Data` follow as a part of their own.
+On the wire a message is one MessagePack array that begins with its tag. The rows of a `Data` follow as a second part.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from rove.model.errors import ProtocolError
 from rove.model.ids import NodeId, Origin, QueryId, Stage, Version, checked_name
 
 PROTOCOL = 1
-MESSAGE_BYTES_MAX = 16 * 1024 * 1024  # of a message without its rows
-SEQ_MAX = 2**62  # numbers, rows and times stay below
-ROWS_BYTES_MAX = 64 * 1024 * 1024  # of the rows that follow a Data
+MESSAGE_BYTES_MAX = 16 * 1024 * 1024  # the size of a message without its rows
+SEQ_MAX = 2**62  # a bound for numbers, rows and times
+ROWS_BYTES_MAX = 64 * 1024 * 1024  # the size of the rows that follow a Data
 
 Kind = Literal["device", "edge", "gateway"]
 
@@ -29,12 +29,12 @@ class _Message(msgspec.Struct, frozen=True, array_like=True, tag_field="t"):
     pass
 
 
-# A link's own words (data/link/link.py)
+# Messages of a link (data/link/link.py)
 
 
 class Hello(_Message, frozen=True, tag=1):
-    """The first word of whoever dials. `heard` is the peer's incarnation it knows, and how many frames it has of it;
-    `silent_us` how soon it takes silence for absence, 0 if it does not say."""
+    """The first message of the side that dials. `heard` is the peer's incarnation that it knows; `received` how many of
+    its frames it has; `silent_us` after how much silence it counts the peer as away, 0 for the default."""
 
     protocol: int
     node: NodeId
@@ -45,7 +45,7 @@ class Hello(_Message, frozen=True, tag=1):
 
 
 class Welcome(_Message, frozen=True, tag=2):
-    """The answer: who is there, from which frame on to resend, and how many bytes may be sent in all."""
+    """The answer to Hello: who answers, how many frames it has received, and how many bytes may be sent in all."""
 
     protocol: int
     node: NodeId
@@ -56,29 +56,30 @@ class Welcome(_Message, frozen=True, tag=2):
 
 
 class Refused(_Message, frozen=True, tag=3):
-    """A message that was not taken, and what to do about it."""
+    """A message was refused; the text says what to do about it."""
 
     why: str  # protocol, malformed, identity, oversize, unexpected, or an error of the data
     text: str
 
 
 class Data(_Message, frozen=True, tag=4):
-    """A batch; its rows, encoded, come with it."""
+    """A batch. Its encoded rows follow as a second part."""
 
     number: int
     header: Header
 
 
 class Ack(_Message, frozen=True, tag=5):
-    """Frames up to `through` are in safe hands; the sender may send up to `allowance` bytes, counted from the start."""
+    """Frames up to `through` are safe. The sender may send up to `allowance` bytes, counted from the session's
+    start."""
 
     through: int
     allowance: int
 
 
 class Beat(_Message, frozen=True, tag=6):
-    """Still here. A peer that has fewer frames than were sent, or has acked or allowed more than was heard, knows that
-    something was lost on the way."""
+    """A heartbeat. It shows the peer whether a message was lost: if the peer has fewer frames than were sent, or has
+    acked or allowed more than the sender knows."""
 
     sent: int
     acked: int
@@ -86,7 +87,7 @@ class Beat(_Message, frozen=True, tag=6):
 
 
 class Resend(_Message, frozen=True, tag=7):
-    """Frames after this one have not come."""
+    """Frames after this number have not arrived. Send them again."""
 
     after: int
 
@@ -95,14 +96,14 @@ class Resend(_Message, frozen=True, tag=7):
 
 
 class Sink(msgspec.Struct, frozen=True, kw_only=True):
-    """Where an output of a query ends: in the log or a folder of files of a node that has a disk.
+    """Where an output of a query ends: in the log, or in a folder of files, of a node with a disk.
 
-    With `time` Spark goes on there by event time, in that column: rows that are older than the low watermark by more
-    than `grain_us`, the length of what one row stands for, are late. `span_us` is the longest that anything stays open.
+    With `time` Spark reads the output by event time, in that column: rows that are older than the low watermark by more
+    than `grain_us`, the time span of one row, are late. `span_us` is the longest time that a window stays open.
     """
 
     kind: Literal["log", "file", "discard"]
-    node: NodeId | None = None  # None: the gateway
+    node: NodeId | None = None  # None means the gateway
     path: str = ""
     time: str = ""
     grain_us: int = 0
@@ -112,10 +113,10 @@ class Sink(msgspec.Struct, frozen=True, kw_only=True):
 class Fragment(msgspec.Struct, frozen=True, kw_only=True):
     """The part of one query on one node. `plan` names the whole query's definition, which is sent once (`Orders`).
 
-    `runs` are the operators a batch has behind it when it leaves: stateless ones that are not done yet are done here,
-    stateful ones are owned here. `makes` names the origin that each stateful operator here is; `waits` the origins
-    that come in from below, by the stage of the source or stateful operator that made them. Those it `knows` come in as
-    well, and nobody waits for them: they have been away for too long.
+    `runs` are the operators that have been applied to a batch when it leaves the node: stateless ones that are still
+    missing are applied here, stateful ones are owned here. `makes` names the origin of each stateful operator here.
+    `waits` names the origins that come in from below, by the stage of the source or stateful operator that made them.
+    Origins that it `knows` may come in too, but are not waited for: they have been away for too long.
     """
 
     query: QueryId
@@ -127,16 +128,18 @@ class Fragment(msgspec.Struct, frozen=True, kw_only=True):
     next: NodeId | None
     sinks: dict[Stage, Sink]
     feeds: tuple[Origin, ...] = ()  # the sources of this node that have a place in the query
-    overtakes: bool = False  # whether batches of an origin may pass each other: nothing looks at their order
-    others: tuple[NodeId, ...] = ()  # where other routes begin, for when the next node is not there
-    copies: bool = False  # whether what was kept while no route was there goes over all of them
+    overtakes: bool = (
+        False  # whether batches of an origin may overtake each other, because nothing depends on their order
+    )
+    others: tuple[NodeId, ...] = ()  # where other routes begin, for when the next node cannot be reached
+    copies: bool = False  # whether batches kept without a route are sent over all routes
     knows: dict[Stage, tuple[Origin, ...]] = {}
-    thins: int = 0  # what would be thrown away for lack of room keeps every so manieth row; 0: nothing of it
-    folds: bool = False  # it is folded into partial aggregates, where its window takes them
+    thins: int = 0  # keep every n-th row of batches for which there is no room; 0 means evict them whole
+    folds: bool = False  # fold rows for which there is no room into partial aggregates of their window
 
 
 class SourceHere(msgspec.Struct, frozen=True, kw_only=True):
-    """A physical producer of a stream on a device."""
+    """A source of a stream on a device."""
 
     stream: str
     origin: Origin
@@ -144,7 +147,7 @@ class SourceHere(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Peer(msgspec.Struct, frozen=True, kw_only=True):
-    """Who may be talked to: where it listens, and the public key that proves it is itself."""
+    """A peer that a node may talk to: its address, and the public key that proves its identity."""
 
     node: NodeId
     address: str = ""
@@ -152,7 +155,7 @@ class Peer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tally(msgspec.Struct, frozen=True, array_like=True):
-    """What one node counted of the rows of one origin for one query."""
+    """One node's counts of the rows of one origin for one query."""
 
     query: QueryId
     origin: Origin
@@ -165,12 +168,12 @@ class Tally(msgspec.Struct, frozen=True, array_like=True):
     resent: int = 0
     duplicates: int = 0
     watermark: int | None = None
-    lost_here: int = 0  # of those lost, what only this start of the node knows of; its disk knows the others
+    lost_here: int = 0  # lost rows that only this start of the node has counted; the others are on its disk
     evicted_here: int = 0
 
 
 class Held(msgspec.Struct, frozen=True, array_like=True):
-    """What one node keeps of one query until the next one has it: bytes, and how long the oldest batch has waited."""
+    """What one node keeps of one query until the next node has it: bytes, and the age of the oldest batch."""
 
     query: QueryId
     bytes: int
@@ -188,7 +191,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     sources: tuple[SourceHere, ...]
     durable: bool = False
     trusts: bool = False  # whether it runs users' functions that come by value
-    disk_bytes: int = 0  # that it may keep on its disk, behind those in memory
+    disk_bytes: int = 0  # the room on its disk, beside its memory
 
 
 class Report(_Message, frozen=True, tag=20, kw_only=True):
@@ -210,11 +213,11 @@ class Report(_Message, frozen=True, tag=20, kw_only=True):
     unknown: tuple[QueryId, ...] | None = None
     tallies: tuple[Tally, ...] = ()
     refused: dict[str, int] | None = None
-    knows: str | None = None  # a digest of the peers it was told of
+    knows: str | None = None  # a digest of the peers that it knows
     troubles: dict[QueryId, str] | None = None  # queries that cannot run on it, and why
-    reaches: tuple[NodeId, ...] | None = None  # those of its parents that it has a link with now
+    reaches: tuple[NodeId, ...] | None = None  # its parents that it has a working link with
     held: tuple[Held, ...] | None = None
-    taken_bytes: int = 0  # of all batches that it had to keep for a while, since it was started
+    taken_bytes: int = 0  # bytes of all batches that its store has taken since its start
     shrunk: tuple[int, int] = (0, 0)  # bytes of the rows that it packed, before and after
 
 
@@ -229,7 +232,7 @@ class Orders(_Message, frozen=True, tag=21):
     protocol: int
     deploy: tuple[Fragment, ...]
     stop: tuple[QueryId, ...]
-    peers: tuple[Peer, ...] | None = None  # None: those it knows are right
+    peers: tuple[Peer, ...] | None = None  # None if the peers that it knows are right
     trouble: str = ""
     leave: tuple[QueryId, ...] = ()
     plans: dict[str, bytes] = {}
@@ -237,7 +240,7 @@ class Orders(_Message, frozen=True, tag=21):
 
 
 class Goodbye(_Message, frozen=True, tag=22):
-    """A node leaves for good; its sources end where they are."""
+    """A node leaves for good. Its sources end."""
 
     node: NodeId
 
@@ -246,7 +249,7 @@ class Goodbye(_Message, frozen=True, tag=22):
 
 
 class Ask(_Message, frozen=True, tag=30):
-    """A request; `id` makes a repeated one harmless. The body is read by the verb's own type."""
+    """A request. Its `id` makes repeating it harmless. Each verb has a type for its body."""
 
     id: str
     verb: str
@@ -254,7 +257,7 @@ class Ask(_Message, frozen=True, tag=30):
 
 
 class Answer(_Message, frozen=True, tag=31):
-    """The reply to an `Ask`; `trouble` says what went wrong, and is empty if nothing did."""
+    """The answer to an `Ask`. `trouble` says what went wrong; it is empty if nothing did."""
 
     id: str
     body: bytes
@@ -267,7 +270,7 @@ def plan_digest(plan: bytes) -> str:
 
 
 def digest_of(peers: tuple[Peer, ...]) -> str:
-    """A short word for a list of peers, to compare two of them by."""
+    """A digest of a list of peers, for comparing two lists."""
     listed = sorted(msgspec.json.encode(peer) for peer in peers)
     return blake2b(b"".join(listed), digest_size=8).hexdigest() if listed else ""
 
@@ -279,19 +282,21 @@ _DECODER = msgspec.msgpack.Decoder(Message)
 
 
 def check_header(header: Header) -> None:
-    """Refuse numbers that no origin gives: they would do harm wherever they are counted with."""
+    """Refuse a header with impossible numbers, which would do harm wherever they are used."""
     counts = (header.rows, header.born, header.evicted, header.lost, header.packed)
     if not 0 <= header.seq <= header.through < SEQ_MAX or min(counts) < 0 or max(counts) >= SEQ_MAX:
-        raise ProtocolError("malformed", f"`{header.origin}` {header.seq} to {header.through} is no range of batches")
+        raise ProtocolError(
+            "malformed", f"`{header.origin}` {header.seq} to {header.through} is not a range of batches"
+        )
     if header.rows and header.seq != header.through:
         raise ProtocolError("malformed", f"`{header.origin}` {header.seq} has rows and stands for several batches")
     times = (header.watermark, header.event_min or 0, header.event_max or 0, header.produced_at)
     if any(not -SEQ_MAX <= time <= SEQ_MAX for time in times):
-        raise ProtocolError("malformed", f"`{header.origin}` {header.seq} carries a time that is none")
+        raise ProtocolError("malformed", f"`{header.origin}` {header.seq} carries an impossible time")
 
 
 def check_report(report: Report) -> None:
-    """Refuse names that a report brings and nothing can have. Those of queries are looked up, not taken."""
+    """Refuse a report with bad names. Names of queries need no check, because they are only looked up."""
     checked_name(report.node, "a node")
     if report.facts is not None:
         for node in report.facts.parents:
@@ -301,12 +306,12 @@ def check_report(report: Report) -> None:
 
 
 def encode(message: Message) -> bytes:
-    """A message as it travels."""
+    """A message as bytes."""
     return _ENCODER.encode(message)
 
 
 def decode(data: bytes) -> Message:
-    """A message as it arrived; anything else is a ProtocolError that says what is wrong with it."""
+    """The message from its bytes. Bad bytes raise a ProtocolError that says what is wrong."""
     if len(data) > MESSAGE_BYTES_MAX:
         raise ProtocolError("oversize", f"a message of {len(data)} bytes; at most {MESSAGE_BYTES_MAX} are read")
     try:

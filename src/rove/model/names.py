@@ -1,4 +1,4 @@
-"""Names and texts as SQL: backticks where a name would be read as something else, escapes inside a text."""
+"""Quotes names and texts for SQL: backticks around names that need them, escapes inside texts."""
 
 from __future__ import annotations
 

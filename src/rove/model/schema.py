@@ -43,7 +43,7 @@ _NAMES: dict[pa.DataType, str] = {
 
 
 def spark_only(name: str) -> pa.DataType:
-    """A type that Spark knows and a batch cannot hold; `name` is what `explain()` shows."""
+    """A type that Spark has and a batch cannot hold. `explain()` shows `name`."""
     return pa.opaque(pa.null(), name, "spark")
 
 
@@ -100,7 +100,7 @@ def parse_schema(text: str) -> pa.Schema:
     seen: set[str] = set()
     for field in fields:
         if field.name.lower() in seen:
-            raise ParseError(f"column `{field.name}` stands twice in the schema `{text}`")
+            raise ParseError(f"column `{field.name}` appears twice in the schema `{text}`")
         seen.add(field.name.lower())
     return pa.schema(fields)
 
@@ -158,7 +158,7 @@ _PARSED: dict[str, pa.DataType] = {
 
 
 def conformed(batch: pa.RecordBatch, schema: pa.Schema, whose: str) -> pa.RecordBatch:
-    """The batch with exactly `schema`; one whose columns are others is refused, and told which. O(1) if it fits."""
+    """The batch with exactly `schema`. A batch with other columns is refused; the error names them. O(1) if it fits."""
     if batch.schema.equals(schema):
         return batch
     check_batch(batch, schema, whose)
@@ -166,7 +166,7 @@ def conformed(batch: pa.RecordBatch, schema: pa.Schema, whose: str) -> pa.Record
 
 
 def check_batch(batch: pa.RecordBatch, schema: pa.Schema, whose: str) -> None:
-    """Refuse a batch whose columns, their order or types are not those of `schema`, and say which differ."""
+    """Refuse a batch whose columns, their order or types differ from `schema`. The error says which."""
     have, want = batch.schema.names, schema.names
     missing = [n for n in want if n not in have]
     extra = [n for n in have if n not in want]

@@ -1,4 +1,4 @@
-"""What an operator remembers, as Arrow: tables by name, and a few numbers beside them.
+"""A snapshot of an operator's state: Arrow tables by name, and a few numbers.
 
 Law: a snapshot is complete. An operator restored from it goes on as if it had never stopped.
 """
@@ -15,7 +15,7 @@ from rove.model.errors import StateError
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The state of one operator: `kind` says whose, `facts` are its numbers, `tables` its rows."""
+    """The state of one operator: `kind` names the operator, `facts` are numbers, `tables` are rows."""
 
     kind: str
     facts: dict[str, int] = field(default_factory=dict)
@@ -30,7 +30,7 @@ class Snapshot:
 
 
 def encode(snapshot: Snapshot) -> bytes:
-    """A snapshot as Arrow IPC streams, one after the other, with lengths before them."""
+    """A snapshot as Arrow IPC streams, one after the other, each with its length before it."""
     parts = [msgspec.msgpack.encode((snapshot.kind, snapshot.facts, list(snapshot.tables)))]
     for table in snapshot.tables.values():
         sink = pa.BufferOutputStream()

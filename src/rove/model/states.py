@@ -1,7 +1,7 @@
-"""Named states, and one table of what may happen in each.
+"""Named states, and a table of the events that may happen in each.
 
-Law: a machine is in one named state. Its table says, state by state, which events may happen and where they lead; all
-others are bugs of ours, and raise with the story that led there.
+Law: a machine is in one named state. Its table says for each state which events may happen and which state follows. Any
+other event is a bug of ours, and raises with the steps that led there.
 
     DOORS = {Door.OPEN: {Push.SHUT: Door.SHUT}, Door.SHUT: {Push.OPEN: Door.OPEN}}
 """
@@ -23,11 +23,11 @@ Table: TypeAlias = Mapping[S, Mapping[E, S]]
 
 
 class IllegalStep(BrokenInvariant):
-    """Something happened that cannot happen in this state: a bug of ours, not of a peer."""
+    """An event happened that must not happen in this state: a bug of ours, not a fault of a peer."""
 
 
 def advanced(table: Table[S, E], state: S, event: E, who: str, story: Iterable[str] = ()) -> S:
-    """The state that an event leads to."""
+    """The state after an event."""
     after = table[state].get(event)
     if after is None:
         told = " ─► ".join(story)
@@ -47,7 +47,7 @@ class Machine(Generic[S, E]):
         self._story: deque[str] = deque((str(state.value),), maxlen=STORY_MAX)
 
     def step(self, event: E) -> S:
-        """Go where an event leads; one that cannot happen here raises."""
+        """Take an event. An event that must not happen in this state raises."""
         self.state = advanced(self._table, self.state, event, self.who, self._story)
         self._story.append(f"{event.value}: {self.state.value}")
         return self.state

@@ -1,1 +1,1 @@
-"""What users and their commands ask of the coordinator, and the answers."""
+"""The requests of users to the coordinator, and the answers."""

@@ -1,4 +1,4 @@
-"""Queries and nodes as lines that people read."""
+"""Lists queries and nodes, one line each."""
 
 from __future__ import annotations
 
@@ -32,12 +32,13 @@ def streams(coordinator: Coordinator, body: bytes) -> dict[str, str]:
 
 
 def query_lines(queries: Iterable[Query], membership: Membership, spark: SparkSide) -> list[QueryLine]:
-    """One line a query: its state, where it ends, who does not run its part yet, and how Spark gets on with it."""
+    """One line for each query: its state, its sink, the nodes that do not run their fragment yet, and Spark's
+    progress."""
     return [_query_line(query, membership, spark.last(query.id)) for query in queries]
 
 
 def node_lines(membership: Membership, load: Load, now: int) -> list[NodeLine]:
-    """One line a node: its state, its links and streams, and what it runs."""
+    """One line for each node: its state, its links and streams, and what it runs."""
     return [
         NodeLine(
             node=member.record.node,

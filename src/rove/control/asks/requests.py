@@ -1,6 +1,7 @@
-"""What users ask of the coordinator, and what it answers.
+"""The requests of users to the coordinator, and its answers, as types.
 
-Law: one verb, one type each way. Bodies travel as JSON inside `Ask` and `Answer`, so that any client can make them.
+Law: each verb has one type for its request and one for its answer. They travel as JSON inside `Ask` and `Answer`, so
+that any client can make them.
 """
 
 from __future__ import annotations
@@ -15,38 +16,38 @@ from rove.model.messages import Kind, Sink
 T = TypeVar("T")
 CloudKind: TypeAlias = Literal["table", "console", "memory", "postgres", "noop", "foreachBatch"]
 
-TABLES = ("table", "memory", "postgres")  # sinks whose name is that of a table
+TABLES = ("table", "memory", "postgres")  # sinks that are named after a table
 
 PATIENCE_US = 300_000_000  # how long event time waits for a node that is away
 
 
 class CloudSink(msgspec.Struct, frozen=True, kw_only=True):
-    """What Spark does with the rows of a query that ends in the cloud. With `update` a result comes early and is
-    corrected; with `append` it comes once, when nobody can change it any more."""
+    """The sink in Spark of a query that ends in the cloud. With `update` a result is emitted early and corrected later;
+    with `append` it is emitted once, when no row can change it any more."""
 
     kind: CloudKind
-    name: str = ""  # of a table, or of a function
+    name: str = ""  # the name of a table or of a function
     mode: Literal["append", "update"] = "append"
-    trigger_ms: int = 0  # between two micro-batches; 0: as soon as the last one is done
+    trigger_ms: int = 0  # between two micro-batches; 0 means as soon as the last one is done
     options: dict[str, str] = {}
-    function: bytes = b""  # of foreachBatch (plan/user_functions)
+    function: bytes = b""  # the function of foreachBatch (plan/user_functions)
 
 
 class Submit(msgspec.Struct, frozen=True, kw_only=True):
-    """A query: its whole optimized plan (plan/codec), where its rows should end, and who decides where it runs."""
+    """A query: its whole optimized plan (plan/codec), its sink, and its placement strategy."""
 
     name: str
     plan: bytes
     sink: Sink
     strategy: str = "bottom_up"
-    cloud: CloudSink | None = None  # None: the rows stay in the gateway's log until somebody reads them
+    cloud: CloudSink | None = None  # None if the rows stay in the log, or end on a node
     patience_us: int = PATIENCE_US
-    patience_of: dict[str, int] = {}  # with some streams it is another
+    patience_of: dict[str, int] = {}  # by stream, where it differs
     replication: int = 1  # routes from each source that share no node
-    copies: bool = True  # what was kept while none was there goes over all of them; else over the best
-    thins: int = 0  # of rows that a device has no room for, keep every so manieth; 0: none
-    folds: bool = False  # rows that a device has no room for become partial aggregates
-    explain: bool = False  # only say where everything would run
+    copies: bool = True  # batches kept without a route are sent over all routes; else over the best
+    thins: int = 0  # keep every n-th row of batches that a device has no room for; 0 means evict them whole
+    folds: bool = False  # fold rows that a device has no room for into partial aggregates
+    explain: bool = False  # only explain where everything would run
 
 
 class Submitted(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,13 +57,13 @@ class Submitted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CloudAsk(msgspec.Struct, frozen=True, kw_only=True):
-    """Spark asks what it should run. `trusts` says whether it runs users' functions that come by value."""
+    """Spark's question what it should run. `trusts` says whether it runs users' functions that come by value."""
 
     trusts: bool = False
 
 
 class CloudQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """The part of a query that Spark runs: a plan (plan/codec) over what the log holds of it."""
+    """The part of a query that Spark runs: a plan (plan/codec) over the query's log."""
 
     query: str
     plan: bytes
@@ -71,16 +72,16 @@ class CloudQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """How Spark gets on with a query. `lag_entries` are batches in the log that it has not seen."""
+    """Spark's progress with a query. `lag_entries` are batches in the log that it has not read."""
 
     query: str
     state: str  # starting, running, failed or stopped
     batch: int = -1
-    rows: int = 0  # since it was started
+    rows: int = 0  # since its start
     rows_per_s: float = 0.0
     batch_ms: int = 0
     state_rows: int = 0
-    dropped_rows: int = 0  # by Spark's own watermark; it has no reason to drop any
+    dropped_rows: int = 0  # rows dropped by Spark's own watermark, which should stay 0
     lag_entries: int = 0
     restarts: int = 0  # after failures
     watermark: str = ""
@@ -88,7 +89,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Named(msgspec.Struct, frozen=True, kw_only=True):
-    """A verb about one query, node or stream, or about all (an empty name)."""
+    """A request about one query, node or stream, or about all (an empty name)."""
 
     name: str = ""
 
@@ -102,7 +103,7 @@ class QueryLine(msgspec.Struct, frozen=True, kw_only=True):
     strategy: str
     sink: str
     nodes: int
-    missing: tuple[str, ...]  # nodes that do not run their part yet
+    missing: tuple[str, ...]  # nodes that do not run their fragment yet
     trouble: str
     spark: Progress | None = None
 
@@ -120,23 +121,23 @@ class NodeLine(msgspec.Struct, frozen=True, kw_only=True):
     slots: int
     slots_used: int
     refused: dict[str, int]
-    silent_ms: int  # since it was last heard
+    silent_ms: int  # since its last report
     memory_bytes: int
-    disk_bytes: int  # it may keep, behind those in memory
-    held_bytes: int  # of batches that wait, when it was last heard
-    oldest_ms: int  # how long the oldest of them waits
-    lasts_ms: int | None  # until there is no room, if it were cut off; None if nothing comes in
-    bytes_per_s: float  # that it takes in
-    packs_to: float | None  # the share of their size that batches have when they have waited; None if none has
+    disk_bytes: int  # its room on disk, beside its memory
+    held_bytes: int  # bytes of waiting batches in its last report
+    oldest_ms: int  # the age of the oldest waiting batch
+    lasts_ms: int | None  # how long its room would last if it were cut off; None if nothing comes in
+    bytes_per_s: float  # bytes that it takes in each second
+    packs_to: float | None  # the size of packed batches, as a share of their unpacked size; None if unknown
 
     @property
     def room_bytes(self) -> int:
-        """What it may keep, in memory and on its disk."""
+        """Its room in memory and on disk."""
         return self.memory_bytes + self.disk_bytes
 
 
 class AccountLine(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one origin's rows for one query. The parts add up to `produced`, always."""
+    """The account of one origin's rows for one query. The parts always add up to `produced`."""
 
     query: str
     origin: str
@@ -157,11 +158,11 @@ class Import(msgspec.Struct, frozen=True, kw_only=True):
 
     text: str
     updates: str = ""
-    through_ms: int | None = None  # apply the batches of changes up to this moment
+    through_ms: int | None = None  # apply the batches of changes up to this time
 
 
 class Invite(msgspec.Struct, frozen=True, kw_only=True):
-    """Let whoever holds the other half of this key join once, as this node."""
+    """Let the holder of the secret half of this key join once, as this node."""
 
     node: str
     kind: Kind
@@ -170,14 +171,14 @@ class Invite(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Enlist(msgspec.Struct, frozen=True, kw_only=True):
-    """A node that was invited tells the public key it will use."""
+    """An invited node sends the public key that it will use."""
 
     node: str
     key: str
 
 
 def check_submit(asked: Submit) -> None:
-    """Refuse names that nothing can have. Those of streams are in the plan."""
+    """Refuse bad names. Names of streams are in the plan and are checked there."""
     checked_name(asked.name, "a query")
     if asked.sink.node is not None:
         checked_name(asked.sink.node, "a node")

@@ -1,6 +1,6 @@
-"""All that the coordinator has been told, at one moment, for whoever watches it from outside.
+"""A snapshot of everything the coordinator knows, for metrics.
 
-Law: a snapshot is a value. Whoever holds one may read it in another thread while the coordinator goes on.
+Law: a snapshot is a value. Another thread may read it while the coordinator goes on.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from rove.model.messages import Tally
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holding:
-    """One node's part in one query: what it keeps until the next node has it, what it sent again, and the batches it
-    dropped because it knew them."""
+    """One node's numbers for one query: what it keeps until the next node has it, what it resent, and the duplicates
+    that it dropped."""
 
     node: str
     query: str
@@ -43,7 +43,7 @@ class Snapshot:
 def snapshot(
     queries: Iterable[Query], membership: Membership, load: Load, spark: SparkSide, now: int, wall: int
 ) -> Snapshot:
-    """Everything as it was last told. O(tallies + queries + nodes)."""
+    """Everything as it was last reported. O(tallies + queries + nodes)."""
     queries, members = list(queries), membership.members.values()
     return Snapshot(
         accounts=tuple(accounts(membership.tallies(), queries, membership, now, wall)),
@@ -56,13 +56,13 @@ def snapshot(
 def accounts(
     tallies: Iterable[Tally], queries: Iterable[Query], membership: Membership, now: int, wall: int
 ) -> list[AccountLine]:
-    """What became of every row that these tallies speak of."""
+    """The accounts of all rows in these tallies."""
     stopped = {query.id for query in queries if query.stopped}
     return account_lines(tallies, wall, alive(queries, membership), membership.unheard(now), stopped)
 
 
 def alive(queries: Iterable[Query], membership: Membership) -> set[str]:
-    """Origins that may make more rows: sources of nodes that belong here, and operators where they run now.
+    """The origins that may still make rows: sources of known nodes, and operators where they run now.
     O(sources + fragments)."""
     found: set[str] = {source.origin for member in membership.members.values() for source in member.record.sources}
     for query in queries:
@@ -79,6 +79,6 @@ def _holdings(member: Member, now: int) -> list[Holding]:
         line["resent"] += tally.resent
         line["duplicates"] += tally.duplicates
     for held in member.held:
-        # What it held when it was last heard has waited since then as well.
+        # Batches in its last report have been waiting since that report too.
         sums.setdefault(held.query, {}).update(bytes=held.bytes, age_us=held.age_us + max(0, now - member.heard_us))
     return [Holding(node=member.record.node, query=query, **line) for query, line in sorted(sums.items())]

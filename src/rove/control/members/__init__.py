@@ -1,1 +1,1 @@
-"""Who takes part: nodes, those who are away or gone, whom to trust, what everybody counted, and Spark."""
+"""The members of the network: nodes, their absence and end, their keys and trust, their accounts, and Spark."""

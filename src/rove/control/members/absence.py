@@ -1,8 +1,8 @@
-"""Who has been away for too long to be waited for: silent, or without a way for its rows.
+"""Decides which nodes have been away for too long: silent, or without a route for their rows.
 
-Law: a node that is away keeps its place, its fragments and its watermark until the query's patience is over. Then
-event time goes on without it; its place stays, and when it is back it is waited for again. A node that is heard, and
-says that it reaches no parent, is as far away for its queries as one that is silent; so is what lies behind it.
+Law: a node that is away keeps its place, its fragments and its watermark until the query's return timeout. Then event
+time goes on without it. It keeps its place, and is waited for again when it is back. A node that reports but reaches no
+parent counts as away, and so do the nodes behind it.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from rove.model.ids import NodeId, QueryId
 
 
 class Absence:
-    """Looks at silences. `since` is when the coordinator began to listen: before that nobody could be heard."""
+    """Follows silences. `since` is when the coordinator began to listen; silence counts from then on."""
 
     def __init__(self) -> None:
         self.since: int | None = None
-        self._cut: dict[tuple[QueryId, NodeId], int] = {}  # since when nodes have had no way to a query's end
+        self._cut: dict[tuple[QueryId, NodeId], int] = {}  # since when nodes have no route to a query's end
 
     def look(self, deployments: Deployments, membership: Membership, now: int) -> None:
         """Mark queries whose absent nodes are not the right ones any more. O(nodes that are silent or cut off × their

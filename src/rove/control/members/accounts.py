@@ -1,6 +1,6 @@
-"""What nodes counted, put together: by query and origin, what became of every row.
+"""Sums the counts of all nodes: the account of every row, by query and origin.
 
-Law: produced = delivered + evicted + late + lost + in flight. What is in flight is what nobody has counted yet.
+Law: produced = delivered + evicted + late + lost + in flight. Rows that no node has counted otherwise are in flight.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ def account_lines(
     unheard: Container[str] = (),
     stopped: Container[str] = (),
 ) -> list[AccountLine]:
-    """One line for each query and origin. What is in flight of an origin that is not `alive` any more, or of a query
-    that was `stopped`, is lost. One that is `unheard` may have made more than it could say. O(tallies)."""
+    """One line for each query and origin. Rows in flight of an origin that is not `alive`, or of a `stopped` query, are
+    lost. An `unheard` origin may have made more rows than it has reported. O(tallies)."""
     sums: dict[tuple[str, str], dict[str, int]] = {}
     marks: dict[tuple[str, str], int] = {}
     for tally in tallies:
@@ -36,7 +36,7 @@ def account_lines(
     for (query, origin), line in sorted(sums.items()):
         done = line["delivered"] + line["evicted"] + line["late"] + line["lost"]
         mark = marks.get((query, origin))
-        # Before its first row an origin promises nothing, and after its last one everything.
+        # Before its first row an origin has no watermark, and after its last row the watermark is at the end.
         lag = max(0, wall - mark) // 1000 if mark is not None and MICROS_MIN < mark <= MICROS_MAX else None
         left = max(0, line["produced"] - done)
         over = origin not in alive or query in stopped
@@ -44,6 +44,8 @@ def account_lines(
             line["lost"] += left
             left = 0
         if over or origin in unheard:
-            line["produced"] = max(line["produced"], done)  # what has an end was made
+            line["produced"] = max(
+                line["produced"], done
+            )  # rows that were delivered, evicted, late or lost were produced
         lines.append(AccountLine(query=query, origin=origin, in_flight=left, watermark_lag_ms=lag, **line))
     return lines

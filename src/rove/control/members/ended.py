@@ -1,7 +1,7 @@
-"""Counts of those who speak no more: nodes that left, and earlier starts of nodes that are there again.
+"""Keeps the counts of nodes that are gone: nodes that left, and earlier starts of nodes that have restarted.
 
-Law: what was counted stays counted, also when the coordinator is started anew. An origin that is `gone` makes no rows
-any more. Whoever is heard again under an old number was not gone after all.
+Law: counts are kept, also through a restart of the coordinator. An origin that is `gone` makes no more rows. If a start
+that was thought to be over reports again, its record is removed.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from rove.model.messages import Tally
 
 
 class EndedRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One start of a node that is over: what it had counted, and the origins that ended with it."""
+    """A start of a node that is over: its counts, and the origins that ended with it."""
 
     node: NodeId
     incarnation: int
     tallies: tuple[Tally, ...]
     gone: tuple[Origin, ...]
-    lives: bool = False  # it goes on; only these origins ended
+    lives: bool = False  # the node goes on; only these origins have ended
 
     @property
     def name(self) -> str:
@@ -30,7 +30,7 @@ class EndedRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ended:
-    """Starts of nodes that are over. `gone` are the origins that ended with them."""
+    """The starts of nodes that are over. `gone` are the origins that ended with them."""
 
     def __init__(self) -> None:
         self._records: dict[tuple[NodeId, int, bool], EndedRecord] = {}
@@ -50,9 +50,9 @@ class Ended:
         again: Container[QueryId] = (),
         sources: Container[Origin] = (),
     ) -> None:
-        """A start of a node is over. Of queries that are computed `again`, from the node's disk, it counts again what
-        has an end there, and what its operators gave, but not what its `sources` had made, nor what went without a
-        trace."""
+        """A start of a node is over. For queries that the node computes `again` from its disk, the next start counts
+        rows that end there and output of its operators again. It does not count again the rows that its `sources` had
+        made, nor rows that were lost."""
         ended = dict.fromkeys(gone)
         kept = [
             Tally(
@@ -70,7 +70,7 @@ class Ended:
         self._keep(record)
 
     def ended(self, node: NodeId, incarnation: int, gone: Iterable[Origin]) -> None:
-        """Origins ended while their node goes on."""
+        """Origins have ended while their node goes on."""
         before = self._records.get((node, incarnation, True))
         ended = dict.fromkeys((*(() if before is None else before.gone), *gone))
         self._keep(EndedRecord(node=node, incarnation=incarnation, tallies=(), gone=tuple(ended), lives=True))
@@ -80,7 +80,7 @@ class Ended:
         self.gone |= dict.fromkeys(record.gone)
 
     def heard(self, node: NodeId, incarnation: int) -> None:
-        """This one is there: what it counted it tells by itself. O(1) if it was not thought to be over."""
+        """A start reports, so it is not over, and reports its own counts. O(1) if it was not thought to be over."""
         record = self._records.pop((node, incarnation, False), None)
         if record is not None:
             self._news[record.name] = None
@@ -90,7 +90,7 @@ class Ended:
         return (tally for record in self._records.values() for tally in record.tallies)
 
     def news(self) -> dict[str, EndedRecord | None]:
-        """Records that have changed since the last call, by name; None for those that are no more."""
+        """The records that have changed since the last call, by name; None for removed ones."""
         found, self._news = self._news, {}
         return found
 

@@ -1,7 +1,7 @@
-"""Tokens that let one node join once.
+"""Invitations: tokens that let one node join once.
 
-Law: a token is a key pair that the coordinator lets in for one word only, with which a node tells the key it will use
-from then on. Unknown keys never get in at all.
+Law: a token is a key pair with which a node may send one message: the public key that it will use from then on. Unknown
+keys are always refused.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rove.model.messages import Kind, Peer
 
 
 class InviteRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """An open invitation: the public half of its token, for whom, and until when."""
+    """An open invitation: the public key of its token, the node, and when it expires."""
 
     key: str
     node: NodeId
@@ -39,10 +39,10 @@ class Invitations:
         self._open[record.key] = record
 
     def accept(self, asked: Enlist, key: str, wall: int) -> InviteRecord:
-        """Use an invitation up. `key` is what the connection has proven."""
+        """Use an invitation. `key` is the key that the connection has proven."""
         record = self._open.get(key)
         if record is None:
-            raise TopologyError("this token is not known here, or was used already; ask for another: rove keys invite")
+            raise TopologyError("this token is unknown or was used already; ask for another: rove keys invite")
         if wall > record.expires_us:
             raise TopologyError("this token has expired; ask for another: rove keys invite")
         if asked.node != record.node:

@@ -1,6 +1,6 @@
-"""Who is there: nodes as they last said of themselves, their keys, and how long they have been silent.
+"""The nodes: what each last reported, its key, and how long it has been silent.
 
-Law: a silent node is away, not gone; only a goodbye or an operator removes it. A node is who its key says it is.
+Law: a silent node is away, not gone. Only a goodbye or a user's command removes it. A node's key proves its identity.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from rove.model.ids import NodeId, Origin, QueryId, Version
 from rove.model.messages import Facts, Held, Kind, Peer, Report, SourceHere, Tally, digest_of
 
 AWAY_US = 5_000_000  # without a report for this long a node is away
-RATE_SHARE = 0.3  # of the newest report in what a node is said to take in
+RATE_SHARE = 0.3  # the weight of the newest report in the rate at which a node takes rows in
 
 
 class NodeRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What is kept of a node."""
+    """The record of a node in the catalog."""
 
     node: NodeId
     kind: Kind
@@ -38,12 +38,12 @@ class NodeRecord(msgspec.Struct, frozen=True, kw_only=True):
     durable: bool = False
     trusts: bool = False
     revoked: bool = False
-    incarnation: int = 0  # of a node without a disk: what it names begins anew with it
+    incarnation: int = 0  # of a node without a disk, whose numbers begin again with each start
 
 
 @dataclass(slots=True)
 class Member:
-    """A node now. `conn` is None until it has been heard since the coordinator started."""
+    """A node as it is now. `conn` is None until its first report since the coordinator started."""
 
     record: NodeRecord
     conn: Conn | None = None
@@ -58,44 +58,44 @@ class Member:
     tallies: dict[tuple[QueryId, Origin], Tally] = field(default_factory=dict)
     held: tuple[Held, ...] = ()
     taken_bytes: int = 0
-    bytes_per_s: float = 0.0  # what it takes into its store
+    bytes_per_s: float = 0.0  # the rate at which its store takes batches in
     shrunk: tuple[int, int] = (0, 0)
-    disk_bytes: int = 0  # it may keep, behind those in memory
+    disk_bytes: int = 0  # its room on disk, beside its memory
     refused: dict[str, int] = field(default_factory=dict)
     troubles: dict[QueryId, str] = field(default_factory=dict)
     trouble: str = ""  # what is wrong with what it says of itself
 
     def flows(self, taken_bytes: int, now: int) -> None:
-        """Learn how much it takes in, the last seconds counting most."""
+        """Update the rate at which the node takes batches in. The last seconds count most."""
         if now > self.heard_us:
             rate = (taken_bytes - self.taken_bytes) * 1_000_000 / (now - self.heard_us)
             self.bytes_per_s += RATE_SHARE * (rate - self.bytes_per_s)
 
     def is_another(self, report: Report, now: int) -> bool:
-        """Whether a report is of a second process under this name. Of two the one that was started later is believed,
-        while it speaks; a node whose clock went back is, too, once the other one is silent."""
+        """Whether a report is of a second process with the same name. Of two, the one that was started later is
+        accepted while it reports. A node whose clock went back is accepted once the other one is silent."""
         return report.incarnation < self.incarnation and now - self.heard_us <= AWAY_US
 
     def silent_us(self, now: int) -> int:
         return now - self.heard_us if self.conn is not None else 0
 
     def oldest_us(self, now: int) -> int:
-        """How long the oldest batch waits that it kept when it was last heard; 0 if there was none."""
+        """The age of the oldest batch in its last report; 0 if there was none."""
         return max((held.age_us for held in self.held), default=-self.silent_us(now)) + self.silent_us(now)
 
     def held_bytes(self) -> int:
-        """What it kept when it was last heard."""
+        """The bytes that it kept in its last report."""
         return sum(held.bytes for held in self.held)
 
     def lasts_us(self, now: int) -> int | None:
-        """How long until its store is full, if nothing leaves it; None if nothing comes in."""
+        """How long until its store is full if nothing leaves it; None if nothing comes in."""
         if self.bytes_per_s < 1:
             return None
         room = self.record.memory_bytes + self.disk_bytes - self.held_bytes()
         return max(0, int(room * 1_000_000 / (self.bytes_per_s * (self.packs_to() or 1))) - self.silent_us(now))
 
     def packs_to(self) -> float | None:
-        """The share of their size that rows have when they are packed, as measured; None if none were yet."""
+        """The measured size of packed rows as a share of their unpacked size; None if none were packed yet."""
         before, after = self.shrunk
         return after / before if before else None
 
@@ -121,14 +121,14 @@ class Heard:
 
 
 class Membership:
-    """Nodes by name, with the topology they make."""
+    """The nodes by name, and their topology."""
 
     def __init__(self) -> None:
         self.members: dict[NodeId, Member] = {}
         self.topology = Topology()
         self.ended = Ended()
-        self.starts: dict[NodeId, int] = {}  # the incarnations of nodes that forget
-        self._claims: dict[NodeId, dict[NodeId, Link]] = {}  # links said to lead to a node, by who said so
+        self.starts: dict[NodeId, int] = {}  # the incarnations of nodes without a disk
+        self._claims: dict[NodeId, dict[NodeId, Link]] = {}  # links to a node, by the node that reported them
         self._sources: dict[tuple[str, str], dict[Origin, NodeId]] = {}  # by stream and columns, who produces it where
         self._gateways: dict[NodeId, None] = {}
         self._quiet: dict[NodeId, None] = {}  # nodes by when they were last heard, the longest ago first
@@ -263,7 +263,7 @@ class Membership:
         return bool(news)
 
     def enlist(self, node: NodeId, kind: Kind, key: str) -> NodeRecord:
-        """A node's name now belongs to whoever holds this key."""
+        """Give a node's name to the holder of this key."""
         member = self.members.get(node)
         if member is None:
             record = NodeRecord(node=node, kind=kind, slots=0, memory_bytes=0, key=key)
@@ -276,7 +276,7 @@ class Membership:
         return record
 
     def remove(self, node: NodeId) -> None:
-        """A node is gone for good, with its links and its sources."""
+        """Remove a node for good, with its links and its sources."""
         gone = self.members.pop(node, None)
         self.starts.pop(node, None)
         self._quiet.pop(node, None)
@@ -294,7 +294,7 @@ class Membership:
             self.ended.over(member.record.node, member.incarnation, member.tallies.values(), gone)
 
     def revoke(self, node: NodeId) -> NodeRecord:
-        """Nobody is this node any more, until it is invited again."""
+        """Revoke a node's key. The node cannot connect until it is invited again."""
         record = replace(self.members[node].record, key="", revoked=True, sources=())
         self._over(self.members[node])
         self._index(record, self.members[node].record)
@@ -304,7 +304,7 @@ class Membership:
         return record
 
     def plan(self, record: NodeRecord) -> NodeRecord:
-        """A node that is expected, from a file; its record with what was known of it before."""
+        """Add an expected node from a file. Returns its record, with what was known before."""
         member = self.members.get(record.node)
         if member is None:
             self.members[record.node] = Member(record)
@@ -317,12 +317,12 @@ class Membership:
         return record
 
     def tallies(self) -> Iterator[Tally]:
-        """What all nodes have counted, those that are no more among them."""
+        """The counts of all nodes, including those that are gone."""
         yield from (tally for member in self.members.values() for tally in member.tallies.values())
         yield from self.ended.tallies()
 
     def unheard(self, now: int) -> set[str]:
-        """Sources of nodes that are not heard now. O(sources)."""
+        """The sources of nodes that are away. O(sources)."""
         away = (member for member in self.members.values() if member.state(now) != "up")
         return {source.origin for member in away for source in member.record.sources}
 
@@ -391,7 +391,7 @@ class Membership:
                 raise TopologyError(f"the peers of `{node}` are not those it has links with")
 
     def _settle(self, record: NodeRecord) -> None:
-        """Bring the topology to what a node says, and what others say of their links to it. O(links of the node)."""
+        """Update the topology by a node's record, and by the links that others report to it. O(links of the node)."""
         old = self.members[record.node].record
         for link in _links(old):
             self._claims.get(link.b, {}).pop(record.node, None)
@@ -432,7 +432,7 @@ def _links(record: NodeRecord) -> list[Link]:
 
 
 def records_of(topology: Topology) -> list[NodeRecord]:
-    """The nodes of a topology as they would be kept. O(nodes + links)."""
+    """The nodes of a topology as records. O(nodes + links)."""
     links: dict[NodeId, list[tuple[NodeId, int, int]]] = {}
     for link in topology.links():
         links.setdefault(link.a, []).append((link.b, link.latency_us, link.bytes_per_s))
