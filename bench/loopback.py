@@ -111,7 +111,7 @@ class Node:
 
     @property
     def taken(self) -> int:
-        counts = self.shell.worker.sinks.counts
+        counts = self.shell.worker.output.counts
         return next(iter(counts.values())).delivered if counts else 0
 
 
@@ -121,14 +121,14 @@ def relay(pipe: Connection, name: str, keys: Keys | None, children: tuple[Peer, 
     node = Node.start(name, pipe.recv(), keys, children, listens=True, folder=folder)
     latencies: list[int] = []
     if timed:
-        sinks = node.shell.worker.sinks
-        discard = sinks._discard
+        output = node.shell.worker.output
+        discard = output._discard
 
         def clocked(query: str, stage: Stage, header: Any) -> None:
             latencies.append(wall_us() - header.produced_at)
             discard(query, stage, header)
 
-        sinks._discard = clocked  # type: ignore[method-assign]
+        output._discard = clocked  # type: ignore[method-assign]
     pipe.send(node.wires.address)
     while not pipe.poll():
         for _ in range(20):

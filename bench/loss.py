@@ -24,7 +24,7 @@ from rich.progress import Progress
 import rove
 from bench import football
 from bench.report import check
-from rove.data.events import Event, OnDisk, Pack, Produced
+from rove.data.events import DiskWork, Event, OnDisk, Pack, Produced
 from rove.data.log.segments.commands import Write
 from rove.data.settings import WorkerSettings
 from rove.data.store.packing import Packer, pack
@@ -147,7 +147,7 @@ class Away:
             compress=way.compress,
             report_us=10**15,
         )
-        self.worker, self._queries, self._shelf = Worker(settings, 1, shelf), made, shelf
+        self.worker, self._queries, self._shelf = Worker(settings, 1, shelf is not None), made, shelf
         self.written_bytes = self.made_bytes = 0.0
         self._packer = Packer(way.compress)
         self._now = self._packed_rows = 0
@@ -177,10 +177,11 @@ class Away:
         events = deque([event])
         while events:
             for command in self.worker.handle(events.popleft(), self._now):
-                if isinstance(command, OnDisk) and self._shelf is not None:
+                if isinstance(command, OnDisk):
                     writes = (part for c in command.group.commands if isinstance(c, Write) for part in c.parts)
                     self.written_bytes += sum(map(len, writes))
-                    self._shelf.carry_out(command)
+                if isinstance(command, DiskWork) and self._shelf is not None:
+                    self._shelf.ask(command)
                 if isinstance(command, Pack):
                     begun = time.process_time()
                     events.append(self._packer.answer(command))

@@ -98,7 +98,7 @@ class Ways:
 
     def delivered(self, query: QueryId) -> int:
         """How many rows of the source have reached the sink."""
-        count = self.net.worker(GATEWAY).worker.sinks.counts.get((query, ORIGIN))
+        count = self.net.worker(GATEWAY).worker.output.counts.get((query, ORIGIN))
         return 0 if count is None else count.delivered
 
     @property

@@ -12,17 +12,28 @@ from typing import Any
 
 from rove.control.coordinator import Keep
 from rove.data.events import (
+    AskReaders,
     Cut,
     Dial,
     DiskDone,
     Evicted,
     Go,
+    Listed,
+    ListFolders,
+    Load,
+    Loaded,
+    LogRead,
     Met,
     Note,
     OnDisk,
+    Open,
+    Opened,
+    OpenFailed,
     Pack,
     Packed,
     Produced,
+    Readers,
+    ReadLog,
     Remember,
     Wait,
 )
@@ -71,6 +82,16 @@ def line(command: Any) -> str:
             return f"remember {listed(map(part, fragments))}; peers {listed(peer.node for peer in peers)}"
         case OnDisk(folder=folder, group=group):
             return f"disk {folder}: {counted(type(each).__name__.lower() for each in group.commands)}"
+        case Open(folder=folder):
+            return f"disk open {folder}"
+        case ReadLog(folder=folder, position=position):
+            return f"disk read {folder} from entry {position}"
+        case Load(rows=rows):
+            return f"disk load {rows.length} bytes of {rows.folder}"
+        case ListFolders(prefix=prefix):
+            return f"disk list {prefix}"
+        case AskReaders(folder=folder):
+            return f"disk who reads {folder}"
         case Pack(kind=kind):
             return f"pack rows of {kind}"
         case Evicted(query=query, origin=origin, seq=seq, through=through, rows=rows, late=late):
@@ -98,6 +119,19 @@ def event(happened: Any) -> str:
             return f"{origin} makes {made}{', and ends' if ended else ''}"
         case DiskDone(folder=folder, trouble=trouble):
             return f"disk {folder} {f'fails: {trouble}' if trouble else 'has it'}"
+        case Opened(folder=folder):
+            return f"disk {folder} is open"
+        case OpenFailed(folder=folder, trouble=trouble):
+            return f"disk {folder} cannot be opened: {trouble}"
+        case LogRead(folder=folder, entries=entries, over=over, trouble=trouble):
+            read = f"fails: {trouble}" if trouble else f"read, {len(entries)} entries{', all of it' if over else ''}"
+            return f"disk {folder} {read}"
+        case Loaded(payload=payload, trouble=trouble):
+            return f"disk rows {f'cannot be read: {trouble}' if payload is None else 'are here'}"
+        case Listed(folders=folders):
+            return f"disk holds {listed(folders)}"
+        case Readers(folder=folder, positions=positions):
+            return f"disk {folder} is read by {listed(positions)}"
         case Packed(payload=payload):
             return f"rows are {'as they were' if payload is None else 'packed'}"
         case Tick():

@@ -13,7 +13,7 @@ import rove
 from rove import functions as F
 from rove.control.members.accounts import account_lines
 from rove.control.members.ended import Ended
-from rove.data.events import Command, OnDisk
+from rove.data.events import Command
 from rove.data.fragment.running_fragment import RunningFragment, encode_rows
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
@@ -25,7 +25,8 @@ from rove.model.schema import parse_schema
 from rove.plan import codec
 from rove.plan.optimizer import optimize
 from rove.plan.stages import Stages, stateful
-from rove.sim.nodes import SimShelf
+from rove.sim.shelf import SimShelf
+from tests.data.disk_driver import done_at_once
 from tests.data.plans import named, plans_of
 from tests.lines import line, lines
 
@@ -108,10 +109,12 @@ def test_where_no_route_leads_on_a_stranger_is_refused_and_counted(knows: bool) 
 
 @pytest.mark.parametrize("leaves", [False, True])
 def test_who_is_waited_for_stays_so_when_more_runs_here(leaves: bool) -> None:
-    before = RunningFragment(part(UP, (KNOWN, STRANGER), less=1))
+    first = part(UP, (KNOWN, STRANGER), less=1)
+    before = RunningFragment(first, plans_of(first)[first.plan])
     before.expect(before.fragment.waits)
     waits = {Stage(0): (KNOWN,)} if leaves else before.fragment.waits
-    after = before.update(replace(part(UP), waits=waits, version=Version(2)))
+    second = replace(part(UP), waits=waits, version=Version(2))
+    after = before.update(second, plans_of(second)[second.plan])
     assert after is not before
     assert after.pipeline.waited() == {Stage(0): (KNOWN, STRANGER)}
     emitted = after.expect(waits) + after.pipeline.leave(Stage(0), [Origin("s/other")])
@@ -127,11 +130,10 @@ def test_what_is_lost_in_a_second_run_is_lost_once_however_often_the_node_starts
     stranger = Header(query="q", origin=STRANGER, seq=0, through=0, rows=2, born=2)
     made = Tally(query=QueryId("q"), origin=STRANGER, produced=2)
     for start in (1, 2, 3):
-        worker = Worker(WorkerSettings(node=NodeId("gateway"), kind="gateway"), start, shelf)
+        worker = Worker(WorkerSettings(node=NodeId("gateway"), kind="gateway"), start, durable=True)
 
         def obey(commands: list[Command], worker: Worker = worker) -> None:
-            for order in [c for c in commands if isinstance(c, OnDisk)]:
-                obey(worker.handle(shelf.carry_out(order), 0), worker)
+            done_at_once(worker, shelf, commands, 0)
 
         run = part(None)
         obey(worker.handle(Arrived("coordinator", Orders(PROTOCOL, (run,), (), (), plans=plans_of(run))), 0))

@@ -331,7 +331,7 @@ def test_random_and_mutated_messages_are_answered_or_counted_and_break_nothing(s
             machine.handle(Tick(), now)
     assert worker.refused["malformed"] > 0
     assert coordinator.refused["malformed"] > 0
-    assert worker.store.bytes + worker.sinks.pending_bytes < 10_000_000
+    assert worker.store.bytes + worker.output.pending_bytes < 10_000_000
 
 
 def test_a_source_that_is_started_anew_holds_nobody_up() -> None:

@@ -12,11 +12,30 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from rove.data.events import DiskDone, OnDisk, Produced, Remember
+from rove.data.events import (
+    AskReaders,
+    DiskAnswer,
+    DiskDone,
+    DiskWork,
+    ListFolders,
+    Load,
+    Loaded,
+    LogRead,
+    OnDisk,
+    Open,
+    Opened,
+    OpenFailed,
+    Produced,
+    Readers,
+    ReadLog,
+    Remember,
+)
 from rove.data.fragment.running_fragment import encode_rows
-from rove.data.log.segments.commands import Group, Write
+from rove.data.log.segments import read_back
+from rove.data.log.segments.commands import START, Group, Position, Write
 from rove.data.log.segments.damage import AlreadyOpen
 from rove.data.log.segments.partition import Partition
+from rove.data.log.segments.stored import Stored
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
 from rove.model.batch import Header
@@ -51,44 +70,85 @@ def shelf(tmp_path: Path, bell: Bell) -> Iterator[DiskShelf]:
     found.close()
 
 
+def answered(shelf: DiskShelf, order: DiskWork) -> DiskAnswer:
+    """The answer to an order, when nothing else was asked."""
+    shelf.ask(order)
+    shelf.settle()
+    (answer,) = shelf.done()
+    return answer
+
+
+def opened(shelf: DiskShelf, folder: str) -> Opened:
+    answer = answered(shelf, Open(folder, 1, SCHEMA))
+    assert isinstance(answer, Opened)
+    return answer
+
+
 def append(shelf: DiskShelf, partition: Partition, folder: str, seq: int) -> DiskDone:
     """One batch, made safe."""
     rows = encode_rows(pa.record_batch([pa.array([seq, seq], pa.int32())], schema=SCHEMA))
     partition.append(Header(origin="o", seq=seq, through=seq, rows=2, born=2), rows)
     group = partition.flush(now_us())
     assert group is not None
-    shelf.carry_out(OnDisk(folder, group))
-    shelf.settle()
-    (done,) = shelf.done()
+    done = answered(shelf, OnDisk(folder, group))
+    assert isinstance(done, DiskDone)
     if not done.trouble:
         partition.synced(done.token)
     return done
 
 
 def test_a_group_is_carried_out_beside_the_loop_which_hears_a_bell(shelf: DiskShelf, bell: Bell) -> None:
-    partition = shelf.open("log/q/out", SCHEMA)
+    partition = opened(shelf, "log/q/out").partition
     assert append(shelf, partition, "log/q/out", 0) == DiskDone("log/q/out", 1)
     assert select.select([bell.descriptor], [], [], 0)[0]
     bell.quiet()
     assert not select.select([bell.descriptor], [], [], 0)[0]
     assert partition.committed == 1
+    assert partition.landed[0].header.seq == 0
 
 
 def test_a_restart_finds_every_entry_with_its_rows(shelf: DiskShelf, tmp_path: Path, bell: Bell) -> None:
-    partition = shelf.open("memory/q", SCHEMA)
+    partition = opened(shelf, "memory/q").partition
     for seq in range(3):
         append(shelf, partition, "memory/q", seq)
     shelf.close()
     again = DiskShelf(tmp_path / "disk", bell)
-    assert again.open("memory/q", SCHEMA).committed == 3
-    found = list(again.entries("memory/q"))
-    assert [header.seq for header, _ in found] == [0, 1, 2]
-    assert [pa.ipc.read_record_batch(pa.py_buffer(rows), SCHEMA).to_pylist()[0]["n"] for _, rows in found] == [0, 1, 2]
+    found = opened(again, "memory/q")
+    assert found.partition.committed == 3
+    read = answered(again, ReadLog("memory/q", START, found.upto, rows=True))
+    assert isinstance(read, LogRead)
+    assert (read.over, read.trouble) == (True, "")
+    assert [entry.header.seq for entry in read.entries] == [0, 1, 2]
+    rows = [pa.ipc.read_record_batch(pa.py_buffer(entry.payload), SCHEMA) for entry in read.entries]
+    assert [batch.to_pylist()[0]["n"] for batch in rows] == [0, 1, 2]
+    again.close()
+
+
+def test_a_log_is_read_back_in_parts_that_follow_each_other(
+    shelf: DiskShelf, tmp_path: Path, bell: Bell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(read_back, "ENTRIES_MAX", 2)
+    partition = opened(shelf, "memory/q").partition
+    for seq in range(5):
+        append(shelf, partition, "memory/q", seq)
+    shelf.close()
+    again = DiskShelf(tmp_path / "disk", bell)
+    upto, position, parts = opened(again, "memory/q").upto, START, []
+    for _ in range(3):
+        read = answered(again, ReadLog("memory/q", position, upto, rows=True))
+        assert isinstance(read, LogRead)
+        parts.append([entry.header.seq for entry in read.entries])
+        position = read.next
+    assert parts == [[0, 1], [2, 3], [4]]
+    assert read.over
+    once_more = answered(again, ReadLog("memory/q", Position(1), upto, rows=True))
+    assert isinstance(once_more, LogRead)
+    assert [entry.header.seq for entry in once_more.entries] == [1, 2], "a part may be read again"
     again.close()
 
 
 def test_rows_that_were_changed_on_the_disk_are_not_read(shelf: DiskShelf, tmp_path: Path, bell: Bell) -> None:
-    partition = shelf.open("memory/q", SCHEMA)
+    partition = opened(shelf, "memory/q").partition
     append(shelf, partition, "memory/q", 0)
     (file,) = [f for f in (tmp_path / "disk/memory/q").iterdir() if f.stat().st_size > 200 and f.suffix != ".index"][:1]
     data = bytearray(file.read_bytes())
@@ -96,42 +156,70 @@ def test_rows_that_were_changed_on_the_disk_are_not_read(shelf: DiskShelf, tmp_p
     shelf.close()
     file.write_bytes(data)
     again = DiskShelf(tmp_path / "disk", bell)
-    again.open("memory/q", SCHEMA)
-    with pytest.raises(DiskError):
-        list(again.entries("memory/q"))
+    upto = opened(again, "memory/q").upto
+    read = answered(again, ReadLog("memory/q", START, upto, rows=True))
+    assert isinstance(read, LogRead)
+    assert read.damaged
+    assert "not what was written" in read.trouble
+    passed = answered(again, ReadLog("memory/q", START, upto, rows=False))
+    assert isinstance(passed, LogRead)
+    assert (passed.entries, len(passed.unread), passed.trouble) == ((), 1, "")
     again.close()
 
 
 def test_a_slow_disk_holds_nobody_up(shelf: DiskShelf, monkeypatch: pytest.MonkeyPatch) -> None:
-    partition = shelf.open("log/q/out", SCHEMA)
+    partition = opened(shelf, "log/q/out").partition
     monkeypatch.setattr(disk, "_sync", lambda _: time.sleep(0.5))
     partition.append(Header(origin="o", seq=0, through=0), None)
     group = partition.flush(now_us())
     assert group is not None
     before = time.monotonic()
-    shelf.carry_out(OnDisk("log/q/out", group))
+    shelf.ask(OnDisk("log/q/out", group))
+    shelf.ask(Open("log/q/late-1", 2, SCHEMA))
     shelf.remember(KEPT)
     assert time.monotonic() - before < 0.2
     assert list(shelf.done()) == []
     shelf.settle()
-    assert [done.token for done in shelf.done()] == [group.token]
+    assert [type(answer) for answer in shelf.done()] == [DiskDone, Opened], "in the order in which they were asked"
 
 
 def test_a_failed_group_is_told_and_is_not_the_end(shelf: DiskShelf) -> None:
-    shelf.open("log/q/out", SCHEMA)
-    shelf.carry_out(OnDisk("log/q/out", Group(9, (Write("no/such/folder", 0, (b"x",)),))))
-    shelf.settle()
-    (done,) = shelf.done()
+    opened(shelf, "log/q/out")
+    done = answered(shelf, OnDisk("log/q/out", Group(9, (Write("no/such/folder", 0, (b"x",)),))))
+    assert isinstance(done, DiskDone)
     assert done.token == 9
     assert "No such file" in done.trouble
 
 
-def test_answers_to_a_partition_that_was_opened_again_are_not_given(shelf: DiskShelf) -> None:
-    shelf.open("log/q/out", SCHEMA)
-    shelf.carry_out(OnDisk("log/q/out", Group(1, ())))
-    shelf.open("log/q/out", SCHEMA)
+def test_a_folder_that_cannot_be_opened_says_why_and_the_next_attempt_may_succeed(
+    shelf: DiskShelf, tmp_path: Path
+) -> None:
+    (tmp_path / "disk/log").mkdir()
+    (tmp_path / "disk/log/q").write_text("a file where a folder should be")
+    failed = answered(shelf, Open("log/q/out", 1, SCHEMA))
+    assert isinstance(failed, OpenFailed)
+    assert (failed.folder, failed.number) == ("log/q/out", 1)
+    assert "cannot be opened" in failed.trouble
+    (tmp_path / "disk/log/q").unlink()
+    assert isinstance(answered(shelf, Open("log/q/out", 2, SCHEMA)), Opened)
+
+
+def test_a_bug_in_the_thread_of_the_disk_is_raised_where_answers_are_taken(
+    shelf: DiskShelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shelf, "_answer", lambda order: 1 // 0)
+    shelf.ask(ListFolders("ring"))
     shelf.settle()
-    assert list(shelf.done()) == []
+    assert shelf.has_done
+    with pytest.raises(ZeroDivisionError):
+        list(shelf.done())
+
+
+def test_who_reads_a_folder_from_outside_is_found(shelf: DiskShelf, tmp_path: Path) -> None:
+    opened(shelf, "log/q/out")
+    (tmp_path / "disk/log/q/out/reader-spark").write_text('{"position": 7}')
+    (tmp_path / "disk/log/q/out/reader-other").write_text("half a wo")
+    assert answered(shelf, AskReaders("log/q/out")) == Readers("log/q/out", {"spark": Position(7)})
 
 
 def test_what_a_node_remembers_is_found_by_the_next_start(shelf: DiskShelf, tmp_path: Path, bell: Bell) -> None:
@@ -189,8 +277,9 @@ def test_a_disk_that_may_be_mended_is_told_from_a_wrong_folder(
 
 
 def test_a_sink_stays_below_its_nodes_folder(shelf: DiskShelf) -> None:
-    with pytest.raises(DiskError, match="outside of"):
-        shelf.open("../elsewhere", SCHEMA)
+    failed = answered(shelf, Open("../elsewhere", 1, SCHEMA))
+    assert isinstance(failed, OpenFailed)
+    assert "outside of" in failed.trouble
 
 
 def descriptors() -> int:
@@ -212,24 +301,29 @@ def test_rows_that_wait_on_the_disk_hold_no_descriptors(tmp_path: Path) -> None:
     settings = WorkerSettings(
         node=NodeId("device"), kind="device", parents=(NodeId("west"),), disk_bytes=10**7, compress="off"
     )
-    worker = Worker(settings, shelf.incarnation, shelf)
+    worker = Worker(settings, shelf.incarnation, durable=True)
     worker.add_source("s", ORIGIN, COLUMNS)
     worker.handle(orders(fragment(NodeId("west"), (ORIGIN,)), peers=(Peer(node=NodeId("west"), address="x"),)), 0)
     for n in range(150):
         now = n * 1_000_000
-        commands = worker.handle(Produced(ORIGIN, rows(50), n), now) + worker.handle(Tick(), now)
-        for command in commands:
-            if isinstance(command, OnDisk):
-                shelf.carry_out(command)
+        for command in (*worker.handle(Produced(ORIGIN, rows(50), n), now), *worker.handle(Tick(), now)):
+            if isinstance(command, DiskWork):
+                shelf.ask(command)
         shelf.settle()
-        for done in shelf.done():
-            worker.handle(done, now)
+        while answers := list(shelf.done()):
+            for command in (command for answer in answers for command in worker.handle(answer, now)):
+                if isinstance(command, DiskWork):
+                    shelf.ask(command)
+            shelf.settle()
     assert sum(entry.disk_bytes > 0 for entry in worker.store) > 140
     assert descriptors() < before + 30
     held = [e for e in worker.store if e.disk_bytes]
     wanted = bytes(encode_rows(rows(50)) or b"")
-    assert all(bytes(worker.store.rows_of(e) or b"") == wanted for e in held)
-    (tmp_path / "node").joinpath(shelf.folders("ring")[0], "0000000000.arrows").write_bytes(b"")
-    assert worker.store.rows_of(held[0]) is None, "what cannot be read is lost, and said so"
-    assert (held[0].header.rows, held[0].header.lost) == (0, 50)
+    addresses = [e.payload for e in held if isinstance(e.payload, Stored)]
+    for number, address in enumerate(addresses):
+        assert answered(shelf, Load(NodeId("west"), number, address)) == Loaded(NodeId("west"), number, wanted)
+    (tmp_path / "node" / addresses[0].folder / "0000000000.arrows").write_bytes(b"")
+    gone = answered(shelf, Load(NodeId("west"), 1, addresses[0]))
+    assert isinstance(gone, Loaded)
+    assert (gone.payload, gone.gone) == (None, True)
     shelf.close()

@@ -28,13 +28,13 @@ DEVICES = (NodeId("device0"), NodeId("device1"))
 def test_a_sink_a_hundred_times_too_slow_holds_everyone_back_and_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    carry_out = shelf._carried_out
+    carry_out = shelf.carried_out
 
     def slowly(*args: object) -> object:
         time.sleep(0.2)  # in this time two devices want to bring 2,000 batches, and twenty find room
         return carry_out(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(shelf, "_carried_out", slowly)
+    monkeypatch.setattr(shelf, "carried_out", slowly)
     net = LocalNet(tmp_path)
     net.add_node(WorkerSettings(node=GATEWAY, kind="gateway", memory_bytes=MEMORY_BYTES), durable=True)
     net.add_node(WorkerSettings(node=EDGE, kind="edge", parents=(GATEWAY,), memory_bytes=MEMORY_BYTES))
@@ -54,7 +54,7 @@ def test_a_sink_a_hundred_times_too_slow_holds_everyone_back_and_loses_nothing(
 
     def finished() -> bool:
         for node in nodes:
-            most[node.node] = max(most[node.node], node.store.bytes + node.sinks.pending_bytes)
+            most[node.node] = max(most[node.node], node.store.bytes + node.output.pending_bytes)
         waited.update(o for d in DEVICES for o in net.worker(d).worker.sources.waiting())
         made = sum(t.produced for n in nodes for t in n.report().tallies)
         done = sum(t.delivered for n in nodes for t in n.report().tallies)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from rove.data.ends.output import Sinks
+from rove.data.ends.input_log import InputLog
+from rove.data.ends.output import Output
 from rove.data.fragment.pipeline import Count
 from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.link.link import Link
@@ -58,7 +59,12 @@ class Accounts:
                 setattr(known, what, getattr(known, what) + getattr(count, what))
 
     def tallies(
-        self, running: Mapping[QueryId, RunningFragment], sinks: Sinks, store: Store, links: Iterable[Link]
+        self,
+        running: Mapping[QueryId, RunningFragment],
+        output: Output,
+        input_log: InputLog,
+        store: Store,
+        links: Iterable[Link],
     ) -> tuple[Tally, ...]:
         """One line for each query and origin this node has seen. O(lines)."""
         lines: dict[tuple[str, str], dict[str, int]] = {}
@@ -84,17 +90,17 @@ class Accounts:
                     add(query, origin, what, getattr(count, what))
             for batch in each.pipeline.held():
                 add(query, batch.header.origin, "buffered", batch.header.born)
-        for (query, origin), count in sinks.counts.items():
+        for (query, origin), count in output.counts.items():
             for what in ("delivered", "evicted", "late", "lost"):
                 add(query, origin, what, getattr(count, what))
         for (query, origin), rows in store.rows().items():
             add(query, origin, "buffered", rows)
-        for (query, origin), number in sinks.duplicates.items():
+        for (query, origin), number in (*output.duplicates.items(), *input_log.duplicates.items()):
             add(query, origin, "duplicates", number)
         for link in links:
             for (query, origin), rows in link.resent.items():
                 add(query, origin, "resent", rows)
         return tuple(
-            Tally(query=QueryId(q), origin=Origin(o), watermark=sinks.watermarks.get((q, o)), **line)
+            Tally(query=QueryId(q), origin=Origin(o), watermark=output.watermarks.get((q, o)), **line)
             for (q, o), line in sorted(lines.items())
         )

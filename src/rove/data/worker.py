@@ -6,7 +6,7 @@ die at any time, and whoever sent them sends them again. Room is promised to pee
 holds stays below its bound, and a source is told to wait before there is no room.
 
     Arrived ─► link ─► fragment ─► store ─► link ─► Send          a batch that goes on
-                          └──────► sinks ─► OnDisk … DiskDone ─► Ack        a batch that ends here
+                          └──────► output ─► OnDisk … DiskDone ─► Ack       a batch that ends here
 """
 
 from __future__ import annotations
@@ -15,19 +15,35 @@ from collections.abc import Iterator
 
 from rove.data.accounts import Accounts
 from rove.data.ends.exits import Exits
-from rove.data.ends.output import Sinks
-from rove.data.ends.shelf import Shelf
-from rove.data.events import Command, DiskDone, Event, Packed, Produced, Remember, Stop
+from rove.data.ends.input_log import InputLog
+from rove.data.ends.output import Output
+from rove.data.events import (
+    Command,
+    DiskDone,
+    Event,
+    Listed,
+    Loaded,
+    LogRead,
+    Opened,
+    OpenFailed,
+    Packed,
+    Produced,
+    Readers,
+    Remember,
+    Stop,
+)
 from rove.data.fragment.deployment import Deployment
 from rove.data.fragment.entrance import Entrance
 from rove.data.fragment.fragments import Fragments
+from rove.data.fragment.opening import Openings
 from rove.data.fragment.replay import Replay
 from rove.data.fragment.running_fragment import RunningFragment
-from rove.data.link.link import Link
+from rove.data.link.link import Link, Said
 from rove.data.link.neighbours import Neighbours
 from rove.data.link.parking import Parking
 from rove.data.link.receipts import FrameReceipt
 from rove.data.link.routes import Routes
+from rove.data.log.folders import Folders
 from rove.data.reports import Reports
 from rove.data.settings import WorkerSettings
 from rove.data.sources.sources import Sources
@@ -57,21 +73,21 @@ from rove.model.messages import (
 
 
 class Worker:
-    """Links, fragments, sources and sinks of one node. `incarnation` differs from every earlier start of the node; a
-    `policy` of the user's own decides what goes when there is no room."""
+    """Links, fragments, sources and ends of one node. `incarnation` differs from every earlier start of the node. One
+    that is `durable` has a disk. A `policy` of the user's own decides what goes when there is no room."""
 
     def __init__(
-        self, settings: WorkerSettings, incarnation: int, shelf: Shelf | None = None, policy: Policy | None = None
+        self, settings: WorkerSettings, incarnation: int, durable: bool = False, policy: Policy | None = None
     ) -> None:
         self.settings, self._incarnation = settings, incarnation
         self.node = settings.node
         self.store = Store(settings.memory_bytes)
-        self.sinks = Sinks(shelf)
-        self._retention = Retention(self.store, settings, shelf, incarnation, policy)
+        self.durable, self._folders = durable, Folders()
+        self.output, self.input_log = Output(self._folders, durable), InputLog(self._folders)
+        self._openings = Openings(self._folders)
+        self._retention = Retention(self.store, settings, self._folders if durable else None, incarnation, policy)
         self.accounts = Accounts()
         self.refused = self.accounts.refused
-        if self._retention.damaged:
-            self.refused["damaged"] = self._retention.damaged
         self._neighbours = Neighbours(settings, incarnation, self.store)
         self._routes = Routes(self._neighbours, self.store)
         self._fragments = Fragments()
@@ -81,20 +97,23 @@ class Worker:
         self.sources = Sources()
         running = self._fragments.running
         self._exits = Exits(
-            self._turn, self.store, self.sinks, self._retention, self._routes, running, self.accounts.refuse
+            self._turn, self.store, self.output, self._retention, self._routes, running, self.accounts.refuse
         )
         self._entrance = Entrance(
             turn=self._turn,
             fragments=self._fragments,
             parking=self._parking,
-            sinks=self.sinks,
+            output=self.output,
+            input_log=self.input_log,
             exits=self._exits,
             accounts=self.accounts,
         )
         self._replay = Replay(
+            turn=self._turn,
             fragments=self._fragments,
             store=self.store,
-            sinks=self.sinks,
+            output=self.output,
+            input_log=self.input_log,
             entrance=self._entrance,
             exits=self._exits,
             accounts=self.accounts,
@@ -104,7 +123,10 @@ class Worker:
             turn=self._turn,
             fragments=self._fragments,
             sources=self.sources,
-            sinks=self.sinks,
+            folders=self._folders,
+            openings=self._openings,
+            output=self.output,
+            input_log=self.input_log,
             retention=self._retention,
             neighbours=self._neighbours,
             routes=self._routes,
@@ -116,6 +138,7 @@ class Worker:
         )
         self._beat_due = self._report_due = 0
         self._changed = False
+        self._found = self._retention.knows  # whether it is known what earlier starts left on the disk
 
     # Before it runs
 
@@ -129,6 +152,7 @@ class Worker:
         self._meet(kept.peers)
         for fragment in kept.fragments:
             self._beat_if(self._deployment.resume(fragment, kept.plans))
+        self._turn.commands += self._folders.ask(now)
         return self._turn.commands
 
     # The one door
@@ -145,22 +169,70 @@ class Worker:
                 self._tick()
             case DiskDone():
                 self._disk_done(event)
+            case Opened() | OpenFailed():
+                self._opened(event)
+            case LogRead():
+                self._log_read(event)
+            case Loaded():
+                self._turn.commands += self._neighbours.loaded(event, now)
+            case Listed():
+                self._retention.listed(event, now)
+                self._find()
+            case Readers():
+                self._turn.commands += self.output.read_by(event, now)
             case Packed():
                 self._turn.commands += self._retention.packed(event, self._turn.now)
             case Stop():
                 self._turn.commands += self._retention.write_all(now)
             case Garbled(conn=conn, why=why, text=text):
                 self._entrance.refuse(conn, why, text)
+        self._turn.commands += self._folders.ask(now)
         return self._turn.commands
+
+    # Its disk
 
     def _disk_done(self, event: DiskDone) -> None:
         if self._retention.done(event):
             return
-        self._replay.became_safe(self.sinks.done(event))
+        safe = self.input_log.done(event)
+        if safe is None:
+            self.output.done(event)
+            safe = []
+        self._replay.became_safe(safe)
+
+    def _opened(self, event: Opened | OpenFailed) -> None:
+        """A folder is open, or could not be opened: whoever waits for it goes on, or is told why not."""
+        if not self._folders.answered(event, self._turn.now):
+            return
+        self._retention.opened(event.folder)
+        self.output.opened(event.folder)
+        for opening in self._openings.ready():
+            self._beat_if(self._deployment.go_on(opening))
+            self._report_due, self._changed = self._turn.now, True
+        self._find()
+
+    def _log_read(self, event: LogRead) -> None:
+        if self._retention.read(event, self._turn.now):
+            self._find()
+        else:
+            self._replay.read(event)
+
+    def _find(self) -> None:
+        """Ask for what earlier starts left. Once all of it is known, queries that run already send their part of it."""
+        if self._found:
+            return
+        self._turn.commands += self._retention.look(self._turn.now)
+        if self._retention.knows:
+            self._found = True
+            self._turn.commands += self._retention.look(self._turn.now)
+            if self._retention.damaged:
+                self.refused["damaged"] = self._retention.damaged
+            for running in self._fragments.running.values():
+                self._deployment.pick_up(running)
 
     def due(self) -> int:
         """When a Tick is next needed, if nothing else happens."""
-        return min(self._beat_due, self._report_due)
+        return min(self._beat_due, self._report_due) if self._found else self._beat_due
 
     # Messages
 
@@ -186,7 +258,7 @@ class Worker:
                 except ProtocolError as error:
                     self._entrance.refuse(conn, error.why, str(error))
 
-    def _heard(self, link: Link | None, event: Arrived) -> list[Send]:
+    def _heard(self, link: Link | None, event: Arrived) -> list[Said]:
         """A word of a peer about a link."""
         message, conn, now = event.message, event.conn, self._turn.now
         if isinstance(message, Hello):
@@ -224,6 +296,7 @@ class Worker:
         except DataError as error:
             self.accounts.refuse(type(error).__name__)
             return
+        self._openings.produced(stream, batch)
         for running in self._fragments.running.values():
             if event.origin in running.fragment.feeds:
                 try:
@@ -235,7 +308,7 @@ class Worker:
     def _hold_sources(self) -> None:
         """Where nothing is thrown away, or not fast enough, sources wait before there is no room."""
         limit = self.settings.memory_bytes
-        waits = self._retention.blocks or self._replay.pending.bytes > limit // 4
+        waits = self._retention.blocks or self._replay.pending.bytes + self._openings.bytes > limit // 4
         self._turn.commands += self.sources.held(self.room if waits else limit, limit)
 
     # The coordinator's orders
@@ -273,8 +346,10 @@ class Worker:
 
     def _tick(self) -> None:
         self._replay.catch_up()
-        self._turn.commands += self.sinks.flush(self._turn.now)
+        self._turn.commands += self.output.flush(self._turn.now)
+        self._turn.commands += self.input_log.flush(self._turn.now)
         self._turn.commands += self._retention.tick(self._turn.now)
+        self._find()
         self._turn.commands += self._neighbours.flush(self.room, self._turn.now)
         if self._turn.now >= self._beat_due:
             self._beat_due = self._turn.now + self._neighbours.beat_us // 2
@@ -284,21 +359,25 @@ class Worker:
                 self._report_due = self._beat_due = self._turn.now
                 self._turn.commands += self._routes.changed(self._fragments.running.items(), self._turn.now)
         if self._changed:
-            self._fragments.forget_plans()
-        if self._changed and self.sinks.durable:  # kept before those below hear that they may begin
-            running = tuple(r.fragment for r in self._fragments.running.values())
-            self._turn.commands.append(Remember(running, self._neighbours.peers, dict(self._fragments.plans)))
+            self._fragments.forget_plans(fragment.plan for fragment in self._openings.fragments().values())
+        if self._changed and self.durable:  # kept before those below hear that they may begin
+            running = {query: each.fragment for query, each in self._fragments.running.items()}
+            fragments = (running | self._openings.fragments()).values()
+            kept = Remember(tuple(fragments), self._neighbours.peers, dict(self._fragments.plans))
+            self._turn.commands.append(kept)
         self._changed = False
-        if self._turn.now >= self._report_due:
+        # Whoever hears of this node has to hear of the origins of its earlier starts, or waits for them no longer.
+        if self._turn.now >= self._report_due and self._found:
             self._report_due = self._turn.now + self.settings.report_us
             self._turn.commands += self.reports()
-            self._turn.commands += self.sinks.retire(self._turn.now)
+            self._turn.commands += self.output.retire()
         self._hold_sources()
 
     @property
     def room(self) -> int:
         """Bytes this node may still take on."""
-        return self.store.room - self.sinks.pending_bytes - self._parking.bytes - self._replay.pending.bytes
+        waiting = self.output.pending_bytes + self.input_log.pending_bytes + self._openings.bytes
+        return self.store.room - waiting - self._parking.bytes - self._replay.pending.bytes
 
     # What it tells
 
@@ -316,7 +395,7 @@ class Worker:
             slots=self.settings.slots,
             memory_bytes=self.settings.memory_bytes,
             sources=self.sources.listed(self._retention.earlier()),
-            durable=self.sinks.durable,
+            durable=self.durable,
             trusts=self.settings.trusts,
             disk_bytes=self._retention.disk_bytes,
         )
@@ -329,10 +408,12 @@ class Worker:
             facts=facts,
             running={q: r.fragment.version for q, r in self._fragments.running.items()},
             unknown=tuple(dict.fromkeys((*self._parking.queries(), *(QueryId(h.query) for h in left)))),
-            tallies=self.accounts.tallies(self._fragments.running, self.sinks, self.store, self.links().values()),
+            tallies=self.accounts.tallies(
+                self._fragments.running, self.output, self.input_log, self.store, self.links().values()
+            ),
             refused=dict(self.refused),
             knows=self._neighbours.digest,
-            troubles=dict(self._fragments.troubles),
+            troubles=self._fragments.troubles | self._openings.troubles(),
             reaches=self._neighbours.reached,
             held=self.store.held(self._turn.now),
             taken_bytes=self.store.bytes_taken,
@@ -344,15 +425,33 @@ class Worker:
         yield from (entry.header for entry in self.store if entry.disk_bytes)
         yield from self._retention.left_behind()
 
-    @property
-    def trouble(self) -> str:
-        """What is wrong with the disk behind its memory, if anything is."""
-        return self._retention.trouble
+    def troubles(self) -> dict[str, str]:
+        """What is wrong with its disk: with which folder, with the rows that wait there, with what is read back."""
+        found = {f"folder {name}": text for name, text in self._folders.troubles().items()}
+        found |= {f"reading {name}": text for name, text in self._replay.pending.troubles().items()}
+        found |= {f"rows for {name}": link.trouble for name, link in self.links().items() if link.trouble}
+        if self._retention.trouble:
+            found["ring on the disk"] = self._retention.trouble
+        return found
+
+    def took(self, query: QueryId, origin: str, seq: int) -> bool:
+        """Whether a batch of a source has come to an end here, or to the log that operators are fed from."""
+        return self.output.took(query, origin, seq) or self.input_log.took(query, origin, seq)
+
+    def waiting(self) -> Iterator[Header]:
+        """Headers of batches that wait for the disk."""
+        yield from self.output.waiting()
+        yield from self.input_log.waiting()
+
+    def fed(self, origin: Origin) -> list[QueryId]:
+        """Queries that get what a source makes now, at once or when their folders are open."""
+        running = [q for q, r in self._fragments.running.items() if origin in r.fragment.feeds]
+        return [*running, *(q for q in self._openings.feeds(origin) if q not in running)]
 
     @property
     def busy(self) -> bool:
-        """Whether something that is safe is still to be computed."""
-        return bool(self._replay.pending)
+        """Whether something that is safe is still to be computed, or a fragment waits for its folders."""
+        return bool(self._replay.pending or self._openings.fragments()) or not self._found
 
     def running(self) -> dict[QueryId, RunningFragment]:
         return self._fragments.running

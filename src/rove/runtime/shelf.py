@@ -1,9 +1,9 @@
 """A node's disk: its partitions by folder, what it remembers, and how often it has started.
 
-Law: one thread does all that may wait for the disk, in order, so that a slow one holds back acks and never heartbeats.
-A group is answered once, and answers to a partition that has been opened again since are not given.
+Law: one thread does all that may wait for the disk, in the order in which it was asked, so that a slow one holds back
+acks and never heartbeats. Every order is answered once.
 
-    worker ─ OnDisk ─► queue ─► disk thread ─► done ─ bell ─► worker takes DiskDone
+    worker ─ Open, OnDisk, Load … ─► queue ─► disk thread ─► done ─ bell ─► worker takes Opened, DiskDone, Loaded …
 """
 
 from __future__ import annotations
@@ -20,20 +20,31 @@ from queue import SimpleQueue
 from zlib import crc32
 
 import msgspec
-import pyarrow as pa
 
-from rove.data.events import DiskDone, OnDisk, Remember
-from rove.data.log.segments.commands import Group, Position, Publish
+from rove.data.events import (
+    AskReaders,
+    DiskAnswer,
+    DiskDone,
+    DiskWork,
+    Listed,
+    ListFolders,
+    Load,
+    LogRead,
+    OnDisk,
+    Open,
+    Opened,
+    OpenFailed,
+    Readers,
+    ReadLog,
+    Remember,
+)
+from rove.data.log.segments.carry_out import carried_out, loaded
+from rove.data.log.segments.commands import Position
 from rove.data.log.segments.commit import commit
-from rove.data.log.segments.damage import Damaged
-from rove.data.log.segments.format import Mark
 from rove.data.log.segments.partition import Partition
-from rove.data.log.segments.reader import Reader
+from rove.data.log.segments.read_back import LogCursor
 from rove.data.log.segments.settings import LogSettings
-from rove.data.log.segments.stored import Stored, entries, lying
-from rove.model.batch import Header
-from rove.model.errors import DiskError, NotWritable
-from rove.model.events import Payload
+from rove.model.errors import DiskError, NotWritable, RoveError
 from rove.model.messages import Fragment, Peer
 from rove.runtime.clock import now_us
 from rove.runtime.disk import LogFolder
@@ -69,11 +80,11 @@ class DiskShelf:
 
     def __init__(self, path: str | Path, bell: Bell, settings: LogSettings | None = None) -> None:
         self.path, self._bell, self._settings = Path(path), bell, settings
-        self._marks: dict[str, Mark] = {}  # how far each partition went when it was opened
-        self._folders: dict[str, LogFolder] = {}
-        self._readers: dict[str, tuple[LogFolder, Reader]] = {}
+        self._folders: dict[str, LogFolder] = {}  # that are open; the disk's thread alone looks at them
+        self._cursors: dict[str, LogCursor] = {}  # of those that are read back
         self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        self._done: deque[tuple[LogFolder, DiskDone]] = deque()
+        self._done: deque[DiskAnswer] = deque()
+        self._bug: Exception | None = None
         self.trouble = ""  # why the last `remembered` could not be kept
         self._own = LogFolder(self.path)
         with ExitStack() as undo:
@@ -89,71 +100,95 @@ class DiskShelf:
         self._thread = threading.Thread(target=self._work, name=f"disk {self.path.name}", daemon=True)
         self._thread.start()
 
-    # What a worker asks (data.sinks.Shelf)
+    # What a worker asks
 
-    def open(self, folder: str, schema: pa.Schema, settings: LogSettings | None = None) -> Partition:
+    def ask(self, order: DiskWork) -> None:
+        """Begin disk work; `done` has the answer when it is over."""
+        self._jobs.put(lambda: self._finish(self._answer(order)))
+
+    def _answer(self, order: DiskWork) -> DiskAnswer:
+        match order:
+            case OnDisk():
+                return self._carried_out(order)
+            case Open():
+                return self._opened(order)
+            case Load():
+                return loaded(LogFolder(self._place(order.rows.folder)), order)
+            case ReadLog():
+                return self._read(order)
+            case ListFolders():
+                return self._listed(order)
+            case AskReaders():
+                return Readers(order.folder, self._readers(order.folder))
+
+    def _carried_out(self, order: OnDisk) -> DiskDone:
+        disk = self._folders.get(order.folder)
+        if disk is None:
+            return DiskDone(order.folder, order.group.token, trouble=f"no partition `{order.folder}` is open")
+        done = carried_out(disk, order)
+        if not disk.path.is_dir():  # it was cleared
+            self._folders.pop(order.folder).close()
+        return done
+
+    def _opened(self, order: Open) -> Opened | OpenFailed:
         """A partition as it is on the disk, all of it committed; a new one if there is none."""
-        self._put_away(folder)
-        place = self._place(folder)
-        disk = LogFolder(place)
-        with ExitStack() as undo:
-            undo.callback(disk.close)
-            try:
+        folder = order.folder
+        if folder in self._folders:
+            self._folders.pop(folder).close()
+        self._cursors.pop(folder, None)
+        try:
+            place = self._place(folder)
+            disk = LogFolder(place)
+            with ExitStack() as undo:
+                undo.callback(disk.close)
                 new = not place.is_dir()
                 place.mkdir(parents=True, exist_ok=True)
                 if new:
                     _sync_up(place, self.path)
                 disk.lock()
-                partition = Partition.recover(folder, schema, disk.sizes(), disk.read, settings or self._settings)
-                self._marks[folder] = partition.mark()
+                settings = order.settings or self._settings
+                partition = Partition.recover(folder, order.schema, disk.sizes(), disk.read, settings)
+                upto = partition.mark()
                 for _ in range(OPEN_ATTEMPTS):
                     if not partition.pending_bytes and partition.committed == partition.end:
                         break
                     commit(partition, disk, now_us())
-            except OSError as error:
-                raise DiskError(f"the log in {place} cannot be opened: {error}; mend the disk") from error
-            undo.pop_all()
+                undo.pop_all()
+        except OSError as error:
+            text = f"the log in {self.path / folder} cannot be opened: {error}; mend the disk"
+            return OpenFailed(folder, order.number, text)
+        except RoveError as error:
+            return OpenFailed(folder, order.number, str(error))
         self._folders[folder] = disk
-        self._readers.pop(folder, None)
-        return partition
+        return Opened(folder, order.number, partition, upto)
 
-    def folders(self, prefix: str) -> list[str]:
-        places = {index.parent.relative_to(self.path) for index in (self.path / prefix).glob("*/*/*.index")}
-        return [place.as_posix() for place in places]
+    def _read(self, order: ReadLog) -> LogRead:
+        if order.folder not in self._cursors:
+            self._cursors[order.folder] = LogCursor(LogFolder(self._place(order.folder)), order.upto)
+        read = self._cursors[order.folder].answer(order)
+        if read.over:
+            del self._cursors[order.folder]
+        return read
 
-    def lying(self, folder: str) -> Iterator[tuple[Position, Header, Stored]]:
-        if folder not in self._readers:
-            disk = LogFolder(self._place(folder))
-            self._readers[folder] = (disk, Reader(disk))
-        return lying(*self._readers[folder])
-
-    def entries(self, folder: str) -> Iterator[tuple[Header, Payload | None]]:
-        """Everything that was in a folder when it was opened, in order."""
-        place = self._place(folder)
+    def _listed(self, order: ListFolders) -> Listed:
         try:
-            yield from entries(LogFolder(place), self._marks[folder])
-        except Damaged as damage:
-            raise DiskError(f"in {place}, {damage}; or remove the folder to begin anew") from damage
+            places = {index.parent.relative_to(self.path) for index in (self.path / order.prefix).glob("*/*/*.index")}
+        except OSError as error:
+            return Listed(order.prefix, (), str(error))
+        return Listed(order.prefix, tuple(sorted(place.as_posix() for place in places)))
 
-    def readers(self, folder: str) -> dict[str, int]:
+    def _readers(self, folder: str) -> dict[str, Position]:
         """Who reads a folder from outside: each leaves a file that says how far it has come. O(files)."""
-        found: dict[str, int] = {}
+        found: dict[str, Position] = {}
         for file in self._place(folder).glob(f"{READER}*"):
             try:
                 said = msgspec.json.decode(file.read_bytes(), type=dict[str, int])
-                found[file.name.removeprefix(READER)] = said["position"]
+                found[file.name.removeprefix(READER)] = Position(said["position"])
             except (OSError, msgspec.MsgspecError, KeyError):
                 continue  # being replaced, or somebody else's
         return found
 
     # What the shell asks
-
-    def carry_out(self, order: OnDisk) -> None:
-        """Begin a group; `done` tells when it is over."""
-        disk = self._folders.get(order.folder)
-        if disk is None:
-            raise DiskError(f"no partition `{order.folder}` is open in {self.path}")
-        self._jobs.put(lambda: self._finish(disk, _carried_out(disk, order.folder, order.group)))
 
     def remember(self, kept: Remember) -> None:
         """Keep what a node runs and whom it knows, for its next start; it is kept when this returns, unless there is
@@ -174,19 +209,16 @@ class DiskShelf:
             ) from error
         return Remember(found.fragments, found.peers, found.plans)
 
-    def done(self) -> Iterator[DiskDone]:
-        """Groups that are over since the last call."""
+    def done(self) -> Iterator[DiskAnswer]:
+        """Answers since the last call. What the disk's thread raised and nobody meant is raised here."""
         while self._done:
-            disk, event = self._done.popleft()
-            if self._folders.get(event.folder) is disk:
-                if not disk.path.is_dir():  # it was cleared
-                    self._folders.pop(event.folder).close()
-                    self._readers.pop(event.folder, None)
-                yield event
+            yield self._done.popleft()
+        if self._bug is not None:
+            raise self._bug
 
     @property
     def has_done(self) -> bool:
-        return bool(self._done)
+        return bool(self._done) or self._bug is not None
 
     def settle(self) -> None:
         """Wait until everything that was asked is over."""
@@ -211,19 +243,16 @@ class DiskShelf:
             raise DiskError(f"`{folder}` is outside of {self.path}; a sink writes below its node's own folder")
         return place
 
-    def _put_away(self, folder: str) -> None:
-        """Let go of a partition that is to be opened again."""
-        disk = self._folders.pop(folder, None)
-        if disk is not None:
-            self.settle()
-            disk.close()
-
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
-            job()
+            try:
+                job()
+            except Exception as error:
+                self._bug = error
+                self._bell.ring()
 
-    def _finish(self, disk: LogFolder, event: DiskDone) -> None:
-        self._done.append((disk, event))
+    def _finish(self, answer: DiskAnswer) -> None:
+        self._done.append(answer)
         self._bell.ring()
 
     def _keep(self, file: str, body: bytes) -> None:
@@ -269,18 +298,6 @@ def keep_file(path: Path, data: bytes) -> None:
         os.fsync(file.fileno())
     new.replace(path)
     _sync_up(path, path.parent)
-
-
-def _carried_out(disk: LogFolder, folder: str, group: Group) -> DiskDone:
-    unpublished = ""
-    for command in group.commands:
-        try:
-            disk.execute(command)
-        except OSError as error:
-            if not isinstance(command, Publish):
-                return DiskDone(folder, group.token, trouble=str(error))
-            unpublished = str(error)
-    return DiskDone(folder, group.token, unpublished=unpublished)
 
 
 def _sync_up(path: Path, top: Path) -> None:

@@ -12,7 +12,27 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rove.data.events import Command, Cut, Dial, Event, Evicted, Go, Met, Note, OnDisk, Pack, Remember, Stop, Wait
+from rove.data.events import (
+    AskReaders,
+    Command,
+    Cut,
+    Dial,
+    DiskAnswer,
+    Event,
+    Evicted,
+    Go,
+    ListFolders,
+    Load,
+    Met,
+    Note,
+    OnDisk,
+    Open,
+    Pack,
+    ReadLog,
+    Remember,
+    Stop,
+    Wait,
+)
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
 from rove.model.errors import DiskError, RoveError
@@ -63,7 +83,7 @@ class WorkerShell:
     ) -> None:
         self._wires, self.shelf, self._hooks = wires, shelf, hooks
         incarnation = shelf.incarnation if shelf is not None else time.time_ns()
-        self.worker = Worker(settings, incarnation, shelf, policy_at(settings.evict))
+        self.worker = Worker(settings, incarnation, shelf is not None, policy_at(settings.evict))
         self.producers = Producers(specs, incarnation, now_us())
         for origin, producer in self.producers.all.items():
             self.worker.add_source(producer.spec.stream, origin, producer.spec.columns)
@@ -83,9 +103,8 @@ class WorkerShell:
             self._handle(event)
             if isinstance(event, Arrived):
                 self._watch.heard(event, now_us())
-        if self.shelf is not None:
-            for done in self.shelf.done():
-                self._handle(done)
+        for answer in self._answers():
+            self._handle(answer)
         for packed in self._packing.done():
             self._handle(packed)
         for produced in self.producers.make(now_us()):
@@ -122,10 +141,17 @@ class WorkerShell:
             return False
         self._handle(Stop())
         self.shelf.settle()
-        done = list(self.shelf.done())
-        for event in done:
-            self._handle(event)
-        return bool(done)
+        answers = self._answers()
+        for answer in answers:
+            self._handle(answer)
+        return bool(answers)
+
+    def _answers(self) -> list[DiskAnswer]:
+        """What the disk has done since the last look."""
+        try:
+            return [] if self.shelf is None else list(self.shelf.done())
+        except Exception as error:
+            raise _broken(self.worker.node, "work on its disk", error) from error
 
     def _handle(self, event: Event) -> None:
         try:
@@ -168,8 +194,8 @@ class WorkerShell:
                 log.error("%s", text, exc_info=error)
             case Pack():
                 self._packing.begin(command)
-            case OnDisk() if self.shelf is not None:
-                self.shelf.carry_out(command)
+            case OnDisk() | Open() | ReadLog() | Load() | ListFolders() | AskReaders() if self.shelf is not None:
+                self.shelf.ask(command)
             case Remember() if self.shelf is not None:
                 self.shelf.remember(command)
                 self._unkept = command if self.shelf.trouble else None

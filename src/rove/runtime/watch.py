@@ -56,9 +56,7 @@ class Watch:
         self._seen = found
 
     def _troubles(self, worker: Worker, now: int) -> dict[str, str]:
-        found = {f"folder {name}": text for name, text in worker.sinks.trouble().items()}
-        if worker.trouble:
-            found["ring on the disk"] = worker.trouble
+        found = worker.troubles()
         if "identity" in worker.refused:
             found["refused `identity`"] = str(worker.refused["identity"])
         if self._said and now - self._said_us < SAID_US:

@@ -105,7 +105,7 @@ class MemoryBounded:
         if worker is None:
             return
         largest = max((entry.bytes for entry in worker.store), default=0)
-        held = worker.store.bytes + worker.sinks.pending_bytes - largest
+        held = worker.store.bytes + worker.output.pending_bytes + worker.input_log.pending_bytes - largest
         if held > node.settings.memory_bytes + SPARE_BYTES:
             raise BrokenLaw(f"{node.name} holds {held} bytes; it may hold {node.settings.memory_bytes}")
         sent = sum(entry.bytes for entry in worker.store if entry.number or entry.copies or entry.original is not None)
@@ -141,7 +141,7 @@ def held_by(worker: Worker) -> Iterator[Name]:
     for running in worker.running().values():
         for batch in running.pipeline.held():
             yield from _names(batch.header, running.fragment.query)
-    for header in worker.sinks.waiting():
+    for header in worker.waiting():
         yield from _names(header)
 
 
@@ -155,7 +155,7 @@ def _took(worker: Worker, query: str, origin: str, seq: int) -> bool:
     running = worker.running().get(QueryId(query))
     if running is not None and running.pipeline.took(origin, seq):
         return True
-    return worker.sinks.took(query, origin, seq)
+    return worker.took(QueryId(query), origin, seq)
 
 
 # After healing

@@ -25,6 +25,7 @@ KINDS = (
     "coordinator",
     "slow disk",
     "full disk",
+    "bad disk",
     "device",
     "device",
 )
@@ -55,6 +56,8 @@ def plan_faults(world: World, random: Random) -> None:
                 world.at(begins, partial(_slow, world, name, ends))
             case "full disk":
                 world.at(begins, partial(_fill, world, name, ends))
+            case "bad disk":
+                world.at(begins, partial(_spoil, world, name, ends, random.random()))
 
 
 def plan_moves(world: World, random: Random) -> None:
@@ -155,3 +158,11 @@ def _fill(world: World, name: NodeId, ends: int) -> None:
             disk.capacity_bytes = None
 
     world.at(ends, empty)
+
+
+def _spoil(world: World, name: NodeId, ends: int, chance: float) -> None:
+    """Openings and reads fail, more or less often; whoever needs them tries again."""
+    shelf = world.nodes[name].shelf
+    if shelf is not None:
+        shelf.bad = chance
+        world.at(ends, lambda: setattr(shelf, "bad", 0.0))

@@ -183,7 +183,7 @@ def _unsettled(world: World) -> str:
             return f"{node.name} is down"
         if any(not source.ended for source in node.sources):
             return f"a source of {node.name}"
-        if worker.busy or len(worker.store) or worker.sinks.pending_bytes or worker.room < node.settings.memory_bytes:
+        if worker.busy or len(worker.store) or worker.room < node.settings.memory_bytes:
             return f"{node.name} holds {len(worker.store)} batches"
         if any(True for r in worker.running().values() for _ in r.pipeline.held()):
             return f"{node.name} holds batches that came too early"

@@ -15,7 +15,24 @@ from typing import Protocol
 
 from rove.control.asks.requests import PATIENCE_US, Named, Submit, to_body
 from rove.control.coordinator import Keep
-from rove.data.events import Command, Dial, DiskDone, Event, Evicted, Go, OnDisk, Pack, Produced, Remember, Wait
+from rove.data.events import (
+    AskReaders,
+    Command,
+    Dial,
+    DiskWork,
+    Event,
+    Evicted,
+    Go,
+    ListFolders,
+    Load,
+    OnDisk,
+    Open,
+    Pack,
+    Produced,
+    ReadLog,
+    Remember,
+    Wait,
+)
 from rove.data.settings import WorkerSettings
 from rove.data.store.packing import Packer
 from rove.data.worker import Worker
@@ -25,8 +42,9 @@ from rove.model.messages import Answer, Ask, Message, Sink, encode
 from rove.plan import codec
 from rove.plan.stages import Stages
 from rove.sim.network import InFlight, Network
-from rove.sim.nodes import SimCoordinator, SimNode, SimShelf, SimSource
+from rove.sim.nodes import SimCoordinator, SimNode, SimSource
 from rove.sim.queries import START_US, some_rows
+from rove.sim.shelf import SimShelf
 
 COORDINATOR_TICK_US = 500_000
 PACK_US = 2_000
@@ -235,10 +253,10 @@ class World:
                     self._send(node, conn, message, payload)
                 case Dial(peer=peer):
                     self.network.dial(node.name, peer.node)
-                case OnDisk() if node.shelf is not None:
+                case OnDisk() | Open() | ReadLog() | Load() | ListFolders() | AskReaders() if node.shelf is not None:
                     node.pending.append(command)
-                    worker, shelf = node.worker, node.shelf
-                    self.at(self.now + shelf.duration_us(command), partial(self._disk, node, worker, command))
+                    done = node.shelf.done_at(command, self.now)
+                    self.at(done, partial(self._disk, node, node.worker, command))
                 case Evicted(query=query, origin=origin, seq=seq, late=False):
                     self.evicted.add((query, origin, seq))
                 case Pack():
@@ -253,13 +271,13 @@ class World:
                 case Remember():
                     node.kept = command
 
-    def _disk(self, node: SimNode, worker: Worker | None, order: OnDisk) -> None:
-        if node.worker is not worker or node.shelf is None or order not in node.pending:
+    def _disk(self, node: SimNode, worker: Worker | None, order: DiskWork) -> None:
+        if node.worker is not worker or node.shelf is None:
             return
-        node.pending.remove(order)
-        done: DiskDone = node.shelf.carry_out(order)
-        self._note("disk", node.name, order.folder, done.trouble)
-        self.handle(node, done)
+        node.pending = [each for each in node.pending if each is not order]
+        answer = node.shelf.answer(order)
+        self._note("disk", node.name, type(answer).__name__, getattr(answer, "trouble", ""))
+        self.handle(node, answer)
 
     def _packed(self, node: SimNode, worker: Worker | None, order: Pack) -> None:
         if node.worker is worker:
@@ -354,9 +372,8 @@ class World:
             return
         clock = START_US + self.now
         data = some_rows(self.random, source.origin.rpartition("/")[2], clock, source.rows, 3_000_000)
-        for query, running in node.worker.running().items():
-            if source.origin in running.fragment.feeds:
-                source.fed.setdefault(query, len(source.made))
+        for query in node.worker.fed(source.origin):
+            source.fed.setdefault(query, len(source.made))
         source.made.append(data)
         self._note("produced", source.origin, str(data.num_rows))
         self.handle(node, Produced(source.origin, data, self._wall(node)))

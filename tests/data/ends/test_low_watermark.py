@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rove.data.ends.low_watermark import LowWatermark
-from rove.data.events import OnDisk
+from rove.data.events import Command
 from rove.data.fragment.running_fragment import encode_rows
 from rove.data.log.segments.ledger import Ledger, LedgerTable
 from rove.data.log.segments.reader import Reader
@@ -25,7 +25,8 @@ from rove.model.schema import parse_schema
 from rove.plan import codec
 from rove.plan.operators import Source
 from rove.plan.stages import Stages
-from rove.sim.nodes import SimShelf
+from rove.sim.shelf import SimShelf
+from tests.data.disk_driver import done_at_once
 from tests.data.plans import named, plans_of
 
 SCHEMA = parse_schema("key string, ts timestamp")
@@ -40,7 +41,7 @@ class Gateway:
 
     def __init__(self, shelf: SimShelf | None = None) -> None:
         self.shelf = shelf or SimShelf(Random(1))
-        self.worker = Worker(WorkerSettings(node=NodeId("gateway"), kind="gateway"), 1, self.shelf)
+        self.worker = Worker(WorkerSettings(node=NodeId("gateway"), kind="gateway"), 1, durable=True)
         self.now = self.frames = self.version = 0
         self.worker.handle(Arrived(b"c", Hello(PROTOCOL, NodeId("edge"), 1)), 0)
 
@@ -58,7 +59,7 @@ class Gateway:
             sinks={Stage(0): sink},
         )
         orders = Orders(PROTOCOL, (fragment,), (), (), plans=plans_of(fragment))
-        self.worker.handle(Arrived("coordinator", orders), self.now)
+        self.obey(self.worker.handle(Arrived("coordinator", orders), self.now))
         self.tick()
 
     def take(self, origin: Origin, seq: int, seconds: list[int], watermark_s: int | None) -> None:
@@ -78,14 +79,16 @@ class Gateway:
         )
         self.frames += 1
         rows = encode_rows(batch) if seconds else None
-        self.worker.handle(Arrived(b"c", Data(self.frames, header), rows), self.now)
+        self.obey(self.worker.handle(Arrived(b"c", Data(self.frames, header), rows), self.now))
         self.tick()
 
     def tick(self) -> None:
         self.now += 1_000
         for _ in range(3):
-            for order in [c for c in self.worker.handle(Tick(), self.now) if isinstance(c, OnDisk)]:
-                self.worker.handle(self.shelf.carry_out(order), self.now)
+            self.obey(self.worker.handle(Tick(), self.now))
+
+    def obey(self, commands: list[Command]) -> None:
+        done_at_once(self.worker, self.shelf, commands, self.now)
 
     def seconds_in(self, folder: str) -> list[int]:
         reader, found = Reader(self.shelf.disk(f"log/q/{folder}")), list[int]()

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from random import Random
 
-import pyarrow as pa
 from msgspec.structs import replace
 
-from rove.data.events import OnDisk
+from rove.data.events import DiskAnswer, DiskWork, OnDisk, Opened
 from rove.data.log.segments.commands import Delete
 from rove.data.log.segments.settings import LogSettings
 from rove.data.settings import WorkerSettings
@@ -16,7 +15,8 @@ from rove.model.errors import DiskError
 from rove.model.events import Arrived, Tick
 from rove.model.ids import NodeId, QueryId, Stage, Version
 from rove.model.messages import PROTOCOL, Fragment, Hello, Orders, Sink
-from rove.sim.nodes import SimShelf
+from rove.sim.shelf import SimShelf
+from tests.data.disk_driver import done_at_once
 from tests.data.plans import named, plans_of
 from tests.data.test_worker import ORIGIN, PLAN, data, encode_rows, fragment, orders, rows
 
@@ -24,15 +24,16 @@ from tests.data.test_worker import ORIGIN, PLAN, data, encode_rows, fragment, or
 class SmallShelf(SimShelf):
     """Segments of a few batches, of which the last few kilobytes are kept."""
 
-    def open(self, folder: str, schema: pa.Schema):  # type: ignore[no-untyped-def]
-        partition = super().open(folder, schema)
-        partition.settings = LogSettings(segment_bytes=2_000, keep_bytes=6_000)
-        return partition
+    def answer(self, order: DiskWork) -> DiskAnswer:
+        answer = super().answer(order)
+        if isinstance(answer, Opened):
+            answer.partition.settings = LogSettings(segment_bytes=2_000, keep_bytes=6_000)
+        return answer
 
 
 def test_a_log_that_may_keep_so_many_bytes_keeps_no_more() -> None:
     shelf = SmallShelf(Random(1))
-    worker = Worker(WorkerSettings(node=NodeId("gateway"), kind="gateway", report_us=1_000), 1, shelf)
+    worker = Worker(WorkerSettings(node=NodeId("gateway"), kind="gateway", report_us=1_000), 1, durable=True)
     part = Fragment(
         query=QueryId("q"),
         version=Version(1),
@@ -44,33 +45,34 @@ def test_a_log_that_may_keep_so_many_bytes_keeps_no_more() -> None:
         sinks={Stage(0): Sink(kind="log")},
     )
     deletes = now = 0
-    worker.handle(Arrived("coordinator", Orders(PROTOCOL, (part,), (), (), plans=plans_of(part))), now)
+    commands = worker.handle(Arrived("coordinator", Orders(PROTOCOL, (part,), (), (), plans=plans_of(part))), now)
+    done_at_once(worker, shelf, commands, now)
     worker.handle(Arrived(b"c", Hello(PROTOCOL, NodeId("device"), 1)), now)
     payload = encode_rows(rows(20))
     for seq in range(200):
         now += 2_000
         commands = worker.handle(Arrived(b"c", data(seq + 1, seq, rows=20, born=20), payload), now)
         commands += worker.handle(Tick(), now)
-        for order in [c for c in commands if isinstance(c, OnDisk)]:
-            deletes += sum(isinstance(c, Delete) for c in order.group.commands)
-            worker.handle(shelf.carry_out(order), now)
+        while orders_ := [c for c in commands if isinstance(c, DiskWork)]:
+            groups = [order.group for order in orders_ if isinstance(order, OnDisk)]
+            deletes += sum(isinstance(c, Delete) for group in groups for c in group.commands)
+            commands = [c for order in orders_ for c in worker.handle(shelf.answer(order), now)]
     assert deletes > 20
     assert sum(shelf.disk("log/q/out").sizes().values()) < 20_000
     assert sum(t.delivered for t in worker.report().tallies) == 200 * 20
-    assert not worker.sinks.trouble()
+    assert not worker.troubles()
 
 
 def test_a_query_that_is_opened_again_counts_what_is_on_the_disk_once() -> None:
     shelf = SimShelf(Random(2))
-    worker = Worker(WorkerSettings(node=NodeId("gateway"), kind="gateway"), 1, shelf)
+    worker = Worker(WorkerSettings(node=NodeId("gateway"), kind="gateway"), 1, durable=True)
     part = replace(fragment(), sinks={Stage(0): Sink(kind="log")})
-    worker.handle(orders(part), 0)
+    done_at_once(worker, shelf, worker.handle(orders(part), 0), 0)
     worker.handle(Arrived(b"c", Hello(PROTOCOL, NodeId("device"), 1)), 0)
     worker.handle(Tick(), 1)
     worker.handle(Arrived(b"c", data(1, 0), encode_rows(rows())), 2)
-    for order in [c for c in worker.handle(Tick(), 3) if isinstance(c, OnDisk)]:
-        worker.handle(shelf.carry_out(order), 3)
+    done_at_once(worker, shelf, worker.handle(Tick(), 3), 3)
     for attempt in range(3):
         assert [t.delivered for t in worker.report().tallies] == [2]
         worker._replay.give_up(QueryId("q"), DiskError("its memory cannot be read"))
-        worker.handle(orders(part), 10 + attempt)
+        done_at_once(worker, shelf, worker.handle(orders(part), 10 + attempt), 10 + attempt)

@@ -1,17 +1,17 @@
-"""Input that must be computed again: in order, counted, and deleted with its query."""
+"""Input that must be computed: in order, counted, read back in parts, and gone with its query."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
-from rove.data.ends.pending_input import CaughtUp, PendingBatch, PendingInput
+from rove.data.ends.pending_input import READ_AHEAD, CaughtUp, PendingBatch, PendingInput
+from rove.data.events import LogRead, ReadLog
+from rove.data.log.segments.commands import START, Position
+from rove.data.log.segments.format import Mark
+from rove.data.log.segments.stored import ReadEntry, Stored
 from rove.model.batch import Header
-from rove.model.errors import DiskError
 from rove.model.ids import QueryId
 
 A, B = QueryId("a"), QueryId("b")
+UPTO = Mark(0, 0, 0, Position(10))
 
 
 def some(query: QueryId, *sizes: int) -> list[PendingBatch]:
@@ -19,38 +19,84 @@ def some(query: QueryId, *sizes: int) -> list[PendingBatch]:
     return [PendingBatch(query, h, bytes(size) if size else None) for h, size in zip(headers, sizes, strict=True)]
 
 
-def test_batches_come_in_order_and_only_those_in_memory_are_counted() -> None:
+def part(first: int, count: int, over: bool = False) -> LogRead:
+    """So many entries of ten bytes, as the disk gives them."""
+    entries = []
+    for n in range(first, first + count):
+        header = Header(origin="o", seq=n, through=n, query=A)
+        entries.append(ReadEntry(Position(n), header, Stored("memory/a", "f", 0, 10, 0), bytes(10)))
+    return LogRead("memory/a", Position(first), tuple(entries), Position(first + count), over)
+
+
+def taken(found: PendingInput) -> list[tuple[str, int] | CaughtUp]:
+    return [e if isinstance(e, CaughtUp) else (e.query, e.header.seq) for e in iter(found.next, None)]
+
+
+def test_what_was_there_before_a_restart_comes_first_and_no_other_query_waits_for_it() -> None:
     found = PendingInput()
-    found.on_disk(A, iter(some(A, 10, 20)))
+    found.on_disk(A, "memory/a", UPTO)
+    found.in_memory(some(A, 5))
     found.in_memory(some(B, 5, 0, 7))
-    assert found.bytes == 12
-    a, b = some(A, 10, 20), some(B, 5, 0, 7)
-    taken = [(each, found.bytes) for each in iter(found.next, None)]
-    assert taken == [(a[0], 12), (a[1], 12), (CaughtUp(A), 12), (b[0], 7), (b[1], 7), (b[2], 0)]
-    assert not found
+    assert found.bytes == 17
+    assert found.ask(0) == [ReadLog("memory/a", START, UPTO, rows=True)]
+    assert taken(found) == [("b", 0), ("b", 1), ("b", 2)]
+    assert found.ask(0) == [], "one part at a time"
+    assert found.read(part(0, 2), 0) is None
+    assert taken(found) == [("a", 0), ("a", 1)]
+    assert found.ask(0) == [ReadLog("memory/a", Position(2), UPTO, rows=True)]
+    assert found.read(part(2, 1, over=True), 0) is None
+    assert taken(found) == [("a", 2), CaughtUp(A), ("a", 0)]
+    assert (found.bytes, bool(found)) == (0, False)
+
+
+def test_the_next_part_is_asked_for_before_the_last_one_is_used_up() -> None:
+    found = PendingInput()
+    found.on_disk(A, "memory/a", UPTO)
+    found.ask(0)
+    found.read(part(0, READ_AHEAD + 1), 0)
+    assert found.ask(0) == []
+    for _ in range(2):
+        found.next()
+    assert found.ask(0) == [ReadLog("memory/a", Position(READ_AHEAD + 1), UPTO, rows=True)]
+
+
+def test_a_part_that_cannot_be_read_now_is_asked_for_again_later_and_said() -> None:
+    found = PendingInput()
+    found.on_disk(A, "memory/a", UPTO)
+    found.ask(0)
+    assert found.read(LogRead("memory/a", START, trouble="[Errno 5]"), 0) is None
+    assert found.troubles() == {"memory/a": "[Errno 5]"}
+    assert found.ask(99_999) == []
+    assert found.ask(100_000) == [ReadLog("memory/a", START, UPTO, rows=True)]
+    found.read(part(0, 1, over=True), 100_001)
+    assert found.troubles() == {}
+
+
+def test_damage_is_told_with_its_query() -> None:
+    found = PendingInput()
+    found.on_disk(A, "memory/a", UPTO)
+    found.ask(0)
+    assert found.read(LogRead("memory/a", START, trouble="torn", damaged=True), 0) == A
 
 
 def test_what_is_let_go_of_takes_no_room_any_more() -> None:
     found = PendingInput()
+    found.on_disk(A, "memory/a", UPTO)
     found.in_memory(some(A, 5, 6))
-    found.on_disk(A, iter(some(A, 100)))
     found.in_memory(some(B, 7))
-    found.next()
+    found.ask(0)
+    found.read(part(0, 1), 0)
     found.forget(A)
     assert found.bytes == 7
-    assert [r.query for r in iter(found.next, None)] == ["b"]
+    assert found.read(part(1, 1), 0) is None, "an answer that nobody waits for"
+    assert taken(found) == [("b", 0)]
     assert found.bytes == 0
 
 
-def test_damage_is_an_error_of_the_query_that_is_first() -> None:
-    def damaged() -> Iterator[PendingBatch]:
-        raise DiskError("torn")
-        yield
-
+def test_a_query_whose_log_is_empty_catches_up_at_once() -> None:
     found = PendingInput()
-    found.on_disk(A, iter(()))
-    found.on_disk(B, damaged())
-    assert found.next() == CaughtUp(A)
-    with pytest.raises(DiskError):
-        found.next()
-    assert found.first == B
+    found.on_disk(A, "memory/a", Mark(0, 0, 0, START))
+    found.ask(0)
+    assert found.read(LogRead("memory/a", START, over=True), 0) is None
+    assert taken(found) == [CaughtUp(A)]
+    assert not found

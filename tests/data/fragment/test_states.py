@@ -7,6 +7,8 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
+from rove.data.events import Command, Event, Open, Remember
+from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.fragment.states import FRAGMENT, FragmentEvent, FragmentState
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
@@ -15,7 +17,9 @@ from rove.model.events import Arrived, Tick
 from rove.model.ids import NodeId, QueryId, Version
 from rove.model.messages import PROTOCOL, Orders, Peer
 from rove.model.states import IllegalStep
-from rove.sim.nodes import SimShelf
+from rove.sim.shelf import SimShelf
+from tests.data.disk_driver import done_at_once
+from tests.data.plans import plans_of
 from tests.data.test_strangers import KNOWN, UP, part
 from tests.data.test_worker import orders
 
@@ -24,11 +28,38 @@ LEAVE = Arrived("coordinator", Orders(PROTOCOL, (), (), (), leave=(Q,)))
 PEERS = (Peer(node=UP, address="there"),)
 
 
-def gateway() -> Worker:
-    return Worker(WorkerSettings(node=NodeId("gateway"), kind="gateway"), 1, SimShelf(Random(1)))
+class Node:
+    """A worker whose disk opens folders at once, and reads when it is told to."""
+
+    def __init__(self, settings: WorkerSettings, incarnation: int = 1) -> None:
+        self.worker, self._shelf = Worker(settings, incarnation, durable=True), SimShelf(Random(1))
+        self._rest: list[Command] = []
+
+    def handle(self, event: Event, now: int) -> None:
+        self.obey(self.worker.handle(event, now))
+
+    def obey(self, commands: list[Command]) -> None:
+        for command in commands:
+            if isinstance(command, Open):
+                self.obey(self.worker.handle(self._shelf.answer(command), 0))
+            else:
+                self._rest.append(command)
+
+    def reads(self) -> None:
+        """The disk does all that it was asked."""
+        self.handle(Tick(), 1)
+        rest, self._rest = self._rest, []
+        done_at_once(self.worker, self._shelf, rest, 1)
+
+    def running(self) -> dict[QueryId, RunningFragment]:
+        return self.worker.running()
 
 
-def state(worker: Worker) -> str:
+def gateway() -> Node:
+    return Node(WorkerSettings(node=NodeId("gateway"), kind="gateway"))
+
+
+def state(worker: Node | Worker) -> str:
     return worker.running()[Q].state.value
 
 
@@ -36,7 +67,7 @@ def test_operators_on_a_disk_replay_before_they_run() -> None:
     worker = gateway()
     worker.handle(orders(part(None)), 0)
     assert state(worker) == "replaying"
-    worker.handle(Tick(), 1)
+    worker.reads()
     assert state(worker) == "running"
     worker.handle(orders(replace(part(None), version=Version(2))), 2)
     assert state(worker) == "running"
@@ -51,13 +82,13 @@ def test_where_nothing_is_on_a_disk_nothing_is_replayed() -> None:
 @pytest.mark.parametrize("caught_up", [False, True])
 def test_a_device_that_started_anew_holds_what_it_gives_until_those_above_are_told(caught_up: bool) -> None:
     settings = WorkerSettings(node=NodeId("device"), kind="device", parents=(UP,))
-    worker = Worker(settings, 2, SimShelf(Random(1)))
-    worker.add_source("s", KNOWN, "key string, ts timestamp, value bigint")
+    worker = Node(settings, 2)
+    worker.worker.add_source("s", KNOWN, "key string, ts timestamp, value bigint")
     fed = replace(part(UP), feeds=(KNOWN,))
-    worker.remembered((fed,), PEERS)
+    worker.obey(worker.worker.remembered(Remember((fed,), PEERS, plans_of(fed))))
     assert state(worker) == "resuming"
     if caught_up:
-        worker.handle(Tick(), 1)
+        worker.reads()
         assert state(worker) == "holding"
     worker.handle(orders(replace(fed, version=Version(2))), 2)
     assert state(worker) == ("running" if caught_up else "replaying")
@@ -70,7 +101,7 @@ def test_a_query_that_is_left_and_comes_again_before_it_has_caught_up_replays_on
     worker.handle(LEAVE, 1)
     assert first.state is FragmentState.ENDED
     worker.handle(orders(part(None)), 2)
-    worker.handle(Tick(), 3)
+    worker.reads()
     assert state(worker) == "running"
 
 
@@ -78,7 +109,7 @@ def test_a_query_that_is_given_up_has_ended() -> None:
     worker = gateway()
     worker.handle(orders(part(None)), 0)
     running = worker.running()[Q]
-    worker._replay.give_up(Q, DiskError("its input cannot be read"))
+    worker.worker._replay.give_up(Q, DiskError("its input cannot be read"))
     assert running.state is FragmentState.ENDED
     assert Q not in worker.running()
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 from zlib import crc32
 
 import pytest
@@ -12,7 +12,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from rove.data.link.link import BEATS, SILENT_US, Link
+from rove.data.events import Load, Loaded
+from rove.data.link.link import BEATS, READING_MAX, SILENT_US, Link, Said
+from rove.data.link.loading import ATTEMPTS_MAX
 from rove.data.log.segments.stored import Stored
 from rove.data.settings import Backlog
 from rove.data.store.kept_batch import KEPT_BYTES_MIN, KeptBatch, size_of
@@ -203,32 +205,46 @@ def test_credit_holds_the_sender_back_and_a_large_frame_still_gets_through() -> 
     assert len(list(device.link.entries())) == 5
 
 
-@dataclass
+ROWS = bytes(1_000)
+
+
 class Fading:
     """A disk that is read until it cannot be any more."""
 
-    rows: bytes
-    breaks: bool = False
+    def __init__(self) -> None:
+        self.breaks = False
+        self.reads = 0
 
-    def read(self, file: str, offset: int, length: int) -> bytes:
-        if self.breaks:
-            raise OSError("the disk is broken")
-        return self.rows
+    def sent(self, link: Link, said: list[Said]) -> list[Send]:
+        """Rows that a link asks for are read at once; what it sends, in order."""
+        sends, todo = [], deque(said)
+        while todo:
+            each = todo.popleft()
+            if isinstance(each, Load):
+                self.reads += 1
+                rows, gone = (None, True) if self.breaks else (ROWS, False)
+                todo.extend(link.loaded(Loaded(each.peer, each.order, rows, gone=gone), 0))
+            else:
+                sends.append(each)
+        return sends
+
+
+def on_disk(seq: int) -> Stored:
+    return Stored("ring/1/q", "rows", seq * 1_000, 1_000, crc32(ROWS))
 
 
 @pytest.mark.parametrize("sent_before", [False, True])
 def test_rows_that_cannot_be_read_any_more_take_no_credit(sent_before: bool) -> None:
     """Far more of them than there is credit for, before some that can be read; sent for the first time, or again."""
-    device, edge, disk = End(DEVICE, EDGE, "edge"), End(EDGE, DEVICE, b"device"), Fading(bytes(1_000))
-    stored = Stored(disk, "rows", 0, 1_000, crc32(disk.rows))  # type: ignore[arg-type]
+    device, edge, disk = End(DEVICE, EDGE, "edge"), End(EDGE, DEVICE, b"device"), Fading()
     for seq in range(100):
         header = Header(origin="o", seq=seq, through=seq, rows=1, born=1, query="q")
-        device.link.offer(device.store.put(header, stored if seq < 95 else bytes(1_000)), 0)
+        device.link.offer(device.store.put(header, on_disk(seq) if seq < 95 else ROWS), 0)
     if sent_before:
-        assert met(device, edge)  # nobody takes these
+        assert met(device, edge, disk)  # nobody takes these
         device.link.refused()
     disk.breaks = True
-    said = met(device, edge)
+    said = met(device, edge, disk)
     while said:
         for frame in said:
             if isinstance(frame.message, Ack):  # after the welcome; the edge has sent nothing
@@ -239,22 +255,77 @@ def test_rows_that_cannot_be_read_any_more_take_no_credit(sent_before: bool) -> 
             assert edge.link.receive(frame.message.number, size, 0) == (True, [])
             edge.link.took(frame.message.number, edge.link.sessions)
             edge.taken.append(frame.message.header.seq)
-        said = granted(device, edge)
+        said = granted(device, edge, disk)
     assert edge.taken == list(range(100))
     assert not len(device.store)
 
 
-def met(device: End, edge: End) -> list[Send]:
-    """They shake hands; what the device sends then."""
+def test_rows_on_the_disk_are_asked_for_before_there_is_credit_and_a_bounded_number_of_them() -> None:
+    device, edge = End(DEVICE, EDGE, "edge"), End(EDGE, DEVICE, b"device")
+    for seq in range(5_000):
+        header = Header(origin="o", seq=seq, through=seq, rows=1, born=1, query="q")
+        device.link.offer(device.store.put(header, on_disk(seq)), 0)
+    said = shaken(device, edge)
+    loads = [each for each in said if isinstance(each, Load)]
+    assert [load.rows.offset for load in loads] == [seq * 1_000 for seq in range(READING_MAX)]
+    assert not [each for each in said if isinstance(each, Send) and isinstance(each.message, Data)]
+
+
+def test_rows_of_other_origins_go_on_while_rows_are_read_and_none_overtakes_its_own() -> None:
+    device, edge, disk = End(DEVICE, EDGE, "edge"), End(EDGE, DEVICE, b"device"), Fading()
+    for seq, origin in enumerate(("slow", "slow", "quick", "slow", "quick")):
+        header = Header(origin=origin, seq=seq, through=seq, rows=1, born=1, query="q")
+        rows = on_disk(seq) if seq < 2 else ROWS
+        device.link.offer(device.store.put(header, rows), 0)
+    said = shaken(device, edge) + granted(device, edge)
+    seqs = [e.message.header.seq for e in said if isinstance(e, Send) and isinstance(e.message, Data)]
+    assert seqs == [2, 4]
+    loads = [each for each in said if isinstance(each, Load)]
+    assert [load.rows.offset for load in loads] == [0, 1_000]
+    later = disk.sent(device.link, list(reversed(loads)))
+    assert [e.message.header.seq for e in later if isinstance(e.message, Data)] == [0, 1, 3]
+
+
+def test_rows_that_cannot_be_read_now_are_asked_for_again_and_lost_only_in_the_end() -> None:
+    device, edge, now = End(DEVICE, EDGE, "edge"), End(EDGE, DEVICE, b"device"), 0
+    header = Header(origin="o", seq=0, through=0, rows=1, born=1, query="q")
+    device.link.offer(device.store.put(header, on_disk(0)), 0)
+    said = shaken(device, edge) + granted(device, edge)
+    attempts = 0
+    while loads := [each for each in said if isinstance(each, Load)]:
+        attempts += 1
+        said = device.link.loaded(Loaded(EDGE, loads[0].order, None, "[Errno 5] Input/output error"), now)
+        if attempts < ATTEMPTS_MAX:
+            assert device.link.trouble == "[Errno 5] Input/output error"
+            assert not said, "not at once"
+            now += 100_000 * 2 ** (attempts - 1)
+            device.link._heard_us = now
+            said = device.link.tick(now)
+    assert attempts == ATTEMPTS_MAX
+    (frame,) = (each for each in said if isinstance(each, Send))
+    assert isinstance(frame.message, Data)
+    assert (frame.message.header.rows, frame.message.header.lost, frame.payload) == (0, 1, None)
+
+
+def shaken(device: End, edge: End) -> list[Said]:
+    """They shake hands; what the device says then."""
     (hello,) = device.link.tick(0)
+    assert isinstance(hello, Send)
     welcome = edge.link.heard(hello.message, b"device", 0)
-    return [frame for said in welcome for frame in device.link.heard(said.message, "edge", 0)] + granted(device, edge)
+    return [e for said in welcome if isinstance(said, Send) for e in device.link.heard(said.message, "edge", 0)]
 
 
-def granted(device: End, edge: End) -> list[Send]:
-    """The edge has room for five frames more; what the device sends then."""
+def met(device: End, edge: End, disk: Fading) -> list[Send]:
+    """They shake hands, and the edge has room; what the device sends then."""
+    return disk.sent(device.link, shaken(device, edge)) + granted(device, edge, disk)
+
+
+def granted(device: End, edge: End, disk: Fading | None = None) -> list[Any]:
+    """The edge has room for five frames more; what the device says then."""
     edge.link.grant(5_000)
-    return [frame for ack in edge.link.flush(0) for frame in device.link.heard(ack.message, "edge", 0)]
+    acks = [ack for ack in edge.link.flush(0) if isinstance(ack, Send)]
+    said = [each for ack in acks for each in device.link.heard(ack.message, "edge", 0)]
+    return said if disk is None else disk.sent(device.link, said)
 
 
 def reached(backlog: Backlog) -> End:

@@ -9,23 +9,35 @@ import pytest
 from msgspec.structs import replace
 
 import rove
-from rove.data.events import Command, DiskDone, Evicted, OnDisk, Pack, Produced, Stop, Wait
+from rove.data.events import (
+    Command,
+    DiskAnswer,
+    DiskDone,
+    DiskWork,
+    Evicted,
+    OnDisk,
+    Open,
+    OpenFailed,
+    Pack,
+    Produced,
+    Stop,
+    Wait,
+)
 from rove.data.fragment.running_fragment import encode_rows
 from rove.data.log.segments.commands import Write
 from rove.data.log.segments.format import data_file
-from rove.data.log.segments.partition import Partition
-from rove.data.log.segments.settings import LogSettings
 from rove.data.settings import WorkerSettings
+from rove.data.store.left_behind import PATIENCE_US
 from rove.data.store.packing import Packer
 from rove.data.worker import Worker
 from rove.model.batch import Header
-from rove.model.errors import DiskError
 from rove.model.events import Arrived, Send, Tick
 from rove.model.ids import NodeId, Origin, QueryId, Stage
-from rove.model.messages import PROTOCOL, Ack, Data, Orders, Peer, Welcome
+from rove.model.messages import PROTOCOL, Ack, Data, Orders, Peer, Report, Welcome
 from rove.plan import codec
 from rove.plan.stages import Stages
-from rove.sim.nodes import SimShelf
+from rove.sim.shelf import SimShelf
+from tests.data.disk_driver import done_at_once
 from tests.data.plans import named
 from tests.data.test_worker import COLUMNS, SCHEMA, fragment, orders
 
@@ -46,11 +58,12 @@ class Device:
         settings = {"memory_bytes": 20_000, "disk_bytes": 1_000_000, "evict": "fifo", **settings}
         found = WorkerSettings(node=NodeId("device"), kind="device", parents=(WEST,), **settings)  # type: ignore[arg-type]
         self.shelf, self.origin, self.now = shelf, Origin(f"s/device~{incarnation}"), 0
-        self.worker = Worker(found, incarnation, shelf)
+        self.worker = Worker(found, incarnation, durable=True)
         self.worker.add_source("s", self.origin, COLUMNS)
         self.evicted: list[Evicted] = []
         self.packer = Packer()
         self.obey(self.worker.handle(orders(fragment(WEST, (self.origin,)), peers=(Peer(node=WEST, address="x"),)), 0))
+        self.obey(self.worker.handle(Tick(), 0))
 
     def obey(self, commands: list[Command]) -> list[Send]:
         sends = []
@@ -60,10 +73,10 @@ class Device:
                     sends.append(command)
                 case Evicted():
                     self.evicted.append(command)
-                case OnDisk():
-                    sends += self.obey(self.worker.handle(self.shelf.carry_out(command), self.now))
                 case Pack():
                     sends += self.obey(self.worker.handle(self.packer.answer(command), self.now))
+                case _ if isinstance(command, DiskWork):
+                    sends += self.obey(self.worker.handle(self.shelf.answer(command), self.now))
         return sends
 
     def second(self, made: pa.RecordBatch | None = None) -> list[Send]:
@@ -127,7 +140,8 @@ def test_what_was_on_the_disk_is_sent_by_the_next_start_under_its_old_name(power
     assert {s.origin for s in again.worker.report().facts.sources} == {"s/device~1", "s/device~2"}
     again.second(rows(5, 77))
     sent = again.meets(2)
-    assert sent == [(device.origin, n, batch) for n, batch in enumerate(made)] + [(again.origin, 0, rows(5, 77))]
+    assert sent[0] == (again.origin, 0, rows(5, 77)), "what is in memory does not wait for the disk"
+    assert sent[1:] == [(device.origin, n, batch) for n, batch in enumerate(made)]
     assert again.worker.report().tallies[0].buffered == 3_000
     again.obey(again.worker.handle(Arrived("west", Ack(len(sent), 10**9)), again.now))
     again.second()
@@ -155,6 +169,7 @@ def test_what_is_left_is_found_when_the_first_files_are_gone_already() -> None:
     device.meets(1)
     device.obey(device.worker.handle(Arrived("west", Ack(60, 10**9)), device.now))
     device.second()
+    device.second()
     (folder,) = [name for name in shelf.folders("ring") if "sent" not in name]
     assert data_file(0) not in shelf.disk(folder).sizes()
     left = [h.seq for h in device.worker.on_disk()]
@@ -171,14 +186,13 @@ def test_a_query_that_is_over_when_a_device_is_back_leaves_nothing_on_its_disk()
     device.makes(range(10))
     device.second()
     settings = WorkerSettings(node=NodeId("device"), kind="device", parents=(WEST,), disk_bytes=10**6)
-    again = Worker(settings, 2, shelf)
+    again = Worker(settings, 2, durable=True)
     again.add_source("s", Origin("s/device~2"), COLUMNS)
+    done_at_once(again, shelf, again.handle(Tick(), 0), 0)
     assert again.report().unknown == ("q",)
     again.handle(Arrived("coordinator", Orders(PROTOCOL, (), (QueryId("q"),))), 1)
     assert again.report().tallies == (), "some of it may have arrived; the coordinator knows what has"
-    for command in again.handle(Tick(), SECOND):
-        if isinstance(command, OnDisk):
-            shelf.carry_out(command)
+    done_at_once(again, shelf, again.handle(Tick(), SECOND), SECOND)
     assert shelf.folders("ring") == []
     assert [s.origin for s in again.report().facts.sources] == ["s/device~2"]
 
@@ -306,12 +320,12 @@ def test_a_disk_without_room_is_done_without_and_used_again_when_it_has_some(aft
         device.second(rows(100, n))
         assert device.worker.store.bytes < 30_000
     assert device.evicted
-    assert "full" in device.worker.trouble
+    assert "full" in device.worker.troubles()["ring on the disk"]
     shelf.disk(folder).capacity_bytes = None
     before = len(device.evicted)
     device.makes(range(100, 200))
     assert len(device.evicted) < before + 15  # those of the time until it was tried again
-    assert device.worker.trouble == ""
+    assert device.worker.troubles() == {}
     (tally,) = device.worker.report().tallies
     assert tally.produced == tally.buffered + sum(e.rows for e in device.evicted)
     gone = {e.seq for e in device.evicted}
@@ -342,10 +356,10 @@ def test_what_may_not_go_on_a_full_disk_does_not_keep_memory_from_making_room() 
 
 def test_a_folder_that_cannot_be_opened_does_not_cost_the_disk() -> None:
     class Broken(SimShelf):
-        def open(self, folder: str, schema: pa.Schema, settings: LogSettings | None = None) -> Partition:
-            if folder.startswith("ring/1/"):
-                raise DiskError("cannot be opened")
-            return super().open(folder, schema, settings)
+        def answer(self, order: DiskWork) -> DiskAnswer:
+            if isinstance(order, Open) and order.folder.startswith("ring/1/"):
+                return OpenFailed(order.folder, order.number, "cannot be opened")
+            return super().answer(order)
 
     shelf = SimShelf(Random(12))
     device = Device(shelf)
@@ -353,8 +367,12 @@ def test_a_folder_that_cannot_be_opened_does_not_cost_the_disk() -> None:
     broken = Broken(Random(13))
     broken.disks = shelf.disks
     again = Device(broken, 2, compress="off")
-    again.makes(range(30))
+    again.makes(range(PATIENCE_US // SECOND - 1))
+    assert not [s for s in again.second() if isinstance(s.message, Report)], "it may still be found"
+    again.second()
     assert again.evicted == []
+    assert again.worker.settings.report_us <= SECOND
+    assert [s for s in again.second() if isinstance(s.message, Report)]
     assert again.worker.store.disk_bytes > 20_000
     assert again.worker.report().refused == {"damaged": 1}
 
@@ -371,14 +389,16 @@ def test_late_batches_at_the_front_keep_no_files() -> None:
 
 def test_a_disk_that_cannot_be_written_takes_nothing_down() -> None:
     class ReadOnly(SimShelf):
-        def carry_out(self, order: OnDisk) -> DiskDone:
-            return DiskDone(order.folder, order.group.token, trouble="[Errno 30] Read-only file system")
+        def answer(self, order: DiskWork) -> DiskAnswer:
+            if isinstance(order, OnDisk):
+                return DiskDone(order.folder, order.group.token, trouble="[Errno 30] Read-only file system")
+            return super().answer(order)
 
     device = Device(ReadOnly(Random(7)))
     for n in range(100):
         device.second(rows(100, n))
         assert device.worker.store.bytes < 30_000
-    assert "Read-only" in device.worker.trouble
+    assert "Read-only" in device.worker.troubles()["ring on the disk"]
     (tally,) = device.worker.report().tallies
     assert tally.produced == tally.buffered + sum(e.rows for e in device.evicted)
 
@@ -452,7 +472,7 @@ def test_late_rows_in_memory_do_not_push_others_off_the_disk(late: bool) -> None
     stream = rove.Session.local().stream("s", schema=columns)
     stages = Stages.of({"out": stream.withWatermark("ts", "1 second").plan})
     device = Device(SimShelf(Random(25)), compress="off", disk_bytes=100_000)
-    device.worker = Worker(device.worker.settings, 1, device.shelf)
+    device.worker = Worker(device.worker.settings, 1, durable=True)
     device.worker.add_source("s", device.origin, columns)
     part = replace(fragment(WEST, (device.origin,)), plan=named(codec.encode(stages)), runs=(Stage(1),))
     part = replace(part, waits={Stage(0): (device.origin,)})

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
-from rove.data.ends.output import Sinks
+from rove.data.ends.output import Output
 from rove.data.fragment.pipeline import Emitted
 from rove.data.fragment.running_fragment import RunningFragment, encode_rows
 from rove.data.link.receipts import FrameReceipt
@@ -26,19 +26,19 @@ from rove.model.messages import ROWS_BYTES_MAX
 
 
 class Exits:
-    """Sinks, store and routes of one node, for the queries that run on it. `count` hears what could not be given."""
+    """Output, store and routes of one node, for the queries that run on it. `count` hears what could not be given."""
 
     def __init__(
         self,
         turn: Turn,
         store: Store,
-        sinks: Sinks,
+        output: Output,
         retention: Retention,
         routes: Routes,
         queries: Mapping[QueryId, RunningFragment],
         count: Callable[[str], None],
     ) -> None:
-        self._turn, self._store, self._sinks, self._retention = turn, store, sinks, retention
+        self._turn, self._store, self._output, self._retention = turn, store, output, retention
         self._routes, self._queries, self._count = routes, queries, count
 
     def emit(
@@ -76,7 +76,7 @@ class Exits:
     ) -> None:
         sink = running.fragment.sinks.get(each.stage)
         if sink is not None:
-            self._sinks.take(running, each.stage, sink, header, rows, receipt)
+            self._output.take(running, each.stage, sink, header, rows, receipt)
         if each.passes and running.route is None:
             raise UnknownOrigin(f"nobody waits for origin `{header.origin}` here; its query has to be deployed with it")
         if running.leaves(each.stage) or each.passes:
@@ -87,7 +87,7 @@ class Exits:
     ) -> None:
         """Late rows end where their query ends."""
         if running.fragment.sinks:
-            self._sinks.take_late(running, header, rows, receipt)
+            self._output.take_late(running, header, rows, receipt)
         else:
             self.forward(running, header, rows, receipt)
 

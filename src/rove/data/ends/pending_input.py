@@ -1,17 +1,26 @@
 """Batches that are safe on the disk and still to be computed by operators that remember.
 
-Law: in the order in which they became safe, or were found on the disk. Those that wait in memory are counted in bytes.
+Law: each query computes in the order in which its batches became safe. What was there before a restart is read back
+first, in parts of bounded size; a query that waits for the disk keeps no other waiting. What is held in memory is
+counted in bytes.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from rove.data.events import LogRead, ReadLog
+from rove.data.log.segments.commands import START, Position
+from rove.data.log.segments.format import Mark
 from rove.model.batch import Header
 from rove.model.events import Payload
 from rove.model.ids import QueryId
+
+READ_AHEAD = 64  # entries: when fewer are left of a part, the next is asked for
+PAUSE_US_MIN = 100_000  # after a part that could not be read; each pause is twice as long as the one before
+PAUSE_US_MAX = 10_000_000
 
 
 class PendingBatch(NamedTuple):
@@ -28,57 +37,110 @@ class CaughtUp(NamedTuple):
     query: QueryId
 
 
-class _Run(NamedTuple):
-    """Batches of one query: from memory, or read again from the disk."""
+@dataclass(slots=True)
+class _Reading:
+    """A log that is read back, up to where it went when it was opened."""
 
-    query: QueryId
-    batches: Iterator[PendingBatch]
-    in_memory: bool
+    folder: str
+    upto: Mark
+    position: Position = START
+    asked: bool = False
+    due_us: int = 0
+    pause_us: int = PAUSE_US_MIN
+    trouble: str = ""
+
+
+@dataclass(slots=True)
+class _Query:
+    """One query's batches: those read back come before those that became safe since."""
+
+    reading: _Reading | None = None
+    read: deque[PendingBatch] = field(default_factory=deque)
+    fresh: deque[PendingBatch] = field(default_factory=deque)
+    over: bool = False  # whether all was read back, and not all of it is computed
+
+    def next(self, query: QueryId) -> PendingBatch | CaughtUp | None:
+        if self.read:
+            return self.read.popleft()
+        if self.over:
+            self.over = False
+            return CaughtUp(query)
+        return self.fresh.popleft() if self.fresh and self.reading is None else None
 
 
 class PendingInput:
-    """A queue of them. `bytes` are those that it holds in memory."""
+    """What waits to be computed, by query. `bytes` are those that it holds in memory."""
 
     def __init__(self) -> None:
-        self._runs: deque[_Run] = deque()
+        self._queries: dict[QueryId, _Query] = {}
         self.bytes = 0
 
-    def on_disk(self, query: QueryId, batches: Iterator[PendingBatch]) -> None:
-        """What a query's operators had taken before a restart."""
-        self._runs.append(_Run(query, batches, in_memory=False))
+    def on_disk(self, query: QueryId, folder: str, upto: Mark) -> None:
+        """A query's operators begin anew: what they had taken before is read back."""
+        self._queries.setdefault(query, _Query()).reading = _Reading(folder, upto)
 
     def in_memory(self, batches: list[PendingBatch]) -> None:
         """What has just become safe, of one query."""
         self.bytes += sum(map(_size, batches))
-        self._runs.append(_Run(batches[0].query, iter(batches), in_memory=True))
+        self._queries.setdefault(batches[0].query, _Query()).fresh += batches
 
-    def next(self) -> PendingBatch | CaughtUp | None:
-        """The next batch, or that a query has caught up with its disk; None if there is neither. A batch that cannot be
-        read is an error of the query that is `first`."""
-        while self._runs:
-            run = self._runs[0]
-            replay = next(run.batches, None)
-            if replay is not None:
-                self.bytes -= _size(replay) if run.in_memory else 0
-                return replay
-            self._runs.popleft()
-            if not run.in_memory:
-                return CaughtUp(run.query)
+    def ask(self, now: int) -> list[ReadLog]:
+        """The parts that are needed next. O(queries that are read back)."""
+        asked = []
+        for each in self._queries.values():
+            reading = each.reading
+            if reading is not None and not reading.asked and len(each.read) < READ_AHEAD and now >= reading.due_us:
+                reading.asked = True
+                asked.append(ReadLog(reading.folder, reading.position, reading.upto, rows=True))
+        return asked
+
+    def read(self, event: LogRead, now: int) -> QueryId | None:
+        """A part of a log has come; the query whose log is damaged, if it is. A part that cannot be read now is asked
+        for again."""
+        for query, each in self._queries.items():
+            reading = each.reading
+            if reading is None or reading.folder != event.folder or reading.position != event.position:
+                continue
+            reading.asked, reading.trouble = False, event.trouble
+            if event.damaged:
+                return query
+            if event.trouble:
+                reading.due_us, reading.pause_us = now + reading.pause_us, min(2 * reading.pause_us, PAUSE_US_MAX)
+                return None
+            batches = [PendingBatch(query, found.header, found.payload) for found in event.entries]
+            self.bytes += sum(map(_size, batches))
+            each.read += batches
+            reading.position, reading.pause_us = event.next, PAUSE_US_MIN
+            if event.over:
+                each.reading, each.over = None, True
+            return None
         return None
 
-    @property
-    def first(self) -> QueryId:
-        return self._runs[0].query
+    def next(self) -> PendingBatch | CaughtUp | None:
+        """The next batch, or that a query has caught up with its disk; None if there is neither, or it has to be read
+        first. O(queries that wait for the disk)."""
+        for query, each in list(self._queries.items()):
+            found = each.next(query)
+            if found is not None:
+                self.bytes -= _size(found) if isinstance(found, PendingBatch) else 0
+                return found
+            if each.reading is None:
+                del self._queries[query]
+        return None
 
     def forget(self, query: QueryId) -> None:
         """Let go of everything of a query."""
-        gone = [run for run in self._runs if run.query == query]
-        self._runs = deque(run for run in self._runs if run.query != query)
-        self.bytes -= sum(_size(replay) for run in gone if run.in_memory for replay in run.batches)
+        gone = self._queries.pop(query, _Query())
+        self.bytes -= sum(map(_size, (*gone.read, *gone.fresh)))
+
+    def troubles(self) -> dict[str, str]:
+        """Folders that cannot be read back for now, and why."""
+        readings = (each.reading for each in self._queries.values())
+        return {reading.folder: reading.trouble for reading in readings if reading is not None and reading.trouble}
 
     def __bool__(self) -> bool:
-        return bool(self._runs)
+        return bool(self._queries)
 
 
-def _size(replay: PendingBatch) -> int:
-    return 0 if replay.payload is None else len(replay.payload)
+def _size(batch: PendingBatch) -> int:
+    return 0 if batch.payload is None else len(batch.payload)

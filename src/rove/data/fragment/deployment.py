@@ -2,6 +2,7 @@
 
 Law: a fragment is replaced by a newer version only, which goes on with all that the older one remembers. Batches that
 waited for it, on a route or parked, go on with it. A query that cannot run here says why, and what ran before runs on.
+One whose folders are not open yet waits for them (`opening`).
 """
 
 from __future__ import annotations
@@ -9,11 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from rove.data.accounts import Accounts
 from rove.data.ends.exits import Exits
-from rove.data.ends.output import Sinks
+from rove.data.ends.input_log import NO_COLUMNS, InputLog, input_folder
+from rove.data.ends.output import Output
 from rove.data.fragment.entrance import Entrance
 from rove.data.fragment.fragments import Fragments
+from rove.data.fragment.opening import OpeningFragment, Openings
 from rove.data.fragment.replay import Replay
 from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.fragment.states import FragmentEvent
@@ -21,14 +26,17 @@ from rove.data.link.neighbours import Neighbours
 from rove.data.link.parking import Parking
 from rove.data.link.queue import Queue
 from rove.data.link.routes import Routes
+from rove.data.log.folders import Folders
 from rove.data.sources.sources import Sources
 from rove.data.store.kept_batch import KeptBatch
 from rove.data.store.retention import Retention
 from rove.data.turn import Turn
-from rove.model.batch import Header
+from rove.model.batch import Batch, Header
 from rove.model.errors import PlanError, RoveError
-from rove.model.ids import Origin, QueryId
+from rove.model.ids import QueryId
 from rove.model.messages import Fragment
+from rove.plan.codec import decode
+from rove.plan.stages import ordered
 from rove.plan.user_functions import reader
 
 
@@ -40,7 +48,10 @@ class Deployment:
     turn: Turn
     fragments: Fragments
     sources: Sources
-    sinks: Sinks
+    folders: Folders
+    openings: Openings
+    output: Output
+    input_log: InputLog
     retention: Retention
     neighbours: Neighbours
     routes: Routes
@@ -53,65 +64,120 @@ class Deployment:
     def resume(self, fragment: Fragment, plans: Mapping[str, bytes]) -> bool:
         """Go on with a fragment of the last start, whose sources are others now. Where their order matters, those above
         have to be told of them before their rows come: until then these are kept. Whether its route is another."""
-        turned = self.deploy(self.sources.renamed(fragment), plans)
-        if fragment.feeds and not fragment.overtakes and fragment.query in self.fragments.running:
-            self.fragments.running[fragment.query].machine.step(FragmentEvent.RESUMED)
-        return turned
+        return self.deploy(self.sources.renamed(fragment), plans, resumes=True)
 
-    def deploy(self, fragment: Fragment, plans: Mapping[str, bytes]) -> bool:
-        """Run a fragment, new or in a newer version; its plan came with it, or was here before. Whether its route is
-        another than before."""
-        known = self.fragments.running.get(fragment.query)
-        if known is not None and known.fragment.version >= fragment.version:
+    def deploy(self, fragment: Fragment, plans: Mapping[str, bytes], resumes: bool = False) -> bool:
+        """Run a fragment, new or in a newer version, at once or when its folders are open; its plan came with it, or
+        was here before. Whether its route is another than before."""
+        query = fragment.query
+        known, waits = self.fragments.running.get(query), self.openings.get(query)
+        if any(each is not None and each.fragment.version >= fragment.version for each in (known, waits)):
             return False
-        before = () if known is None else known.fragment.feeds
-        route = None if known is None else known.route
         try:
             plan = plans.get(fragment.plan) or self.fragments.plans.get(fragment.plan)
             if plan is None:
-                raise PlanError(f"the plan of `{fragment.query}` has not come yet")
-            read, forgets = reader(self.trusts), not self.sinks.durable
-            running = RunningFragment(fragment, plan, forgets, read) if known is None else known.update(fragment, plan)
-            replays = self.sinks.open(running)
+                raise PlanError(f"the plan of `{query}` has not come yet")
+            opening = OpeningFragment(fragment, plan, resumes)
+            if known is None:
+                opening.running = RunningFragment(fragment, plan, not self.output.durable, reader(self.trusts))
+                heard = () if waits is None else waits.fragment.feeds
+                opening.early = [] if waits is None else waits.early
+                opening.early += self.sources.missed([o for o in fragment.feeds if o not in heard])
         except RoveError as error:
-            self.accounts.refuse(type(error).__name__)
-            self.fragments.troubles[fragment.query] = str(error)
+            self._refuse(fragment, error)
             return False
-        self.fragments.running[fragment.query] = running
-        self.fragments.plans[fragment.plan] = plan
+        self.openings.take(query)
+        return self.go_on(opening)
+
+    def go_on(self, opening: OpeningFragment) -> bool:
+        """Begin a fragment if its folders are open; if not, wait for them. Whether its route is another."""
+        fragment = opening.fragment
+        try:
+            needs = self._needs(opening)
+            opening.folders = tuple(needs)
+            self.fragments.plans[fragment.plan] = opening.plan
+            if [name for name, schema in needs.items() if self.folders.want(name, schema) is None]:
+                self.fragments.stopped.pop(fragment.query, None)
+                self.openings.wait(opening)
+                return False
+            return self._begin(opening)
+        except RoveError as error:
+            self._refuse(fragment, error)
+            return False
+
+    def _refuse(self, fragment: Fragment, error: RoveError) -> None:
+        self.accounts.refuse(type(error).__name__)
+        self.fragments.troubles[fragment.query] = str(error)
+
+    def _needs(self, opening: OpeningFragment) -> dict[str, pa.Schema]:
+        """The folders that a fragment needs, with the columns of each."""
+        fragment = opening.fragment
+        shape = opening.running or self.fragments.running.get(fragment.query)
+        if shape is not None and shape.fragment.plan == fragment.plan:
+            stages = shape.stages
+        else:
+            stages = decode(opening.plan, reader(self.trusts), fragment.runs)
+        needs = self.output.needs(fragment, stages)
+        if self.output.durable and any(ordered(stages.operators[n]) for n in fragment.runs):
+            needs[input_folder(fragment.query)] = NO_COLUMNS
+        return needs
+
+    def _begin(self, opening: OpeningFragment) -> bool:
+        fragment = opening.fragment
+        query, known = fragment.query, self.fragments.running.get(fragment.query)
+        route = None if known is None else known.route
+        early: Iterable[tuple[str, Batch]] = opening.early
+        if known is not None:
+            before = known.fragment.feeds
+            early = list(self.sources.missed([o for o in fragment.feeds if o not in before]))
+            running = known.update(fragment, opening.plan)
+        elif opening.running is not None:
+            running = opening.running
+        else:  # what it was to replace has been given up since
+            running = RunningFragment(fragment, opening.plan, not self.output.durable, reader(self.trusts))
+            early = list(self.sources.missed(fragment.feeds))
+        self.output.begin(running)
+        self.fragments.running[query] = running
         self.sources.learn(running.columns())
-        self.fragments.stopped.pop(fragment.query, None)
-        self.fragments.troubles.pop(fragment.query, None)
+        self.fragments.stopped.pop(query, None)
+        self.fragments.troubles.pop(query, None)
         running.machine.step(FragmentEvent.DEPLOYED)
-        if replays is not None:
+        if self.input_log.begin(query):
             running.machine.step(FragmentEvent.OPENED)
-            self.replay.pending.on_disk(fragment.query, replays)
-        turned = route != running.route
-        self.turn.commands += self.routes.turned(fragment.query, route, running, self.turn.now)
+            self.replay.pending.on_disk(query, input_folder(query), self.folders.upto(input_folder(query)))
+        if opening.resumes and fragment.feeds and not fragment.overtakes:
+            running.machine.step(FragmentEvent.RESUMED)
+        self.turn.commands += self.routes.turned(query, route, running, self.turn.now)
         kept, running.kept = running.kept, Queue()
         self._send(running, kept)
         self._expect(running)
-        self._catch_up(running, before)
-        return turned
+        self._catch_up(running, early)
+        return route != running.route
 
     def _expect(self, running: RunningFragment) -> None:
         """Wait for the origins that the fragment names. What this gives goes out."""
-        if running.remembers and self.sinks.durable:
-            self.sinks.expect(running)
+        if running.remembers and self.output.durable:
+            self.input_log.expect(running)
         else:
             unheard = running.unheard(batch.header.origin for batch in running.pipeline.held())
             emitted = running.expect(running.fragment.waits) + running.pipeline.gone(unheard)
             self.exits.emit(running, emitted)
 
-    def _catch_up(self, running: RunningFragment, before: tuple[Origin, ...]) -> None:
+    def _catch_up(self, running: RunningFragment, early: Iterable[tuple[str, Batch]]) -> None:
         """What its sources made before it was here, what was parked for it, and what an earlier start kept of it."""
         fragment = running.fragment
-        for stream, missed in self.sources.missed([o for o in fragment.feeds if o not in before]):
-            self.entrance.feed(running, stream, missed)
+        for stream, batch in early:
+            self.entrance.feed(running, stream, batch)
         for header, payload, receipt in self.parking.take(fragment.query):
             self.entrance.take(header, payload, receipt, b"")
         self.turn.commands += self.routes.changed([(fragment.query, running)], self.turn.now)
-        self._send(running, self.retention.pick_up(running, self.turn.now))
+        self.pick_up(running)
+
+    def pick_up(self, running: RunningFragment) -> None:
+        """Send on what an earlier start kept of a query, as far as it is known. Those above know its origins."""
+        for entry in self.retention.pick_up(running, self.turn.now):
+            if running.route is not None:
+                self.turn.commands += self.neighbours.link(running.route).offer(entry, self.turn.now)
 
     def _send(self, running: RunningFragment, entries: Iterable[KeptBatch]) -> None:
         for entry in entries:
@@ -128,10 +194,14 @@ class Deployment:
         """Run a query no longer; what was kept of it that nobody else can have."""
         running = self.fragments.running.pop(query, None)
         self.fragments.troubles.pop(query, None)
+        opening = self.openings.take(query)
+        for name in () if opening is None else opening.folders:
+            self.folders.forget(name)
         dropped: list[Header] = []
         if running is not None:
             running.machine.step(FragmentEvent.ENDED)
-            self.sinks.close(running)
+            self.output.close(query)
+            self.input_log.close(query)
             self.replay.pending.forget(query)  # it is on the disk, and read from there if the query comes again
             self.accounts.stopped(query, running.counts())
             dropped += self.routes.forget(running)

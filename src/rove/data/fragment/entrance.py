@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from rove.data.accounts import Accounts
 from rove.data.ends.exits import Exits
-from rove.data.ends.output import Sinks
+from rove.data.ends.input_log import InputLog
+from rove.data.ends.output import Output
 from rove.data.fragment.fragments import Fragments
 from rove.data.fragment.running_fragment import RunningFragment, encode_rows
 from rove.data.link.parking import Parked, Parking
@@ -32,7 +33,8 @@ class Entrance:
     turn: Turn
     fragments: Fragments
     parking: Parking
-    sinks: Sinks
+    output: Output
+    input_log: InputLog
     exits: Exits
     accounts: Accounts
 
@@ -68,9 +70,9 @@ class Entrance:
             return
         query, header = running.fragment.query, batch.header
         self.accounts.produced(query, header.origin, header.born * running.ends[stage])
-        if running.remembers and self.sinks.durable:
+        if running.remembers and self.output.durable:
             header = replace(header, query=query, stage=stage)
-            self.sinks.remember(running, header, encode_rows(batch.data), None)
+            self.input_log.append(running, header, encode_rows(batch.data), None)
             return
         self.run(running, stage, batch, None, None)
 
@@ -100,7 +102,7 @@ class Entrance:
         batch = running.read(header, payload) if running.touches(header.stage) else None
         if batch is None:
             self.exits.forward(running, header, payload, receipt)
-        elif running.remembers and self.sinks.durable:
-            self.sinks.remember(running, header, payload, receipt)
+        elif running.remembers and self.output.durable:
+            self.input_log.append(running, header, payload, receipt)
         else:
             self.run(running, Stage(header.stage), batch, payload, receipt)

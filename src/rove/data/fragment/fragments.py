@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from rove.data.fragment.running_fragment import RunningFragment
@@ -17,6 +18,7 @@ class Fragments:
     stopped: dict[QueryId, None] = field(default_factory=dict)
     troubles: dict[QueryId, str] = field(default_factory=dict)
 
-    def forget_plans(self) -> None:
-        """Keep the plans of fragments that run, and no others. O(fragments)."""
-        self.plans = {r.fragment.plan: self.plans[r.fragment.plan] for r in self.running.values()}
+    def forget_plans(self, waiting: Iterable[str] = ()) -> None:
+        """Keep the plans of fragments that run, or wait for their folders, and no others. O(fragments)."""
+        needed = dict.fromkeys((*(r.fragment.plan for r in self.running.values()), *waiting))
+        self.plans = {plan: self.plans[plan] for plan in needed}

@@ -7,23 +7,25 @@ without it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
 from rove.data.accounts import Accounts
 from rove.data.ends.exits import Exits
-from rove.data.ends.output import Sinks
+from rove.data.ends.input_log import InputLog
+from rove.data.ends.output import Output
 from rove.data.ends.pending_input import PendingBatch, PendingInput
 from rove.data.ends.wait_changes import heeded, is_word
+from rove.data.events import LogRead
 from rove.data.fragment.entrance import Entrance
 from rove.data.fragment.fragments import Fragments
 from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.fragment.states import FragmentEvent
 from rove.data.store.store import Store
+from rove.data.turn import Turn
 from rove.model.batch import Header
-from rove.model.errors import RoveError
+from rove.model.errors import DiskError, RoveError
 from rove.model.events import Payload
 from rove.model.ids import QueryId, Stage, source_of
 
@@ -32,32 +34,41 @@ from rove.model.ids import QueryId, Stage, source_of
 class Replay:
     """For all queries of one node; `pending` is what is still to be computed."""
 
+    turn: Turn
     fragments: Fragments
     store: Store
-    sinks: Sinks
+    output: Output
+    input_log: InputLog
     entrance: Entrance
     exits: Exits
     accounts: Accounts
     pending: PendingInput = field(default_factory=PendingInput)
 
-    def became_safe(self, batches: Iterable[PendingBatch]) -> None:
+    def became_safe(self, batches: list[PendingBatch]) -> None:
         """These are on the disk now."""
-        if safe := list(batches):
-            self.pending.in_memory(safe)
+        if batches:
+            self.pending.in_memory(batches)
+        self.catch_up()
+
+    def read(self, event: LogRead) -> None:
+        """A part of what a query had taken before is read back, or is damaged."""
+        damaged = self.pending.read(event, self.turn.now)
+        if damaged is not None:
+            why = f"in {event.folder}, {event.trouble}; or remove the folder to begin anew"
+            self.give_up(damaged, DiskError(why))
         self.catch_up()
 
     def catch_up(self) -> None:
-        """Compute with what is safe, in order, as far as there is room for what comes of it."""
-        while self.pending and self.store.room > self.sinks.pending_bytes:
-            try:
-                found = self.pending.next()
-            except RoveError as error:
-                self.give_up(self.pending.first, error)
-                continue
+        """Compute with what is safe, in order, as far as there is room for what comes of it; ask for more."""
+        while self.store.room > self.output.pending_bytes + self.input_log.pending_bytes:
+            found = self.pending.next()
+            if found is None:
+                break
             if isinstance(found, PendingBatch):
                 self._again(found)
-            elif found is not None and (running := self.fragments.running.get(found.query)) is not None:
+            elif (running := self.fragments.running.get(found.query)) is not None:
                 running.machine.step(FragmentEvent.CAUGHT_UP)
+        self.turn.commands += self.pending.ask(self.turn.now)
 
     def give_up(self, query: QueryId, error: RoveError) -> None:
         """A query whose input cannot be read is not run; it is tried again when it is deployed."""
@@ -67,7 +78,7 @@ class Replay:
         running = self.fragments.running.pop(query, None)
         if running is not None:
             running.machine.step(FragmentEvent.ENDED)
-            for header in self.sinks.close(running):
+            for header in (*self.output.close(query), *self.input_log.close(query)):
                 self.accounts.lose(query, header, type(error).__name__)
 
     def _again(self, found: PendingBatch) -> None:

@@ -2,7 +2,8 @@
 
 Law: what was offered is kept until the peer has it in safe hands. Frames arrive once and in order, or are asked for
 again. A cut changes nothing but the time; when the peer has forgotten the session, everything not acked goes out again
-under new numbers, and who takes batches drops those it has.
+under new numbers, and who takes batches drops those it has. Rows that lie on the disk are read before their turn;
+rows of other origins go on meanwhile.
 
     dialer                     listener
       Hello(heard, received) ─────►        both tell which incarnation of the other they know and how many
@@ -14,9 +15,12 @@ under new numbers, and who takes batches drops those it has.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable
+from typing import TypeAlias
 
+from rove.data.events import Load, Loaded
+from rove.data.link.loading import Loading
 from rove.data.link.queue import Queue
 from rove.data.link.states import LINK, LinkEvent, LinkState
 from rove.data.settings import Backlog
@@ -31,8 +35,10 @@ from rove.model.states import Machine
 
 SILENT_US = 3_000_000  # a peer not heard for this long is away, if nobody says otherwise
 BEATS = 6  # signs of life, or attempts to reach a peer again, in that time
+READING_MAX = 256  # batches that are next and wait for rows from the disk
 SILENT_US_MIN = 60_000  # whoever wants to know sooner is not obliged
 RESEND_US = 200_000  # between two requests for the same frames
+Said: TypeAlias = Send | Load
 ANEW = 1 << 40  # from one incarnation of a link to its next; processes take theirs from a clock, or count from 1
 
 
@@ -58,6 +64,9 @@ class Link:
         self._waiting = Queue()  # not sent yet
         self._live = Queue()  # not sent yet, came since the route is there, may overtake those
         self._live_next = False
+        self._reading: deque[KeptBatch] = deque()  # not sent yet, next, behind rows that are read from the disk
+        self._origins: Counter[tuple[str, str]] = Counter()  # query and origin of those
+        self._loading = Loading(peer)
         self._unacked: deque[KeptBatch] = deque()  # sent, in the order of their numbers
         self._unsaid: deque[KeptBatch] = deque()  # of those, to be sent again
         self._numbered = 0
@@ -79,16 +88,17 @@ class Link:
         self._away(LinkEvent.DIAL)
         self._spoke_us = -self.beat_us
 
-    def offer(self, entry: KeptBatch, now: int, overtakes: bool = False) -> list[Send]:
+    def offer(self, entry: KeptBatch, now: int, overtakes: bool = False) -> list[Said]:
         """Carry a batch to the peer, now or as soon as it can be. One that `overtakes` need not wait for what was kept
         while the route was cut."""
         if entry.gone:
             return []
-        live = overtakes and self.up and bool(self._waiting or self._live) and self._order != "first"
+        behind = bool(self._waiting or self._live or self._reading)
+        live = overtakes and self.up and behind and self._order != "first"
         (self._live if live else self._waiting).append(entry)
         return self._pump(now) if self.up else []
 
-    def receive(self, number: int, size: int, now: int) -> tuple[bool, list[Send]]:
+    def receive(self, number: int, size: int, now: int) -> tuple[bool, list[Said]]:
         """Whether a frame is new and in order; it stays open until `took`."""
         self._heard_us = now
         if number == self._received + 1 and self.up:
@@ -138,7 +148,10 @@ class Link:
     def entries(self) -> Iterable[KeptBatch]:
         """Everything not acked, oldest first."""
         yield from self._unacked
-        yield from (entry for entry in (*self._waiting, *self._live) if not entry.gone)
+        yield from (entry for entry in self._unsent() if not entry.gone)
+
+    def _unsent(self) -> Iterable[KeptBatch]:
+        return (*self._reading, *self._waiting, *self._live)
 
     def kept(self, query: str) -> list[KeptBatch]:
         """What is not acked of a query, the oldest first; copies of what is elsewhere do not count."""
@@ -146,7 +159,7 @@ class Link:
 
     def forget(self, query: str) -> list[Header]:
         """Drop what is not sent yet of a query that was stopped; what of it nobody else can have."""
-        dropped = [e for e in (*self._waiting, *self._live) if e.header.query == query and not e.gone]
+        dropped = [e for e in self._unsent() if e.header.query == query and not e.gone]
         lost = [e.header for e in dropped if e.nowhere_else]
         for entry in dropped:
             if not entry.gone:  # as a copy is whose original was dropped before it
@@ -179,6 +192,7 @@ class Link:
 
     def _leave_out(self, query: str) -> None:
         """Of what is not sent yet, nothing of this query."""
+        self._put_back()
         for queue in (self._waiting, self._live):
             queue.keep(lambda entry: entry.header.query != query)
 
@@ -187,7 +201,7 @@ class Link:
 
     # What the peer says
 
-    def heard(self, message: Message, conn: Conn, now: int) -> list[Send]:
+    def heard(self, message: Message, conn: Conn, now: int) -> list[Said]:
         """A word of the peer that is not Data."""
         if isinstance(message, Hello):
             return self._on_hello(message, conn, now)
@@ -198,6 +212,8 @@ class Link:
         self._heard_us = now
         match message:
             case Ack(through=through, allowance=allowance):
+                while self._unsaid and self._unsaid[0].number <= through:
+                    self._loading.let_go(self._unsaid.popleft())
                 while self._unacked and self._unacked[0].number <= through:
                     self._store.drop(self._unacked.popleft())
                 self._allowance = max(self._allowance, allowance)
@@ -210,7 +226,7 @@ class Link:
                 return self._again(after, now)
         return []
 
-    def _on_hello(self, hello: Hello, conn: Conn, now: int) -> list[Send]:
+    def _on_hello(self, hello: Hello, conn: Conn, now: int) -> list[Said]:
         self._conn, self._heard_us = conn, now
         if hello.silent_us:  # who dials says how soon both want to know
             self._silent_us = max(hello.silent_us, SILENT_US_MIN)
@@ -225,7 +241,7 @@ class Link:
         self._granted = max(self._granted, 1)
         return [self._say(welcome, now), *self._again(hello.received if known else 0, now)]
 
-    def _on_welcome(self, welcome: Welcome, conn: Conn, now: int) -> list[Send]:
+    def _on_welcome(self, welcome: Welcome, conn: Conn, now: int) -> list[Said]:
         if not self._dials:
             raise ProtocolError("unexpected", f"{self.peer} answers a hello that {self.node} has not said")
         if welcome.heard != self._incarnation or conn != self._conn:
@@ -247,7 +263,7 @@ class Link:
 
     # Time
 
-    def tick(self, now: int) -> list[Send]:
+    def tick(self, now: int) -> list[Said]:
         """Beat, notice silence, dial again."""
         if self.there and now - self._heard_us > self._silent_us:
             self._away(LinkEvent.LOST if self._dials else LinkEvent.LEFT)
@@ -257,12 +273,17 @@ class Link:
                 hello = Hello(PROTOCOL, self.node, self._incarnation, *known)
                 return [self._say(hello, now)]
             return []
+        said: list[Said] = []
+        if self._loading.due(now):
+            for entry in self._reading:
+                self._loading.ask(entry, now)
+            said = self._pump(now)
         if now - self._spoke_us < self.beat_us:
-            return []
+            return said
         acked = self._unacked[0].number - 1 if self._unacked else self._numbered
-        return [self._say(Beat(self._numbered, acked, self._allowance), now)]
+        return [*said, self._say(Beat(self._numbered, acked, self._allowance), now)]
 
-    def flush(self, now: int) -> list[Send]:
+    def flush(self, now: int) -> list[Said]:
         """Ack what is in safe hands and tell of new credit, if there is news."""
         if not self.up:
             return []
@@ -272,59 +293,122 @@ class Link:
             return []
         self._said = news
         spoke = self._spoke_us  # an ack does not replace a beat, which says more
-        said = [self._say(Ack(*news), now)]
+        said: list[Said] = [self._say(Ack(*news), now)]
         self._spoke_us = spoke
         return said
 
     # Sending
 
-    def _pump(self, now: int) -> list[Send]:
-        """Send while there is credit. A frame may go over it once, so that one larger than any credit gets through."""
-        sends: list[Send] = []
-        while self._unsaid:
-            entry = self._unsaid.popleft()
-            self._count_resent(entry.header)
-            sends.append(self._frame(entry, now))
-        while (self._waiting or self._live) and self._sent_bytes < self._allowance:
-            entry = self._next()
-            if entry.gone:
-                continue
-            self._store.sent(entry)
-            self._numbered += 1
-            entry.number = self._numbered
-            self._sent_bytes += size_of(entry.header, entry.payload)
-            self._unacked.append(entry)
-            sends.append(self._frame(entry, now))
-        return sends
+    def loaded(self, event: Loaded, now: int) -> list[Said]:
+        """Rows that were asked for are here, or cannot be read."""
+        lost = self._loading.loaded(event, now)
+        if lost is not None:
+            counted = size_of(lost.header, lost.payload)
+            self._store.unreadable(lost)
+            if lost.number:  # rows that do not come take no credit: the peer counts what comes
+                self._sent_bytes += size_of(lost.header, None) - counted
+        return self._pump(now) if self.up else []
 
-    def _next(self) -> KeptBatch:
-        """What was kept and what is new take turns, unless the new always goes first."""
-        if self._live and (not self._waiting or self._live_next or self._order == "last"):
+    @property
+    def trouble(self) -> str:
+        """Why rows on the disk cannot be sent for now, if they cannot."""
+        return self._loading.trouble
+
+    def _pump(self, now: int) -> list[Said]:
+        """Send while there is credit. A frame may go over it once, so that one larger than any credit gets through."""
+        said: list[Said] = []
+        while self._unsaid:
+            entry = self._unsaid[0]
+            if not self._loading.ready(entry):  # frames go in the order of their numbers
+                for each in self._unsaid:
+                    if self._loading.full:
+                        break
+                    self._loading.ask(each, now)
+                return [*said, *self._loading.asked()]
+            self._unsaid.popleft()
+            self._count_resent(entry.header)
+            said.append(self._frame(entry, now))
+        while self._sent_bytes < self._allowance and (found := self._next(now)) is not None:
+            if found.gone:
+                self._loading.let_go(found)
+                continue
+            self._store.sent(found)
+            self._numbered += 1
+            found.number = self._numbered
+            self._sent_bytes += size_of(found.header, found.payload)
+            self._unacked.append(found)
+            said.append(self._frame(found, now))
+        while self._waiting and not self._loading.ready(self._waiting[0]) and self._reads(self._waiting[0], now):
+            self._waiting.popleft()
+        return [*said, *self._loading.asked()]
+
+    def _next(self, now: int) -> KeptBatch | None:
+        """The next that can be sent. What was kept and what is new take turns, unless the new always goes first."""
+        if not (self._live and (self._live_next or self._order == "last")):
+            kept = self._next_kept(now)
+            if kept is not None:
+                self._live_next = True
+                return kept
+        while self._live:
             self._live_next = False
-            return self._live.popleft()
-        self._live_next = True
-        return self._waiting.popleft()
+            if self._loading.ready(self._live[0]):
+                return self._live.popleft()
+            if not self._reads(self._live[0], now):
+                break
+            self._live.popleft()
+        return self._next_kept(now)
+
+    def _next_kept(self, now: int) -> KeptBatch | None:
+        """The oldest whose rows are here and that has no older one of its origin before it."""
+        if self._reading and self._loading.ready(self._reading[0]):
+            entry = self._reading.popleft()
+            self._origins[_origin(entry)] -= 1
+            if not self._origins[_origin(entry)]:
+                del self._origins[_origin(entry)]
+            return entry
+        while self._waiting:
+            entry = self._waiting[0]
+            if self._loading.ready(entry) and not self._origins[_origin(entry)]:
+                return self._waiting.popleft()
+            if not self._reads(entry, now):
+                return None
+            self._waiting.popleft()
+        return None
+
+    def _reads(self, entry: KeptBatch, now: int) -> bool:
+        """Have a batch wait until its rows, or those of its origin before it, are read; whether it may."""
+        if self._loading.full or len(self._reading) >= READING_MAX:
+            return False
+        self._reading.append(entry)
+        self._origins[_origin(entry)] += 1
+        self._loading.ask(entry, now)
+        return True
+
+    def _put_back(self) -> None:
+        """Nothing of what was next is, any more; rows that were read for it stay on the disk."""
+        for entry in (*self._reading, *self._unsaid):
+            self._loading.let_go(entry)
+        self._waiting.extendleft(reversed(self._reading))
+        self._reading.clear()
+        self._origins.clear()
 
     def _away(self, event: LinkEvent) -> None:
         """Nothing can be sent for now: all that waits is kept, and nothing of it is new."""
         self._machine.step(event)
+        self._put_back()
         self._waiting += self._live
         self._live.clear()
 
-    def _again(self, after: int, now: int) -> list[Send]:
+    def _again(self, after: int, now: int) -> list[Said]:
         """Send what follows frame `after` once more; nothing is counted against credit twice."""
         self._unsaid = deque(e for e in self._unacked if e.number > after)
         return self._pump(now)
 
     def _frame(self, entry: KeptBatch, now: int) -> Send:
-        """An entry as it goes out. Rows that turn out to be unreadable do not, and take no credit: the peer counts what
-        comes."""
-        counted = size_of(entry.header, entry.payload)
-        rows = self._store.rows_of(entry)
-        self._sent_bytes += size_of(entry.header, rows) - counted
-        return self._say(Data(entry.number, entry.header), now, rows)
+        """An entry as it goes out."""
+        return self._say(Data(entry.number, entry.header), now, self._loading.taken(entry))
 
-    def _ask_again(self, now: int) -> list[Send]:
+    def _ask_again(self, now: int) -> list[Said]:
         if now - self._asked_us < RESEND_US:
             return []
         self._asked_us = now
@@ -342,6 +426,7 @@ class Link:
         self._peer_incarnation = incarnation
         for entry in self._unacked:
             self._count_resent(entry.header)
+        self._put_back()
         self._waiting.extendleft(reversed(self._unacked))
         self._unacked.clear()
         self._unsaid.clear()
@@ -354,3 +439,7 @@ class Link:
     def _count_resent(self, header: Header) -> None:
         key = (header.query, header.origin)
         self.resent[key] = self.resent.get(key, 0) + header.born
+
+
+def _origin(entry: KeptBatch) -> tuple[str, str]:
+    return entry.header.query, entry.header.origin

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rove.data.events import Command, Cut, Dial, Met
+from rove.data.events import Command, Cut, Dial, Loaded, Met
 from rove.data.link.credit import Credit
-from rove.data.link.link import BEATS, Link
+from rove.data.link.link import BEATS, Link, Said
 from rove.data.settings import WorkerSettings
 from rove.data.store.store import Store
 from rove.model.batch import Header
 from rove.model.errors import ProtocolError
-from rove.model.events import Allow, Arrived, Conn, Drop, Send
+from rove.model.events import Allow, Arrived, Conn, Drop
 from rove.model.ids import NodeId
 from rove.model.messages import PROTOCOL, Hello, Message, Peer, digest_of
 
@@ -59,7 +59,7 @@ class Neighbours:
 
     # What they say
 
-    def hello(self, hello: Hello, event: Arrived, now: int) -> list[Send]:
+    def hello(self, hello: Hello, event: Arrived, now: int) -> list[Said]:
         """Somebody says who they are."""
         node = self._settings.node
         if hello.protocol != PROTOCOL:
@@ -75,15 +75,20 @@ class Neighbours:
         self._conns[event.conn] = hello.node
         return self.heard(self.link(hello.node), hello, event.conn, now)
 
-    def heard(self, link: Link, message: Message, conn: Conn, now: int) -> list[Send]:
+    def heard(self, link: Link, message: Message, conn: Conn, now: int) -> list[Said]:
         """A word of a peer that is not Data."""
         self._dirty[link.peer] = link
         return link.heard(message, conn, now)
 
-    def receive(self, link: Link, number: int, size: int, now: int) -> tuple[bool, list[Send]]:
+    def receive(self, link: Link, number: int, size: int, now: int) -> tuple[bool, list[Said]]:
         """Whether a frame is new and in order."""
         self._dirty[link.peer] = link
         return link.receive(number, size, now)
+
+    def loaded(self, event: Loaded, now: int) -> list[Said]:
+        """Rows that a link asked for are here, or cannot be read."""
+        link = self.links.get(event.peer)
+        return [] if link is None else link.loaded(event, now)
 
     # What the node does
 
@@ -107,7 +112,7 @@ class Neighbours:
         """A query is over: what was not sent yet of it."""
         return [header for link in self.links.values() for header in link.forget(query)]
 
-    def flush(self, room: int, now: int) -> list[Send]:
+    def flush(self, room: int, now: int) -> list[Said]:
         """Promise the room there is, ack what is in safe hands. O(links with news)."""
         self._dirty = self._credit.share(self._dirty, room, len(self._conns))
         said = [send for link in self._dirty.values() for send in link.flush(now)]

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rove.data.fragment.running_fragment import RunningFragment
+from rove.data.link.link import Said
 from rove.data.link.neighbours import Neighbours
 from rove.data.store.kept_batch import KeptBatch
 from rove.data.store.store import Store
 from rove.model.batch import Header
-from rove.model.events import Send
 from rove.model.ids import NodeId, QueryId
 
 
@@ -23,7 +23,7 @@ class Routes:
     def __init__(self, neighbours: Neighbours, store: Store) -> None:
         self._neighbours, self._store = neighbours, store
 
-    def send(self, running: RunningFragment, entry: KeptBatch, now: int, overtakes: bool = False) -> list[Send]:
+    def send(self, running: RunningFragment, entry: KeptBatch, now: int, overtakes: bool = False) -> list[Said]:
         """On to the next node, now or as soon as it can be."""
         if running.route is None:
             return []
@@ -33,7 +33,7 @@ class Routes:
             return []
         return self._neighbours.link(running.route).offer(entry, now, overtakes)
 
-    def turned(self, query: QueryId, before: NodeId | None, running: RunningFragment, now: int) -> list[Send]:
+    def turned(self, query: QueryId, before: NodeId | None, running: RunningFragment, now: int) -> list[Said]:
         """A query may have another route than before: what is not in safe hands yet takes it."""
         if before is None or running.route is None or before == running.route:
             return []
@@ -41,9 +41,9 @@ class Routes:
             send for entry in self._neighbours.link(before).take_back(query) for send in self.send(running, entry, now)
         ]
 
-    def changed(self, queries: Iterable[tuple[QueryId, RunningFragment]], now: int) -> list[Send]:
+    def changed(self, queries: Iterable[tuple[QueryId, RunningFragment]], now: int) -> list[Said]:
         """Parents have gone or come back. O(queries, and what they kept)."""
-        sends: list[Send] = []
+        sends: list[Said] = []
         for query, running in queries:
             if not running.fragment.others or running.route is None:
                 continue
@@ -72,9 +72,9 @@ class Routes:
             self._store.drop(entry)
         return lost
 
-    def _copied(self, query: QueryId, route: NodeId, others: list[NodeId], now: int) -> list[Send]:
+    def _copied(self, query: QueryId, route: NodeId, others: list[NodeId], now: int) -> list[Said]:
         """What was kept while no route was there goes over all of them, in case another one breaks."""
-        sends: list[Send] = []
+        sends: list[Said] = []
         for entry in self._neighbours.link(route).kept(query):
             if not entry.copies:
                 for other in others:

@@ -39,8 +39,8 @@ class KeptBatch:
     """
 
     __slots__ = (
-        "after", "alone", "before", "bytes", "copies", "disk_bytes", "gone", "header", "leaving_bytes", "number",
-        "order", "original", "payload", "receipt", "sharers", "since", "stored",
+        "after", "alone", "before", "bytes", "copies", "disk_bytes", "gone", "header", "leaving_bytes", "load",
+        "loaded", "number", "order", "original", "payload", "receipt", "sharers", "since", "stored",
     )  # fmt: skip
 
     def __init__(self, header: Header, payload: Payload | Stored | None, receipt: Receipt | None) -> None:
@@ -48,6 +48,8 @@ class KeptBatch:
         self.bytes = KEPT_BYTES_MIN if payload is None else KEPT_BYTES_MIN + len(payload)
         self.number = self.order = self.since = self.disk_bytes = self.leaving_bytes = 0
         self.stored = self.alone = False
+        self.load = 0  # the order to read its rows that is out, if one is
+        self.loaded: Payload | None = None  # rows that were read and are sent next
         self.before: KeptBatch | None = None
         self.after: KeptBatch | None = None
         self.gone = False

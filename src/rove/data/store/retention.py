@@ -9,9 +9,20 @@ from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
-from rove.data.ends.shelf import Shelf
-from rove.data.events import DiskDone, Evicted, Note, OnDisk, Pack, Packed
+from rove.data.events import (
+    DiskDone,
+    Evicted,
+    Listed,
+    ListFolders,
+    LogRead,
+    Note,
+    OnDisk,
+    Pack,
+    Packed,
+    ReadLog,
+)
 from rove.data.fragment.running_fragment import RunningFragment
+from rove.data.log.folders import Folders
 from rove.data.settings import WorkerSettings
 from rove.data.store.degrading import Degrading
 from rove.data.store.eviction import Guarded, Policy, policy
@@ -26,22 +37,20 @@ from rove.model.ids import QueryId, source_of
 
 
 class Retention:
-    """The rules for a store of bounded size, with a disk behind it if there is one and some of it was given. `damaged`
-    counts batches on that disk that could not be read."""
+    """The rules for a store of bounded size, with a disk behind it if there is one and some of it was given."""
 
     def __init__(
         self,
         store: Store,
         settings: WorkerSettings,
-        shelf: Shelf | None = None,
+        folders: Folders | None = None,
         incarnation: int = 0,
         own_policy: Policy | None = None,
     ) -> None:
         self._store, self._settings = store, settings
         self._on_disk = None
-        if shelf is not None and settings.disk_bytes:
-            self._on_disk = Spill(store, shelf, settings.disk_bytes, incarnation)
-        self.damaged = 0 if self._on_disk is None else self._on_disk.damaged
+        if folders is not None and settings.disk_bytes:
+            self._on_disk = Spill(store, folders, settings.disk_bytes, incarnation)
         self.disk_bytes = 0 if self._on_disk is None else settings.disk_bytes
         self._degrading: dict[QueryId, Degrading] = {}
         self._batch = ("", -1)  # the last batch of a source of which something was kept
@@ -92,7 +101,7 @@ class Retention:
         """A query is over."""
         self._degrading.pop(query, None)
         if self._on_disk is not None:
-            self._on_disk.forget(query)
+            self._on_disk.left_behind.forget(query)
 
     def make_room(self, query: QueryId, queries: Mapping[QueryId, RunningFragment]) -> Iterator[Evicted]:
         """Throw away what the policy points at, after a batch of `query` has come, until what is left fits, on the disk
@@ -135,6 +144,34 @@ class Retention:
         """Disk work is over; whether it was ours."""
         return self._on_disk is not None and self._on_disk.done(event)
 
+    def opened(self, folder: str) -> None:
+        """A folder is open, which may be ours."""
+        if self._on_disk is not None:
+            self._on_disk.opened(folder)
+
+    def listed(self, event: Listed, now: int) -> None:
+        """The folders that earlier starts left are known."""
+        if self._on_disk is not None:
+            self._on_disk.listed(event, now)
+
+    def read(self, event: LogRead, now: int) -> bool:
+        """A part of a folder was read; whether it was ours."""
+        return self._on_disk is not None and self._on_disk.read(event, now)
+
+    def look(self, now: int) -> list[ListFolders | ReadLog | Note]:
+        """What is to be asked about what earlier starts left, and said about it."""
+        return [] if self._on_disk is None else self._on_disk.left_behind.ask(now)
+
+    @property
+    def knows(self) -> bool:
+        """Whether it is known what earlier starts left on the disk."""
+        return self._on_disk is None or self._on_disk.left_behind.known
+
+    @property
+    def damaged(self) -> int:
+        """Batches of earlier starts on the disk that could not be read."""
+        return 0 if self._on_disk is None else self._on_disk.left_behind.damaged
+
     def pick_up(self, running: RunningFragment, now: int) -> list[KeptBatch]:
         """What an earlier start had kept of its sources' rows is in the store again. What its operators had given they
         give again."""
@@ -142,7 +179,7 @@ class Retention:
             return []
         found = [
             (each, self._store.put(each.header, each.rows, None, now, alone=True))  # it may have arrived
-            for each in self._on_disk.left_behind(running.fragment.query)
+            for each in self._on_disk.left_behind.take(running.fragment.query)
             if source_of(each.header.origin) not in running.fragment.makes.values()
         ]
         self._on_disk.adopt(found)
@@ -150,7 +187,7 @@ class Retention:
 
     def left_behind(self) -> list[Header]:
         """Batches on the disk of an earlier start whose queries nobody has asked for yet."""
-        return [] if self._on_disk is None else list(self._on_disk.headers())
+        return [] if self._on_disk is None else list(self._on_disk.left_behind.headers())
 
     def earlier(self) -> set[str]:
         """Origins of earlier starts whose batches are still here."""

@@ -137,20 +137,13 @@ class Store:
         if entry.receipt is not None:
             entry.receipt.release()
 
-    def rows_of(self, entry: KeptBatch) -> Payload | None:
-        """The rows of a batch, from the disk if they lie there. Those that cannot be read any more are lost, and its
-        header says so."""
-        if entry.payload is None or isinstance(entry.payload, bytes | memoryview):
-            return entry.payload
-        try:
-            return entry.payload.load()
-        except OSError:
-            header = entry.header
-            self._account(entry, -1)
-            entry.header = replace(header, rows=0, born=0, lost=header.lost + header.born, packed=0)
-            entry.payload, entry.disk_bytes = None, 0
-            self._account(entry, 1)
-            return None
+    def unreadable(self, entry: KeptBatch) -> None:
+        """The rows of a batch on the disk cannot be read any more: they are lost, and its header says so."""
+        header = entry.header
+        self._account(entry, -1)
+        entry.header = replace(header, rows=0, born=0, lost=header.lost + header.born, packed=0)
+        entry.payload, entry.disk_bytes = None, 0
+        self._account(entry, 1)
 
     def holds(self, entry: KeptBatch) -> bool:
         return id(entry) in self._entries.get(entry.header.query, ())

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NewType, Protocol, TypeAlias
 
 Position = NewType("Position", int)  # of an entry in its partition: 0, 1, 2 … ; as a bound, the first not meant
+START = Position(0)
 Bytes: TypeAlias = bytes | memoryview
 
 

@@ -20,6 +20,7 @@ from rove.data.log.segments.damage import Backlog, Damaged
 from rove.data.log.segments.format import (
     CONSUMERS_FILE,
     MARK_FILE,
+    Entry,
     Head,
     Mark,
     data_file,
@@ -48,6 +49,7 @@ class _Flight:
     sealed: list[Sealed]
     end: Position
     bytes: int
+    entries: tuple[Entry, ...] = ()
     token: int = 0
     failed: bool = False
     published: bool = True
@@ -68,6 +70,7 @@ class Partition:
         self.consumers: dict[str, Position] = {}
         self.missed: dict[str, int] = {}  # entries deleted before a consumer had read them
         self.segments: list[Sealed] = []
+        self.landed: tuple[Entry, ...] = ()  # what the last group that was carried out made safe
         self._schema = schema.serialize().to_pybytes()
         self._now_us = self._retry_us = self._retry_after_us = self._token = self._number = 0
         self._flight: _Flight | None = None
@@ -171,6 +174,7 @@ class Partition:
         self.pending_bytes -= flight.bytes
         self.segments += flight.sealed
         safe = range(self.committed, flight.end)
+        self.landed = flight.entries
         self.committed, self._published = flight.end, flight.published
         if self._published:
             self.trouble, self._retry_after_us = None, 0
@@ -254,7 +258,10 @@ class Partition:
         sealed = [segment.as_sealed() for segment in self._closing]
         repair = [command for part in reversed(handed) for command in part.repair()]
         commands.append(self._publish(self._open, self.end))
-        flight = _Flight(commands=commands, repair=repair, sealed=sealed, end=self.end, bytes=self.pending_bytes)
+        entries = tuple(entry for part in handed for entry in part.entries)
+        flight = _Flight(
+            commands=commands, repair=repair, sealed=sealed, end=self.end, bytes=self.pending_bytes, entries=entries
+        )
         self._closing = []
         return flight
 

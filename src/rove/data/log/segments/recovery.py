@@ -15,14 +15,13 @@ from zlib import crc32
 import pyarrow as pa
 
 from rove.data.log.segments import format as f
-from rove.data.log.segments.commands import Command, Delete, Position, Sync, SyncFolder, Truncate
+from rove.data.log.segments.commands import START, Command, Delete, Position, Sync, SyncFolder, Truncate
 from rove.data.log.segments.damage import Damaged
 from rove.data.log.segments.ledger import Ledger, untaken
 from rove.data.log.segments.retention import Sealed
 from rove.data.log.segments.segment import Segment
 from rove.model.errors import SchemaMismatch
 
-START = Position(0)
 Read = Callable[[str, int, int], bytes]  # file, offset, length
 
 

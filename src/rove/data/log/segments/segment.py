@@ -25,6 +25,7 @@ class Handed:
     data: tuple[Bytes, ...]
     index_from: int
     index: tuple[bytes, ...]
+    entries: tuple[Entry, ...]
 
     def repair(self) -> list[Command]:
         """Undo a failed attempt: back to the lengths that were good before it.
@@ -94,11 +95,13 @@ class Segment:
         data_from, index_from, created = self.data_end, self.index_end, self._head is not None
         data: list[Bytes] = []
         index: list[bytes] = []
+        entries: list[Entry] = []
         if self._head is not None:
             data, index = [self._head[0]], [self._head[1]]
             self.data_end, self._head = len(self._head[0]), None
         for header, rows, low in self._waiting:
-            index.append(frame(self._entry(header, rows, low, group, now_us)))
+            entries.append(self._entry(header, rows, low, group, now_us))
+            index.append(frame(entries[-1]))
             self.position = Position(self.position + 1)
             if rows is not None:
                 data.append(rows)
@@ -116,6 +119,7 @@ class Segment:
             data=tuple(data),
             index_from=index_from,
             index=tuple(index),
+            entries=tuple(entries),
         )
 
     def as_sealed(self) -> Sealed:

@@ -1,0 +1,90 @@
+"""A partition that batches are appended to, and what waits until they are safe.
+
+Law: whoever sent a batch here is told that it is safe when it is on the disk, and not before. A duplicate is as safe as
+what was appended before it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import NamedTuple
+
+from rove.data.events import DiskDone
+from rove.data.link.receipts import FrameReceipt
+from rove.data.log.segments.commands import Group, Position
+from rove.data.log.segments.partition import Partition
+from rove.model.batch import Header
+from rove.model.events import Payload
+from rove.model.ids import QueryId
+
+DELETES = 0  # the token of a group of deletes; groups that are waited for count from 1
+
+
+class Waiting(NamedTuple):
+    """A batch on its way to the disk. A duplicate has no header: only its receipt waits."""
+
+    position: Position
+    header: Header | None
+    rows: Payload | None
+    receipt: FrameReceipt | None
+
+
+class Appending:
+    """One partition of one query."""
+
+    def __init__(self, query: QueryId, partition: Partition) -> None:
+        self.query, self.partition = query, partition
+        self.waiting: deque[Waiting] = deque()
+
+    def append(self, header: Header, rows: Payload | None, receipt: FrameReceipt | None) -> bool:
+        """Take a batch; whether it is new."""
+        partition = self.partition
+        position = partition.append(header, rows)
+        if position is None:
+            if partition.committed >= partition.end:
+                return False
+            waiting = Waiting(Position(partition.end - 1), None, None, receipt)
+        else:
+            waiting = Waiting(position, header, rows, receipt)
+        if receipt is not None:
+            receipt.hold()
+        self.waiting.append(waiting)
+        return position is not None
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing waits for the disk. With trouble, readers may still have to be told what is there."""
+        return not self.partition.pending_bytes and not self.waiting and self.partition.trouble is None
+
+    def retire(self, now: int) -> Group | None:
+        """Deletes of segments that may go."""
+        deletes = self.partition.retire(now)
+        return Group(DELETES, tuple(deletes)) if deletes else None
+
+    def done(self, event: DiskDone) -> list[Waiting]:
+        """A group was carried out, or was not; what is safe now. Its senders are told."""
+        partition = self.partition
+        if event.token == DELETES:
+            if event.trouble:
+                partition.undeleted(event.trouble)
+            return []
+        if event.trouble:
+            partition.failed(event.token, event.trouble)
+            return []
+        if event.unpublished:
+            partition.unpublished(event.token, event.unpublished)
+        partition.synced(event.token)
+        safe = []
+        while self.waiting and self.waiting[0].position < partition.committed:
+            safe.append(self.waiting.popleft())
+        for each in safe:
+            if each.receipt is not None:
+                each.receipt.release()
+        return safe
+
+    def close(self) -> list[Header]:
+        """Nothing more is added; what was on its way to the disk."""
+        for each in self.waiting:
+            if each.receipt is not None:
+                each.receipt.release()
+        return [each.header for each in self.waiting if each.header is not None]

@@ -1,0 +1,87 @@
+"""Fragments that wait until the folders they need are open.
+
+Law: a fragment begins when all of its folders are open, and an older version of it runs on until then. Frames of a
+query that is new here are parked meanwhile; what sources of this node make for it is kept in order, and fed to it when
+it begins. A folder that cannot be opened is the query's trouble.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from rove.data.fragment.running_fragment import RunningFragment
+from rove.data.log.folders import Folders
+from rove.model.batch import Batch
+from rove.model.ids import QueryId
+from rove.model.messages import Fragment
+
+
+@dataclass(slots=True)
+class OpeningFragment:
+    """A fragment and what it waits for. One of an earlier start `resumes`. One of a query that is new here is read
+    already (`running`), and gets what sources make from now on (`early`)."""
+
+    fragment: Fragment
+    plan: bytes
+    resumes: bool = False
+    running: RunningFragment | None = None
+    early: list[tuple[str, Batch]] = field(default_factory=list)
+    folders: tuple[str, ...] = ()
+
+
+class Openings:
+    """By query, the newest version of each. `bytes` are those of rows that wait."""
+
+    def __init__(self, folders: Folders) -> None:
+        self._folders = folders
+        self._waiting: dict[QueryId, OpeningFragment] = {}
+        self.bytes = 0
+
+    def get(self, query: QueryId) -> OpeningFragment | None:
+        return self._waiting.get(query)
+
+    def wait(self, opening: OpeningFragment) -> None:
+        """Wait for the folders of a fragment; an older version of it waits no longer."""
+        self.take(opening.fragment.query)
+        self._waiting[opening.fragment.query] = opening
+        self.bytes += sum(_size(batch) for _, batch in opening.early)
+
+    def produced(self, stream: str, batch: Batch) -> None:
+        """A source of this node has made rows."""
+        for opening in self._waiting.values():
+            if opening.running is not None and batch.header.origin in opening.fragment.feeds:
+                opening.early.append((stream, batch))
+                self.bytes += _size(batch)
+
+    def ready(self) -> list[OpeningFragment]:
+        """Fragments whose folders are all open; they wait no longer. O(fragments that wait, and their folders)."""
+        found = [o for o in self._waiting.values() if all(self._folders.get(name) is not None for name in o.folders)]
+        for opening in found:
+            self.take(opening.fragment.query)
+        return found
+
+    def take(self, query: QueryId) -> OpeningFragment | None:
+        """A fragment of a query that waits no longer, if one did."""
+        opening = self._waiting.pop(query, None)
+        if opening is not None:
+            self.bytes -= sum(_size(batch) for _, batch in opening.early)
+        return opening
+
+    def fragments(self) -> dict[QueryId, Fragment]:
+        return {query: opening.fragment for query, opening in self._waiting.items()}
+
+    def feeds(self, origin: str) -> list[QueryId]:
+        """Queries that will get what a source makes now."""
+        return [q for q, o in self._waiting.items() if o.running is not None and origin in o.fragment.feeds]
+
+    def troubles(self) -> dict[QueryId, str]:
+        """Why fragments do not begin, where something is wrong. O(fragments that wait, and their folders)."""
+        found = {}
+        for query, opening in self._waiting.items():
+            if troubles := [f"{name}: {text}" for name in opening.folders if (text := self._folders.trouble(name))]:
+                found[query] = f"its folder cannot be opened, and is tried again: {'; '.join(troubles)}"
+        return found
+
+
+def _size(batch: Batch) -> int:
+    return 0 if batch.data is None else int(batch.data.nbytes)

@@ -1,0 +1,99 @@
+"""Reading what a node has written, for the shells that carry out a machine's disk work.
+
+Law: rows that are given are those that were written. A log is read in parts of bounded size, in order; rows that are
+gone for good are told from rows that cannot be read now.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from zlib import crc32
+
+from rove.data.events import LogRead, ReadLog
+from rove.data.log.segments.commands import Disk, Position
+from rove.data.log.segments.damage import Damaged, EntriesGone
+from rove.data.log.segments.format import Entry, Mark
+from rove.data.log.segments.reader import Reader
+from rove.data.log.segments.stored import ReadEntry, Stored, stored
+
+ENTRIES_MAX = 256  # that one command reads
+BYTES_MAX = 4 * 1024 * 1024  # of their rows; the last entry may go over it
+
+
+class RowsGone(OSError):
+    """The rows at an address are not there any more, or are others."""
+
+
+def load(disk: Disk, rows: Stored) -> bytes:
+    """The rows at an address. RowsGone if they are not what was written, another OSError if they cannot be read now."""
+    try:
+        found = disk.read(rows.file, rows.offset, rows.length)
+    except FileNotFoundError as error:
+        raise RowsGone(f"{rows.folder}/{rows.file} is gone") from error
+    if len(found) != rows.length or crc32(found) != rows.crc:
+        raise RowsGone(f"the rows at byte {rows.offset} of {rows.folder}/{rows.file} are not what was written")
+    return found
+
+
+class LogCursor:
+    """A place in a partition that is read back in parts, up to where it went when it was opened."""
+
+    def __init__(self, disk: Disk, upto: Mark) -> None:
+        self._disk, self._upto = disk, upto
+        self._next = Position(-1)  # the position that the next part begins with, if it goes on from here
+        self._reader = Reader(disk, upto=upto)
+        self._entries: deque[Entry] = deque()
+
+    def answer(self, order: ReadLog) -> LogRead:
+        """Read a part. Trouble that is not damage may be over the next time."""
+        try:
+            return self._part(order)
+        except (Damaged, EntriesGone) as damage:
+            return LogRead(order.folder, order.position, trouble=str(damage), damaged=True)
+        except OSError as error:
+            self._next = Position(-1)
+            return LogRead(order.folder, order.position, trouble=str(error))
+
+    def _part(self, order: ReadLog) -> LogRead:
+        if order.position != self._next:
+            self._reader, self._entries = Reader(self._disk, order.position, upto=self._upto), deque()
+        found: list[ReadEntry] = []
+        unread: list[str] = []
+        read_bytes, position, over = 0, order.position, False
+        while len(found) + len(unread) < ENTRIES_MAX and read_bytes < BYTES_MAX:
+            if not self._entries and not self._more(order):
+                over = True
+                break
+            entry = self._entries.popleft()
+            position = Position(entry.position + 1)
+            try:
+                payload = load(self._disk, stored(order.folder, entry)) if entry.length else None
+            except RowsGone as gone:
+                if order.rows:
+                    raise _damaged(entry, str(gone)) from gone
+                unread.append(str(gone))
+                continue
+            read_bytes += entry.length
+            rows = payload if order.rows else None
+            found.append(ReadEntry(entry.position, entry.header, stored(order.folder, entry), rows))
+        self._next = position
+        return LogRead(order.folder, order.position, tuple(found), position, over, tuple(unread))
+
+    def _more(self, order: ReadLog) -> bool:
+        """Whether there are more entries. Those that were deleted from the front are passed over, where rows are not
+        needed one after the other."""
+        while True:
+            try:
+                self._entries += self._reader.entries(ENTRIES_MAX)
+                return bool(self._entries)
+            except EntriesGone as gone:
+                if order.rows:
+                    raise
+                self._reader.position = Position(gone.first)
+
+
+def _damaged(entry: Entry, what: str) -> Damaged:
+    header, rows = entry.header, stored("", entry)
+    return Damaged(
+        what, file=rows.file, offset=entry.offset, origin=header.origin, seq=header.seq, through=header.through
+    )

@@ -1,0 +1,196 @@
+"""What earlier starts of a node left on its disk: batches that waited and were not sent.
+
+Law: each is found once, in the order of its number. What cannot be read any more is counted and passed over. A disk
+that does not answer in time is done without: what it holds is found at the next start.
+
+    ListFolders ─► Open each ─► ReadLog, part by part ─► all is known
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import pyarrow as pa
+from msgspec.structs import replace
+
+from rove.data.events import Listed, ListFolders, LogRead, Note, ReadLog
+from rove.data.log.folders import Folders
+from rove.data.log.segments.commands import START, Position
+from rove.data.log.segments.settings import LogSettings
+from rove.data.log.segments.stored import Stored
+from rove.model.batch import Header
+from rove.model.ids import QueryId
+
+FOLDER = "ring"
+SENT = "-sent"  # behind a start: what may have arrived
+NOBODY = ""  # the origin of all entries: they are numbered by the store
+NO_COLUMNS = pa.schema([])
+PATIENCE_US = 30_000_000  # for a disk that does not answer, from the first question on
+PAUSE_US = 200_000  # between two attempts to list or to read
+
+
+class Found(NamedTuple):
+    """A batch that an earlier start left behind."""
+
+    header: Header
+    rows: Stored
+    folder: str
+    position: Position
+
+
+@dataclass(slots=True)
+class _Reading:
+    """A folder that is being opened, or read."""
+
+    position: Position = START
+    asked: bool = False
+    due_us: int = 0
+    unread: int = 0
+
+
+class LeftBehind:
+    """Of one store. `damaged` counts batches that could not be read; `folders` are those it found."""
+
+    def __init__(self, folders: Folders, settings: LogSettings, mine: str) -> None:
+        self._disk, self._settings, self._mine = folders, settings, mine
+        self._found: dict[QueryId, list[Found]] = {}
+        self._reading: dict[str, _Reading] = {}
+        self.folders: list[str] = []  # that were opened
+        self.known = False
+        self.damaged = 0
+        self._asked, self._due_us, self._began_us = False, 0, -1
+        self._listed = False
+        self._unwanted: set[QueryId] = set()  # queries that ended before all was known
+        self._notes: list[Note] = []
+
+    def ask(self, now: int) -> list[ListFolders | ReadLog | Note]:
+        """What is to be asked of the disk by now. O(1) once all is known."""
+        said: list[ListFolders | ReadLog | Note] = [*self._notes]
+        self._notes.clear()
+        if self.known:
+            return said
+        self._began_us = now if self._began_us < 0 else self._began_us
+        if now - self._began_us > PATIENCE_US:
+            self._give_up()
+        elif not self._listed and not self._asked and now >= self._due_us:
+            self._asked = True
+            said.append(ListFolders(FOLDER))
+        for folder, reading in self._reading.items():
+            if self._disk.get(folder) is not None and not reading.asked and now >= reading.due_us:
+                reading.asked = True
+                said.append(ReadLog(folder, reading.position, self._disk.upto(folder), rows=False))
+        return said
+
+    def listed(self, event: Listed, now: int) -> None:
+        """The folders are known, or have to be asked for again."""
+        self._asked, self._due_us = False, now + PAUSE_US
+        if event.trouble or self.known:
+            return
+        self._listed = True
+        for folder in sorted(event.folders):
+            if not is_of(folder, self._mine) and start_of(folder).isdecimal():
+                self._reading[folder] = _Reading()
+                self._disk.want(folder, NO_COLUMNS, self._settings)
+        self._settle()
+
+    def read(self, event: LogRead, now: int) -> bool:
+        """A part of a folder was read; whether it was one of these."""
+        reading = self._reading.get(event.folder)
+        if reading is None or reading.position != event.position:
+            return is_ours(event.folder)
+        reading.asked = False
+        if event.trouble and not event.damaged:
+            reading.due_us = now + PAUSE_US
+            return True
+        query = query_of(event.folder)
+        for entry in event.entries:
+            found = Found(as_it_was(entry.header, query), entry.rows, event.folder, entry.position)
+            self._found.setdefault(query, []).append(found)
+        self._notes += [Note(f"a batch in {event.folder} cannot be read: {why}") for why in event.unread]
+        reading.unread += len(event.unread)
+        reading.position = event.next
+        if event.over or event.damaged:
+            self._over(event.folder, reading, event.trouble)
+        return True
+
+    def _over(self, folder: str, reading: _Reading, trouble: str = "") -> None:
+        partition = self._disk.get(folder)
+        # The partition has found the same damage, but did not look at all rows.
+        self.damaged += max(reading.unread, 0 if partition is None else partition.damaged, bool(trouble))
+        if trouble:
+            self._notes.append(Note(f"what {folder} holds cannot be read: {trouble}"))
+        del self._reading[folder]
+        self.folders.append(folder)
+        self._settle()
+
+    def _give_up(self) -> None:
+        """Go on without what could not be read in time."""
+        for folder in list(self._reading):
+            self.damaged += 1
+            why = self._disk.trouble(folder) or "the disk does not answer"
+            self._notes.append(Note(f"what {folder} holds cannot be read, it is left for the next start: {why}"))
+            self._disk.forget(folder)
+            query = query_of(folder)
+            self._found[query] = [each for each in self._found.get(query, ()) if each.folder != folder]
+        if not self._listed:
+            self.damaged += 1
+            self._notes.append(Note(f"what earlier starts left in {FOLDER} cannot be listed; it is left there"))
+        self._reading.clear()
+        self._listed = True
+        self._settle()
+
+    def _settle(self) -> None:
+        if self._listed and not self._reading and not self.known:
+            self.known = True
+            self._found = {q: found for q, found in self._found.items() if found and q not in self._unwanted}
+            for found in self._found.values():
+                found.sort(key=lambda each: (int(start_of(each.folder)), each.header.seq))
+
+    def take(self, query: QueryId) -> list[Found]:
+        """Batches of a query, in the order of their numbers; each once, when all is known."""
+        return self._found.pop(query, []) if self.known else []
+
+    def forget(self, query: QueryId) -> None:
+        """A query is over: what was left of it is not needed."""
+        self._found.pop(query, None)
+        if not self.known:
+            self._unwanted.add(query)
+
+    def wants(self, folder: str) -> bool:
+        """Whether a folder may hold what nobody has asked for yet."""
+        return not self.known or query_of(folder) in self._found
+
+    def headers(self) -> Iterator[Header]:
+        """What nobody has asked for yet."""
+        return (found.header for left in self._found.values() for found in left)
+
+
+def is_ours(folder: str) -> bool:
+    """Whether a folder holds what waits."""
+    return folder.startswith(f"{FOLDER}/")
+
+
+def is_of(folder: str, mine: str) -> bool:
+    """Whether a folder is of one start."""
+    return folder.rpartition("/")[0] in (mine, f"{mine}{SENT}")
+
+
+def query_of(folder: str) -> QueryId:
+    return QueryId(folder.rpartition("/")[2])
+
+
+def start_of(folder: str) -> str:
+    """Which start of the node a folder is of."""
+    return folder.split("/")[1].removesuffix(SENT)
+
+
+def as_written(header: Header, number: int) -> Header:
+    """A header as the ring's own numbers want it: whose batch it is stands where the query's name was."""
+    return replace(header, origin=NOBODY, seq=number, through=number, query=f"{header.seq} {header.origin}")
+
+
+def as_it_was(header: Header, query: QueryId) -> Header:
+    seq, _, origin = header.query.partition(" ")
+    return replace(header, origin=origin, seq=int(seq), through=int(seq), query=query)

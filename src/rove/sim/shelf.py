@@ -1,0 +1,129 @@
+"""The disk of a simulated node: its folders, and the disk work that a worker asks for.
+
+Law: work is done in the order in which it was asked, and takes time: a sync, an opening and a read as well as a write.
+While the disk is bad, openings and reads fail by chance; what was safe stays safe.
+"""
+
+from __future__ import annotations
+
+import errno
+from random import Random
+
+from msgspec.structs import replace
+
+from rove.data.events import (
+    AskReaders,
+    DiskAnswer,
+    DiskWork,
+    Listed,
+    ListFolders,
+    Load,
+    Loaded,
+    LogRead,
+    OnDisk,
+    Open,
+    Opened,
+    OpenFailed,
+    Readers,
+    ReadLog,
+)
+from rove.data.log.segments.carry_out import carried_out, loaded
+from rove.data.log.segments.commit import commit
+from rove.data.log.segments.partition import Partition
+from rove.data.log.segments.read_back import LogCursor
+from rove.data.log.segments.settings import LogSettings
+from rove.model.errors import RoveError
+from rove.sim.disk import SimDisk
+
+UNBOUNDED = 2**62  # what waits for the disk is bounded by the credit that let it in
+OPEN_US = 20_000  # what an opening takes at most, on a disk that is not slow
+READ_US = 2_000  # and a read
+
+
+class SimShelf:
+    """A node's disks by folder. `slow_us` is what work takes at most beyond the usual; `bad` is the chance that an
+    opening or a read fails."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self.disks: dict[str, SimDisk] = {}
+        self._cursors: dict[str, LogCursor] = {}
+        self.slow_us = 0
+        self.bad = 0.0
+        self._free_us = 0  # when all that was asked is done
+
+    def disk(self, folder: str) -> SimDisk:
+        if folder not in self.disks:
+            self.disks[folder] = SimDisk(self._random)
+        return self.disks[folder]
+
+    def folders(self, prefix: str) -> list[str]:
+        return sorted(name for name, disk in self.disks.items() if name.startswith(f"{prefix}/") and disk.sizes())
+
+    def done_at(self, order: DiskWork, now: int) -> int:
+        """When an order will be done that is asked now."""
+        self._free_us = max(now, self._free_us) + self._duration_us(order)
+        return self._free_us
+
+    def _duration_us(self, order: DiskWork) -> int:
+        match order:
+            case OnDisk(folder=folder, group=group):
+                disk = self.disk(folder)
+                disk.slow_us = self.slow_us
+                return sum(disk.duration_us(command) for command in group.commands)
+            case Open():
+                return 1_000 + self._random.randint(0, OPEN_US + self.slow_us)
+            case _:
+                return 100 + self._random.randint(0, READ_US + self.slow_us)
+
+    def answer(self, order: DiskWork) -> DiskAnswer:
+        """Do what is asked."""
+        fails = self.bad > 0 and self._random.random() < self.bad
+        trouble = str(OSError(errno.EIO, "the simulated disk cannot be read")) if fails else ""
+        match order:
+            case OnDisk(folder=folder):
+                return carried_out(self.disk(folder), order)
+            case Open(folder=folder, number=number):
+                return OpenFailed(folder, number, trouble) if fails else self._opened(order)
+            case Load(peer=peer, order=number, rows=rows):
+                return Loaded(peer, number, None, trouble) if fails else loaded(self.disk(rows.folder), order)
+            case ReadLog(folder=folder, position=position):
+                return LogRead(folder, position, trouble=trouble) if fails else self._read(order)
+            case ListFolders(prefix=prefix):
+                return Listed(prefix, () if fails else tuple(self.folders(prefix)), trouble)
+            case AskReaders(folder=folder):
+                return Readers(folder, {})
+
+    def _opened(self, order: Open) -> Opened | OpenFailed:
+        disk = self.disk(order.folder)
+        self._cursors.pop(order.folder, None)
+        settings = replace(order.settings or LogSettings(), segment_bytes=8_192, pending_bytes=UNBOUNDED)
+        try:
+            partition = Partition.recover(order.folder, order.schema, disk.sizes(), disk.read, settings)
+        except RoveError as error:
+            return OpenFailed(order.folder, order.number, str(error))
+        upto = partition.mark()
+        commit(partition, disk, 0)
+        return Opened(order.folder, order.number, partition, upto)
+
+    def _read(self, order: ReadLog) -> LogRead:
+        if order.folder not in self._cursors:
+            self._cursors[order.folder] = LogCursor(self.disk(order.folder), order.upto)
+        return self._cursors[order.folder].answer(order)
+
+    def crash(self, pending: list[DiskWork], power: bool) -> None:
+        """The process dies; some commands of what it had asked for came through."""
+        self._free_us = 0
+        self._cursors.clear()
+        for order in pending:
+            if not isinstance(order, OnDisk):
+                continue
+            done = self._random.randint(0, len(order.group.commands))
+            for command in order.group.commands[:done]:
+                try:
+                    self.disk(order.folder).execute(command)
+                except OSError:
+                    break
+        if power:
+            for folder in sorted(self.disks):
+                self.disks[folder].crash()
