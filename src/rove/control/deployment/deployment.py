@@ -118,39 +118,34 @@ class Deployment:
             self._account(node, old, new)
             gone += self._name_sources(node, old, new)
         moved = self.tree.put(changes)
-        fresh = [node for node, new in changes.items() if new is not None]
-        self._mark(changes)
-        self._mark(self.meetings.refresh(self.journal, (*moved, *fresh), gone))
-        self._mark(moved)
-        if self.absent:
-            self._mark(self.meetings.above(moved))
+        fresh = (node for node, new in changes.items() if new is not None)
+        self.meetings.refresh(self.journal, (*moved, *fresh), gone)
 
     def set_absent(self, node: NodeId, absent: bool) -> None:
         """Say whether nobody waits for a node any more. O(its route)."""
         if absent != (node in self.absent):
-            (self.journal.put(self.absent, node, None) if absent else self.journal.pop(self.absent, node))
-            self._mark(self.meetings.above((node,)))
+            if absent:
+                self.journal.put(self.absent, node, None)
+            else:
+                self.journal.pop(self.absent, node)
+            self._dirty |= self.meetings.above((node,))
             self._changed[node] = None
 
     def restarted(self, node: NodeId) -> None:
         """A node that forgets was started anew: what its operators give has new names. O(its route)."""
         if node in self.tree:
-            self._mark((node, *self.meetings.above((node,))))
+            self._dirty |= {node: None, **self.meetings.above((node,))}
 
     def set_alternatives(self, begin: Mapping[NodeId, tuple[NodeId, ...]], relays: Mapping[NodeId, NodeId]) -> None:
         """Say where alternative routes begin, and who passes rows on along them. O(alternatives)."""
         parts = {node: Part(next=above, relay=True) for node, above in relays.items() if node not in self.tree}
         for node in {**self.relays, **parts}:
             if self.relays.get(node) != parts.get(node):
-                self._mark((node,))
+                self._dirty[node] = None
         for node in {**self._others, **begin}:
             if self._others.get(node, ()) != begin.get(node, ()):
-                self._mark((node,))
+                self._dirty[node] = None
         self.relays, self._others = parts, {node: others for node, others in begin.items() if others}
-
-    def _mark(self, nodes: Iterable[NodeId]) -> None:
-        for node in nodes:
-            self._dirty[node] = self._changed[node] = None
 
     def _account(self, node: NodeId, old: Part | None, new: Part | None) -> None:
         """Book what a node's operators take of it."""
@@ -180,8 +175,6 @@ class Deployment:
         for stage in sorted(before.keys() | after.keys()):
             if before.get(stage) != after.get(stage):
                 self.journal.put(self._sources, (stage, node), after.get(stage, ()))
-                # The same maker under other names: whoever hears it has to be told.
-                self._mark(n for _, n in self.meetings.readers.get((stage, node), ()))
         hosted = set(() if old is None else old.hosts) - set(() if new is None else new.hosts)
         return [(stage, node) for stage in sorted(hosted)]
 
@@ -192,11 +185,12 @@ class Deployment:
     # How a change ends
 
     def roll_back(self, position: int = 0) -> None:
-        """Take back what was put since. Nodes stay marked: looking at them again finds nothing new."""
+        """Take back what was put since."""
         self.journal.roll_back(position)
 
     def settle(self) -> ChangeSet:
         """Make the change final: the fragments that are other than before get one new version."""
+        self._collect()
         self.journal.commit()
         version = Version(self.version + 1)
         deploy: dict[NodeId, Fragment] = {}
@@ -211,6 +205,7 @@ class Deployment:
                 deploy[node] = self.fragments[node] = new
             if old is not None and (new is None or node in deploy):
                 self._redirect(node, old, new)
+        self._changed |= dict.fromkeys((*deploy, *undeploy))
         if deploy or undeploy:
             self.version = version
         records = tuple(self._record(node) for node in self._changed)
@@ -218,6 +213,22 @@ class Deployment:
         return ChangeSet(
             query=self.terms.query, version=self.version, deploy=deploy, undeploy=tuple(undeploy), records=records
         )
+
+    def _collect(self) -> None:
+        """Find the nodes that what was put concerns in the end: what was taken out and put back as it was does not
+        count. O(writes)."""
+        journal, tree = self.journal, self.tree
+        for node, part in journal.before(tree.parts).items():
+            if part != tree.parts.get(node):
+                self._dirty[node] = self._changed[node] = None
+        for node, runs in journal.before(tree.runs).items():
+            if runs != tree.runs.get(node):
+                self._dirty[node] = None
+        for at, origins in journal.before(self._sources).items():
+            if (origins or ()) != self._sources.get(at, ()):
+                # The same maker under other names: whoever hears it has to be told.
+                self._dirty |= dict.fromkeys(node for _, node in self.meetings.readers.get(at, ()))
+        self._dirty |= self.meetings.changed(journal, bool(self.absent or journal.before(self.absent)))
 
     def _fragment(self, node: NodeId, version: Version) -> Fragment | None:
         part = self._part(node)
@@ -295,7 +306,7 @@ class Deployment:
         self.absent = {r.node: None for r in found if r.absent}
         self._senders = {r.node: dict(r.senders) for r in found if r.senders}
         self.put({r.node: _with_others(r.part, ()) for r in found if r.part is not None and not r.part.relay})
-        self._mark(self.relays)
+        self._dirty |= dict.fromkeys(self.relays)
         self.settle()
         for record in found:
             if record.part is not None:

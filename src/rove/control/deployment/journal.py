@@ -35,7 +35,7 @@ class Journal:
         """Where the journal stands, to roll back to."""
         return len(self._undo)
 
-    def before(self, table: dict[K, V], position: int) -> dict[K, V | None]:
+    def before(self, table: dict[K, V], position: int = 0) -> dict[K, V | None]:
         """The entries of a table that were written since, as they were; None for those that are new. O(writes)."""
         found: dict[K, V | None] = {}
         for written, key, old in self._undo[position:]:

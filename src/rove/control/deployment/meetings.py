@@ -75,10 +75,10 @@ class Meetings:
 
     # How it changes
 
-    def refresh(self, journal: Journal, moved: Iterable[NodeId], gone: Iterable[At]) -> dict[NodeId, None]:
+    def refresh(self, journal: Journal, moved: Iterable[NodeId], gone: Iterable[At]) -> None:
         """Follow a change of the tree: `moved` are the nodes from which on routes or operators differ, `gone` the
-        makers that are no more. The nodes whose fragments may differ."""
-        tree, touched, dirty = self._tree, dict.fromkeys(self._tree.below(moved)), dict[NodeId, None]()
+        makers that are no more."""
+        tree, touched = self._tree, dict.fromkeys(self._tree.below(moved))
         before = {at: self._walks[at] for at in gone if at in self._walks}
         after: dict[At, tuple[At, ...]] = {}
         for node in touched:
@@ -86,13 +86,11 @@ class Meetings:
                 after[stage, node] = self._walk(stage, node)
                 before[stage, node] = self._walks.get((stage, node), ())
         toggled = self._take(journal, before, after)
-        dirty |= toggled
         candidates = dict.fromkeys(gone)
         for node in (*touched, *tree.below(toggled)):
             candidates |= dict.fromkeys(self._candidates(node))
         for maker in candidates:
-            dirty |= self._hear(journal, maker, self._consumers(maker) if self._makes(maker) else ())
-        return dirty
+            self._hear(journal, maker, self._consumers(maker) if self._makes(maker) else ())
 
     def _take(
         self, journal: Journal, before: dict[At, tuple[At, ...]], after: dict[At, tuple[At, ...]]
@@ -112,6 +110,19 @@ class Meetings:
         for at, walk in after.items():
             journal.put(self._walks, at, walk)
         return toggled
+
+    def changed(self, journal: Journal, absent: bool) -> dict[NodeId, None]:
+        """The nodes whose fragments may differ because of what was written since the last commit: they run or hear
+        others than before. If some nodes are `absent`, nodes further up may wait for others as well. O(writes)."""
+        found: dict[NodeId, None] = {}
+        heard: dict[At, None] = {}
+        for at, count in journal.before(self._taken).items():
+            if self._optional[at[0]] and bool(count) != bool(self._taken.get(at)):
+                found[at[1]] = None
+        for maker, before in journal.before(self.readers).items():
+            heard |= dict.fromkeys(sorted(set(before or ()) ^ set(self.readers.get(maker, ()))))
+        found |= dict.fromkeys(node for _, node in heard)
+        return found | self._above(heard) if absent else found
 
     def _walk(self, start: Stage, node: NodeId) -> tuple[At, ...]:
         """Every operator that rows of a source reach, and where they are taken for it. O(stages × height)."""
@@ -164,11 +175,11 @@ class Meetings:
                     waiting.append((reader, node))
         return tuple(sorted(found))
 
-    def _hear(self, journal: Journal, maker: At, readers: tuple[At, ...]) -> dict[NodeId, None]:
-        """Tell readers of a maker that is new, or is theirs no longer; the nodes where that is news."""
+    def _hear(self, journal: Journal, maker: At, readers: tuple[At, ...]) -> None:
+        """Tell readers of a maker that is new, or is theirs no longer."""
         before = self.readers.get(maker, ())
         if before == readers:
-            return {}
+            return
         for reader in before:
             if reader not in readers:
                 journal.pop(self.makers[reader], maker)
@@ -181,15 +192,16 @@ class Meetings:
             journal.put(self.readers, maker, readers)
         else:
             journal.pop(self.readers, maker)
-        return dict.fromkeys(node for _, node in sorted(set(before) ^ set(readers)))
 
     def above(self, nodes: Iterable[NodeId]) -> dict[NodeId, None]:
         """The nodes that wait, or do not wait, because of makers on these, however far up. O(routes)."""
-        waiting = [maker for node in nodes if node in self._tree for maker in self._candidates(node)]
+        return self._above(maker for node in nodes if node in self._tree for maker in self._candidates(node))
+
+    def _above(self, makers: Iterable[At]) -> dict[NodeId, None]:
         seen: dict[At, None] = {}
+        waiting = list(makers)
         while waiting:
-            maker = waiting.pop()
-            for reader in self.readers.get(maker, ()):
+            for reader in self.readers.get(waiting.pop(), ()):
                 if reader not in seen:
                     seen[reader] = None
                     waiting.append(reader)
