@@ -259,7 +259,7 @@ class Deployment:
         """Note for each node that this one sent to, and sends to no more, from which version on that is so."""
         goes = _targets(new)
         for target in _targets(old):
-            if target not in goes:
+            if target not in goes and target != self.root:  # the root never leaves
                 self._senders.setdefault(target, {})[node] = GONE if new is None else new.version
                 self._changed[target] = None
         for target in goes:

@@ -17,12 +17,14 @@ from rove.control.deployment.fragments import Terms, ends_of
 from rove.control.deployment.rollout import Rollout
 from rove.control.deployment.split import Split, split
 from rove.control.placement import Load, Placement, Request, SourceAt
+from rove.control.placement.demands import sites_of
 from rove.model.ids import NodeId, Origin, QueryId, Stage
 from rove.model.messages import Fragment, Sink, plan_digest
 from rove.model.schema import schema_text
 from rove.model.states import Table, advanced
 from rove.plan.codec import decode
 from rove.plan.operators import Source
+from rove.plan.sites import Site
 from rove.plan.stages import Stages
 from rove.plan.user_functions import unread
 
@@ -117,6 +119,7 @@ class Query:
     state: QueryState = QueryState.WAITING
     deployment: Deployment | None = None
     waits_for: str = ""
+    sites: tuple[Site, ...] = ()  # where each operator can run
     streams: dict[str, Stage] = field(default_factory=dict)
     columns: dict[str, str] = field(default_factory=dict)  # of its streams
     # Sources that it should read and that have no place, with the node and the reason.
@@ -126,7 +129,7 @@ class Query:
     @classmethod
     def of(cls, record: QueryRecord, plan: bytes, rollout: Rollout) -> Query:
         stages = decode(plan, unread)
-        found = cls(record, plan, stages, rollout)
+        found = cls(record, plan, stages, rollout, sites=sites_of(stages))
         for stage in stages.sources():
             operator = stages.operators[stage]
             if isinstance(operator, Source):
@@ -192,6 +195,7 @@ class Query:
             gateway=gateway,
             sink=self.end(gateway),
             hints=dict(self.stages.hints),
+            sites=self.sites,
         )
 
     def split(self) -> Split | None:

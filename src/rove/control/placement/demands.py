@@ -13,6 +13,7 @@ from rove.model.ids import Stage
 from rove.plan.explain import describe
 from rove.plan.operators import Operator, Received, Source, Watermark
 from rove.plan.sites import Site, site
+from rove.plan.stages import Stages
 
 TIERS = ("device", "edge", "cloud")
 
@@ -32,7 +33,7 @@ class Demand:
 def demands(request: Request) -> tuple[Demand, ...]:
     """The demand of each stage. If demands contradict each other, the error says which. O(stages²)."""
     operators = request.stages.operators
-    sites = tuple(site(op) for op in operators)
+    sites = request.sites or sites_of(request.stages)
     for n, op in enumerate(operators):
         _check(request, Stage(n), op, sites[n])
     timed = _timed(request, sites)
@@ -48,6 +49,11 @@ def demands(request: Request) -> tuple[Demand, ...]:
             raise PlanError(f"`{short(op)}` runs in Spark, {spark}, and has to run on a worker, {worker}")
         found.append(Demand(bool(spark), bool(worker), spark or worker, hint))
     return tuple(found)
+
+
+def sites_of(stages: Stages) -> tuple[Site, ...]:
+    """Where each operator can run; the same for every placement of a query. O(stages)."""
+    return tuple(site(op) for op in stages.operators)
 
 
 def short(operator: Operator) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from rove.model.errors import PlanError
 from rove.model.ids import NodeId, Origin, QueryId, Stage
+from rove.plan.sites import Site
 from rove.plan.stages import Stages, merges
 
 
@@ -34,6 +35,7 @@ class Request:
     sink: NodeId | None = None
     hints: Mapping[Stage, str] = field(default_factory=dict)
     running: Callable[[Stage, NodeId], bool] | None = None
+    sites: tuple[Site, ...] = ()  # where each operator can run, if that is known already
 
     def __post_init__(self) -> None:
         known = self.stages.sources()
