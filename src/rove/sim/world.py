@@ -321,6 +321,8 @@ class World:
         if machine is None:
             return
         commands = machine.handle(event, self.now, START_US + self.now)
+        if commands:  # an event of which nothing comes has changed nothing that could be wrong
+            machine.validate()
         self._tell(COORDINATOR, event, commands)
         for command in commands:
             match command:
