@@ -1,7 +1,11 @@
 # `make check` is everything that must be green before a commit lands.
-.PHONY: check lint types test bench pins
+.PHONY: check quick lint types test slow bench pins
 
 check: lint types test
+
+# While you work: no Spark and no processes.
+quick: lint types
+	uv run pytest --quick
 
 lint:
 	uv run ruff check .
@@ -12,6 +16,10 @@ types:
 
 test:
 	uv run pytest
+
+# What `uv run pytest` leaves out.
+slow:
+	uv run pytest --slow
 
 bench:
 	uv run rove bench engine

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import os
+import sys
 from collections.abc import Iterator
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
+
+from tests import depth
 
 if TYPE_CHECKING:
     from tests.cloud.postgres_server import Server
@@ -16,6 +21,7 @@ os.environ["ROVE_CLASS_ARCHIVE"] = "off"  # tests leave nothing behind in anybod
 settings.register_profile("rove", deadline=None)  # how fast things are is for benchmarks to say
 settings.load_profile("rove")
 
+STARTS_PROCESSES = {"spark", "postgres", "cluster"}  # fixtures
 SETTINGS = {
     "spark.sql.shuffle.partitions": "1",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
@@ -51,3 +57,50 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all-kills", action="store_true", help="kill every part of the cloud five times")
     parser.addoption("--cellular", action="store_true", help="ten devices for five minutes over mobile networks")
     parser.addoption("--long-absence", action="store_true", help="a device that is away for a minute")
+    parser.addoption("--quick", action="store_true", help="only tests that need no Spark and no process of their own")
+
+    parser.addoption("--slow", action="store_true", help="only tests that are slow, and those that can look deeper")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    depth.slow = config.getoption("--slow")
+    if config.getoption("--quick"):
+        sys.addaudithook(_refuse_processes)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what this run is not for."""
+    slow, quick = config.getoption("--slow"), config.getoption("--quick")
+
+    def wanted(item: pytest.Item) -> bool:
+        marks = {mark.name for mark in item.iter_markers()}
+        if slow:
+            return bool(marks & {"slow", "deep"})
+        return "slow" not in marks and not (quick and _needs_processes(item))
+
+    left_out = [item for item in items if not wanted(item)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if wanted(item)]
+
+
+def _needs_processes(item: pytest.Item) -> bool:
+    """Whether a test takes a fixture that starts processes, or names `subprocess`, itself or in a function beside it.
+    A test that gets past this fails when it starts one."""
+    if not isinstance(item, pytest.Function) or STARTS_PROCESSES & set(item.fixturenames):
+        return True
+    beside = vars(item.module)
+    names = _names(item.function.__code__)
+    called = (beside[name] for name in names if inspect.isfunction(beside.get(name)))
+    return "subprocess" in names or any("subprocess" in _names(each.__code__) for each in called)
+
+
+def _names(code: CodeType) -> set[str]:
+    """All names that a function uses, and functions within it."""
+    within = (each for each in code.co_consts if isinstance(each, CodeType))
+    return set(code.co_names).union(*map(_names, within))
+
+
+def _refuse_processes(event: str, args: tuple[Any, ...]) -> None:
+    if event in ("subprocess.Popen", "os.fork", "os.posix_spawn") and "PYTEST_CURRENT_TEST" in os.environ:
+        raise RuntimeError("a test under --quick starts a process; let it take a fixture of STARTS_PROCESSES")

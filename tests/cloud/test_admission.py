@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +14,7 @@ from rove.cloud.source.admission import Admission, Limit, Pick, Rule, bound_afte
 from rove.cloud.source.entries import ENTRY, Entries, Place, places
 from rove.cloud.source.offset import Offset, Reach
 from rove.model.clock import END, MICROS_MIN
+from tests.depth import examples
 
 MS = 1_000
 Row = tuple[str, int, int]  # folder, position, number in its entry
@@ -152,7 +154,8 @@ def worlds(draw: st.DrawFn) -> tuple[Log, Rule, Random]:
     return log, Rule(delay_us=delay, span_us=2 * MS), random
 
 
-@settings(max_examples=120, deadline=None)
+@pytest.mark.deep
+@settings(max_examples=examples(120), deadline=None)
 @given(worlds(), st.sampled_from([None, Limit(rows=1), Limit(rows=4), Limit(bytes=35), Limit(rows=6, bytes=50)]))
 def test_every_row_comes_once_and_none_after_spark_has_given_it_up(
     world: tuple[Log, Rule, Random], limit: Limit | None
@@ -176,7 +179,8 @@ def test_every_row_comes_once_and_none_after_spark_has_given_it_up(
         assert set(query.seen) == rows_of(log)
 
 
-@settings(max_examples=80, deadline=None)
+@pytest.mark.deep
+@settings(max_examples=examples(80), deadline=None)
 @given(worlds(), st.integers(1, 6))
 def test_a_limit_holds_unless_rows_of_one_time_are_more(world: tuple[Log, Rule, Random], most: int) -> None:
     log, rule, random = world
@@ -190,7 +194,8 @@ def test_a_limit_holds_unless_rows_of_one_time_are_more(world: tuple[Log, Rule, 
             assert whole or len(set(found.values())) == 1
 
 
-@settings(max_examples=60, deadline=None)
+@pytest.mark.deep
+@settings(max_examples=examples(60), deadline=None)
 @given(worlds(), st.sampled_from([None, Limit(rows=3)]))
 def test_what_lies_between_two_offsets_is_the_same_after_a_crash(
     world: tuple[Log, Rule, Random], limit: Limit | None

@@ -19,6 +19,7 @@ from rove.plan.operators import Operator
 from rove.plan.operators import walk as operators
 from rove.plan.optimizer import optimize
 from rove.plan.sites import site
+from tests.depth import some_slow
 from tests.portable.queries import inputs, readings, tables
 from tests.portable.random_plans import compiled, source
 from tests.portable.rows import assert_same_rows
@@ -109,6 +110,6 @@ def check(spark: Any, text: str, seed: int) -> None:
     assert_cuts_agree(spark, expected, names, cuts)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", some_slow(SEEDS, 10))
 def test_a_random_query_gives_sparks_rows_wherever_it_is_cut(spark: Any, seed: int) -> None:
     check(spark, source(seed), seed)

@@ -46,7 +46,12 @@ def a_watermark_of_the_fastest(patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "broken", [a_frontier_that_takes_everything, an_ack_before_the_disk_has_it, a_watermark_of_the_fastest]
+    "broken",
+    [
+        a_frontier_that_takes_everything,
+        pytest.param(an_ack_before_the_disk_has_it, marks=pytest.mark.slow),
+        pytest.param(a_watermark_of_the_fastest, marks=pytest.mark.slow),
+    ],
 )
 def test_a_broken_machine_is_caught(
     broken: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch

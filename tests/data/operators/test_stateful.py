@@ -11,13 +11,20 @@ from hypothesis import strategies as st
 
 from rove.data.operators import runs
 from tests.data.streams import QUERIES, Feed, Run, feeds, hopping, partials, plan_of, shuffled, tumbling
+from tests.depth import examples
 from tests.portable.rows import assert_same_rows
 
-EXAMPLES = settings(max_examples=30, deadline=None, derandomize=True)
+pytestmark = pytest.mark.deep
+EXAMPLES = settings(max_examples=examples(30), deadline=None, derandomize=True)
 CASES = [(q, "whole") for q in QUERIES] + [(q, mode) for q in (tumbling, hopping) for mode in ("partial", "final")]
 
 
-@pytest.fixture(params=[3, runs.FOLD_ROWS], ids=["folding often", "folding rarely"])
+@pytest.fixture(
+    params=[
+        pytest.param(3, id="folding often"),
+        pytest.param(runs.FOLD_ROWS, id="folding rarely", marks=pytest.mark.slow),
+    ]
+)
 def fold_rows(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Small runs take few rows through every level of folding."""
     monkeypatch.setattr(runs, "FOLD_ROWS", request.param)
