@@ -55,7 +55,7 @@ def test_functions_of_a_query_file_run_where_they_are_trusted_and_are_refused_el
 
     refused = cluster.rove("submit", str(tmp_path / "careful.py"), "--sink", "table")
     assert refused.returncode == 1
-    assert "`crowded` would go to `careful` by value" in refused.stderr
+    assert "`crowded` would be sent to `careful` by value" in refused.stderr
     cluster.submit(tmp_path / "trusting.py", "--sink", "table")
     cluster.submit(tmp_path / "trusting.py", "--sink", "table")  # the same bytes again: nothing changes
 

@@ -1,9 +1,8 @@
-"""The coordinator: who is there, which queries there are, who should run what.
+"""The coordinator: it knows the nodes and the queries, and tells each node what to run.
 
-Law: it compares what nodes say they run with what they should run, and sends the difference; so any message may be
-lost, it may die and come back, and the same is said again. What it must not forget it asks to be kept before it
-answers. Nothing that flows waits for it. An event costs what it touches: the queries and nodes that it concerns, never
-all of them.
+Law: it compares what nodes report with what they should run, and sends the difference. So any message may be lost, and
+the coordinator may die and restart: the difference is sent again. Records are stored before it answers. Rows never wait
+for it. An event costs what it touches: the queries and nodes that it concerns, never all of them.
 """
 
 from __future__ import annotations
@@ -42,13 +41,13 @@ from rove.model.messages import (
     check_report,
 )
 
-OPERATOR = NodeId("operator")  # whoever holds this key gives commands
-ANSWERS_MAX = 1_000  # that are remembered, for asks that come again
+OPERATOR = NodeId("operator")  # the holder of this key may give commands
+ANSWERS_MAX = 1_000  # answers that are kept for repeated requests
 
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """Make a record safe before anything that follows is done; None forgets it."""
+    """Store a record before the next commands are executed. None deletes it."""
 
     kind: str
     name: str
@@ -61,7 +60,7 @@ Command: TypeAlias = Send | Keep | Allow | Drop
 
 @dataclass(slots=True)
 class _Order:
-    """What one node is to be told because of one event."""
+    """What one node will be told because of one event."""
 
     deploy: list[Fragment] = field(default_factory=list)
     stop: dict[QueryId, None] = field(default_factory=dict)
@@ -73,8 +72,8 @@ class _Order:
 
 
 class Coordinator:
-    """One machine for topology, streams, queries and deployments. `now` never runs backwards; `wall` is the clock on
-    the wall, for people."""
+    """One machine for topology, streams, queries and deployments. `now` never runs backwards; `wall` is the wall clock,
+    for people."""
 
     def __init__(self, keys: bool = False, operator_key: str = "") -> None:
         self._keys = keys
@@ -87,13 +86,15 @@ class Coordinator:
         self.spark = SparkSide()
         self._absence = Absence()
         self.refused: dict[str, int] = {}
-        self._answers: dict[str, Answer] = {}  # to asks that changed something, so that a repeated one changes nothing
+        self._answers: dict[
+            str, Answer
+        ] = {}  # to requests that changed something, so that repeating them changes nothing
         self._commands: list[Command] = []
         self._orders: dict[NodeId, _Order] = {}
         self.now = self.wall = 0
 
     def restore(self, records: Iterable[tuple[str, str, bytes]]) -> list[Command]:
-        """Find its world again: everything that was kept. O(records)."""
+        """Restore everything from its records. O(records)."""
         nodes, ended, queries = [], [], []
         plans: dict[str, bytes] = {}
         versions: dict[str, Version] = {}
@@ -128,7 +129,7 @@ class Coordinator:
         return [self.allowed()]
 
     def handle(self, event: Event, now: int, wall: int = 0) -> list[Command]:
-        """Take an event; what to do about it."""
+        """Take an event. Returns what to do about it."""
         self._commands, self._orders, self.now, self.wall = [], {}, now, wall
         match event:
             case Arrived(message=Report() as report):
@@ -153,11 +154,11 @@ class Coordinator:
         return self._commands
 
     def snapshot(self, now: int, wall: int) -> Snapshot:
-        """All it has been told, for whoever watches from outside."""
+        """Everything it knows, for metrics."""
         return snapshot(self.queries.values(), self.membership, self.deployments.load, self.spark, now, wall)
 
     def validate(self) -> None:
-        """Raise if its indexes are not what its records say. O(all there is)."""
+        """Raise if an index contradicts the records. O(everything)."""
         self.membership.validate()
         self.deployments.validate()
 
@@ -165,7 +166,7 @@ class Coordinator:
 
     def _report(self, report: Report, event: Arrived) -> None:
         if report.protocol != PROTOCOL:
-            text = f"the coordinator speaks protocol {PROTOCOL}, not {report.protocol}; bring both to one version"
+            text = f"the coordinator speaks protocol {PROTOCOL}, not {report.protocol}; use one version of rove"
             self._refuse(event.conn, "protocol", text)
             return
         try:
@@ -174,11 +175,11 @@ class Coordinator:
             self._refuse(event.conn, "malformed", str(error))
             return
         if not self._is(report.node, event.key):
-            self._refuse(event.conn, "identity", f"`{report.node}` is not known by this key; join with a token first")
+            self._refuse(event.conn, "identity", f"`{report.node}` does not have this key; join with a token first")
             return
         known = self.membership.members.get(report.node)
         if known is not None and known.is_another(report, self.now):
-            text = f"a process that was started later runs as `{report.node}`; stop one of them, or name it otherwise"
+            text = f"a process that was started later runs as `{report.node}`; stop one of them, or rename it"
             self._refuse(event.conn, "identity", text)
             return
         try:
@@ -197,7 +198,7 @@ class Coordinator:
         self._compare(report.node, member, heard)
 
     def _follow(self, node: NodeId, heard: Heard) -> None:
-        """Mark the queries that what a node said of itself and its links touches."""
+        """Mark the queries that are affected by a node's report on itself and its links."""
         record, before = heard.record, heard.before
         if record is not None:
             self.keep("node", node, record)
@@ -213,7 +214,7 @@ class Coordinator:
             self.deployments.touch_links(each, relay)
 
     def _check_sources(self, node: NodeId, member: Member) -> str:
-        """A source that contradicts its stream is said so; the others are taken."""
+        """Accept a node's sources. Returns the problem if one contradicts its stream."""
         troubles = []
         for source in member.record.sources:
             known = self.streams.get(source.stream)
@@ -227,8 +228,8 @@ class Coordinator:
         return "; ".join(troubles)
 
     def _compare(self, node: NodeId, member: Member, heard: Heard) -> None:
-        """Tell a node the difference between what it runs and what it should, and those who waited for it. O(queries in
-        which it does not run what it should + those who waited for it)."""
+        """Tell a node the difference between what it runs and what it should run, and tell the nodes that waited for
+        it. O(queries in which it does not run what it should + nodes that waited for it)."""
         for id, version in heard.ran.items():
             query = self.queries.get(id)
             if query is None or query.stopped:
@@ -250,14 +251,14 @@ class Coordinator:
             self._order(node).trouble = member.trouble
 
     def tell_peers(self, node: NodeId) -> None:
-        """Tell a node whom it may talk to, unless it knows."""
+        """Tell a node its peers, unless it knows them."""
         member = self.membership.members.get(node)
         peers, digest = self.membership.peers_of(node)
         if member is not None and digest != member.knows:
             self._order(node).peers = peers
 
     def _bring(self, id: QueryId, node: NodeId, member: Member) -> None:
-        """Bring a node to what it should run of one query."""
+        """Make a node run what it should of one query."""
         query = self.queries.get(id)
         runs = id in member.running or id in member.unknown
         if query is not None and node in query.fragments and not query.stopped:
@@ -280,15 +281,15 @@ class Coordinator:
             self._complete(query)
 
     def _look(self, query: Query, node: NodeId) -> None:
-        """Tell a node its part of a query, if it is time."""
+        """Tell a node its part of a query, if it may be told now."""
         member, deployment = self.membership.members.get(node), query.deployment
         if member is None or member.conn is None or deployment is None:
             return
         if query.rollout.look(node, deployment, self.now):
             order, fragment = self._order(node), deployment.fragments[node]
             order.deploy.append(fragment)
-            self.tell_peers(node)  # it has to know whom it sends to
-            # Its plan was sent with the first fragment of the query; a node that seems not to have it gets it again.
+            self.tell_peers(node)  # it must know the nodes that it sends to
+            # The plan was sent with the query's first fragment. A node that seems not to have it gets it again.
             if query.id not in member.running or query.rollout.told_before(node):
                 order.plans[fragment.plan] = deployment.terms.split.plan
 
@@ -297,7 +298,7 @@ class Coordinator:
             query.step(QueryEvent.COMPLETE)
 
     def forget_node(self, node: NodeId) -> None:
-        """A node is gone for good, with its sources."""
+        """Remove a node for good, with its sources."""
         member = self.membership.members.get(node)
         if member is None:
             return
@@ -309,7 +310,7 @@ class Coordinator:
         self.allow()
 
     def member(self, node: NodeId) -> Member:
-        """A node that is known, or an error that names those that are."""
+        """The node with that name. If there is none, the error lists the nodes."""
         found = self.membership.members.get(node)
         if found is None:
             raise TopologyError(f"no node `{node}`; {nearest(node, list(self.membership.members))}")
@@ -324,24 +325,25 @@ class Coordinator:
         return member is not None and not member.record.revoked and member.record.key == key != ""
 
     def allow(self) -> None:
-        """Say who may connect, after that has changed. Without keys everybody may. O(nodes)."""
+        """Update who may connect. Without keys everybody may. O(nodes)."""
         if self._keys:
             self._commands.append(self.allowed())
 
     def allowed(self) -> Allow:
-        """Everyone who may connect: nodes, invited nodes, and whoever gives commands."""
+        """The peers that may connect: nodes, invited nodes, and the user who gives commands."""
         nodes = [Peer(node=m.record.node, key=m.record.key) for m in self.membership.members.values() if m.record.key]
         return Allow((*nodes, *self.invitations.peers(), self._operator))
 
     # Queries
 
     def settle(self) -> None:
-        """Place what is marked, keep it, and tell those whom it concerns. O(touched nodes of marked queries)."""
+        """Change the marked queries, store the change sets, and tell their nodes. O(touched nodes of marked
+        queries)."""
         for query, change in self.deployments.settle():
             self.roll_out(query, change)
 
     def roll_out(self, query: Query, change: ChangeSet) -> None:
-        """Keep a change set, and tell its nodes what they may be told now."""
+        """Store a change set, and tell those of its nodes that may be told now."""
         if change.version <= 1:
             self.keep("query", query.id, query.record)
         if change.deploy or change.undeploy:
@@ -355,7 +357,7 @@ class Coordinator:
         self._complete(query)
 
     def stop(self, query: Query) -> None:
-        """A query is over, and everyone who runs it is told."""
+        """Stop a query, and tell all nodes that run it."""
         nodes = self.deployments.stop(query)
         self.keep("query", query.id, query.record)
         for node in nodes:
@@ -392,12 +394,12 @@ class Coordinator:
         return answer
 
     def remember(self, answer: Answer) -> None:
-        """Keep an answer for an ask that comes again."""
+        """Keep an answer, in case the request is repeated."""
         self._answers[answer.id] = answer
         if len(self._answers) > ANSWERS_MAX:
             del self._answers[next(iter(self._answers))]
 
-    # What it says
+    # Commands
 
     def keep(self, kind: str, name: str, record: msgspec.Struct | int) -> None:
         self._commands.append(Keep(kind, name, msgspec.msgpack.encode(record)))
@@ -409,7 +411,7 @@ class Coordinator:
         return self._orders.setdefault(node, _Order())
 
     def _say_orders(self) -> None:
-        """One message a node, whatever it is to be told."""
+        """Send each node one message with everything it is told."""
         for node, order in self._orders.items():
             member = self.membership.members.get(node)
             if member is not None and member.conn is not None:
@@ -429,5 +431,5 @@ class Coordinator:
         self._commands.append(Send(conn, Refused(why, text)))
 
     def count(self, why: str) -> None:
-        """Count something that was not taken, by reason."""
+        """Count a refused message by its reason."""
         self.refused[why] = self.refused.get(why, 0) + 1

@@ -1,4 +1,4 @@
-"""A node's reports to the coordinator: the first is whole, those after it say what is new.
+"""A node's reports to the coordinator: the first is whole, later ones say what has changed.
 
 Law: reports of one start are numbered without gaps, so whoever takes them sees at once that one is missing, and asks
 for a whole one. No report is larger than a message may be: tallies that do not fit follow in the next ones.
@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from rove.model.ids import Origin, QueryId
 from rove.model.messages import Report, Tally
 
-TALLIES_MAX = 20_000  # in one report
+TALLIES_MAX = 20_000  # tallies in one report
 _AS_BEFORE = ("facts", "unknown", "refused", "knows", "troubles", "reaches", "held")
 
 
@@ -26,11 +26,11 @@ class Reports:
         self._tallies: dict[tuple[QueryId, Origin], Tally] = {}
 
     def whole(self) -> None:
-        """The next report is to be a whole one: somebody missed one."""
+        """Make the next report a whole one, because the coordinator missed one."""
         self._last = None
 
     def next(self, picture: Report) -> list[Report]:
-        """The reports that tell everything there is, of which `picture` is the whole. O(tallies)."""
+        """The reports that bring the coordinator up to date with `picture`, the whole report. O(tallies)."""
         last, tallies = self._last, {(t.query, t.origin): t for t in picture.tallies}
         if last is None:
             first, news = picture, list(picture.tallies)
@@ -54,12 +54,12 @@ class Reports:
 
 
 def _only_tallies(first: Report) -> Report:
-    """The same report with nothing new in it but tallies."""
+    """A further report that carries only tallies."""
     return replace(first, whole=False, running={}, ended=(), **dict.fromkeys(_AS_BEFORE))
 
 
 def _chunks(tallies: Iterable[Tally]) -> Iterator[tuple[Tally, ...]]:
-    """Tallies in portions that fit a message; one without any if there are none."""
+    """Tallies in portions that fit a message; one empty portion if there are none."""
     found = tuple(tallies)
     yield found[:TALLIES_MAX]
     for n in range(TALLIES_MAX, len(found), TALLIES_MAX):

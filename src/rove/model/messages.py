@@ -128,9 +128,7 @@ class Fragment(msgspec.Struct, frozen=True, kw_only=True):
     next: NodeId | None
     sinks: dict[Stage, Sink]
     feeds: tuple[Origin, ...] = ()  # the sources of this node that have a place in the query
-    overtakes: bool = (
-        False  # whether batches of an origin may overtake each other, because nothing depends on their order
-    )
+    overtakes: bool = False  # whether batches of an origin may overtake each other: nothing depends on their order
     others: tuple[NodeId, ...] = ()  # where other routes begin, for when the next node cannot be reached
     copies: bool = False  # whether batches kept without a route are sent over all routes
     knows: dict[Stage, tuple[Origin, ...]] = {}
@@ -181,7 +179,7 @@ class Held(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a node says of itself that seldom changes."""
+    """The part of a node's report that seldom changes."""
 
     kind: Kind
     address: str
@@ -195,11 +193,11 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report(_Message, frozen=True, tag=20, kw_only=True):
-    """A node's beat to the coordinator: who it is, what it runs, what it counted.
+    """A node's regular report to the coordinator: its name, what it runs, what it counted.
 
-    Reports of one start are numbered 1, 2, 3 … A `whole` one stands by itself. Any other says what is new since the
-    one before it: None is "as before", and of queries and tallies only those are in it that changed. Whoever misses one
-    asks for a whole one.
+    Reports of one start are numbered 1, 2, 3 … A `whole` report is complete. Any other says what changed since the
+    report before it: None means "as before", and it has only the queries and tallies that changed. If a report is
+    missing, the coordinator asks for a whole one.
     """
 
     protocol: int
@@ -209,7 +207,7 @@ class Report(_Message, frozen=True, tag=20, kw_only=True):
     whole: bool
     facts: Facts | None = None
     running: dict[QueryId, Version] = {}
-    ended: tuple[QueryId, ...] = ()  # queries that it ran and does not run any more
+    ended: tuple[QueryId, ...] = ()  # queries that it no longer runs
     unknown: tuple[QueryId, ...] | None = None
     tallies: tuple[Tally, ...] = ()
     refused: dict[str, int] | None = None
@@ -222,8 +220,8 @@ class Report(_Message, frozen=True, tag=20, kw_only=True):
 
 
 class Orders(_Message, frozen=True, tag=21):
-    """What a node should run and know, of what its report lacked. `plans` are those of the fragments, by their digest,
-    unless the node has them already. With `whole` the coordinator asks for a whole report.
+    """The difference between what a node reports and what it should run and know. `plans` are the plans of the
+    fragments, by digest, unless the node has them already. With `whole` the coordinator asks for a whole report.
 
     A query it should `stop` is over. One it should `leave` goes other ways: what this node holds of it is still held by
     whoever sent it, and nothing is lost if it is dropped.
@@ -265,7 +263,7 @@ class Answer(_Message, frozen=True, tag=31):
 
 
 def plan_digest(plan: bytes) -> str:
-    """The name of a plan: what it is, whoever sends it."""
+    """The digest by which a plan is named."""
     return blake2b(plan, digest_size=16).hexdigest()
 
 

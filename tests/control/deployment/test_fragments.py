@@ -135,7 +135,7 @@ def test_an_operator_is_waited_for_as_long_as_anybody_below_it_is(absent: tuple[
 
 def test_a_sink_on_a_node_must_be_told_what_it_is() -> None:
     asked = request("count", {"s": ["d1"]}, sink="e1")
-    with pytest.raises(PlanError, match="ends on node `e1`, and output `out` has no sink"):
+    with pytest.raises(PlanError, match="ends on node `e1`, but output `out` has no sink"):
         deployed(asked, strategy("bottom_up")(asked, town(), Load()))
 
 

@@ -46,7 +46,9 @@ def test_a_node_that_does_not_take_functions_by_value_is_named_at_once() -> None
     desk = Desk()
     desk.line_up()
     at_edge = trains().mapInArrow(nameless(), COLUMNS).at("mast")
-    with pytest.raises(RoveError, match=r"`<lambda>` would go to `\w+`, `\w+` by value.*trust_functions") as refused:
+    with pytest.raises(
+        RoveError, match=r"`<lambda>` would be sent to `\w+`, `\w+` by value.*trust_functions"
+    ) as refused:
         submit(desk, at_edge)
     assert "`mast`" in str(refused.value)
     assert "`gateway`" in str(refused.value)

@@ -1,5 +1,5 @@
-"""The verb `enlist`: a node that was invited tells the key that it will use. It is the one verb that needs no
-operator's key: the invitation is its proof."""
+"""The verb `enlist`: an invited node sends the key that it will use. It is the only verb that needs no operator's key,
+because the invitation proves the node."""
 
 from __future__ import annotations
 

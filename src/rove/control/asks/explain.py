@@ -1,4 +1,4 @@
-"""The verb `explain`: where a query runs, and why."""
+"""The verb `explain`: says where a query runs, and why."""
 
 from __future__ import annotations
 

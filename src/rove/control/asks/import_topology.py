@@ -1,4 +1,4 @@
-"""The verb `import`: nodes and links that are expected, from a file."""
+"""The verb `import`: adds expected nodes and links from a file."""
 
 from __future__ import annotations
 

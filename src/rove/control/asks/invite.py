@@ -1,4 +1,4 @@
-"""The verbs `invite` and `revoke`: who may join, and who may not be here any more."""
+"""The verbs `invite` and `revoke`: let a node join, and take its key away."""
 
 from __future__ import annotations
 

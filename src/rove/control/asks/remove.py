@@ -1,4 +1,4 @@
-"""The verb `remove`: a node will not come back."""
+"""The verb `remove`: forgets a node that will not come back."""
 
 from __future__ import annotations
 

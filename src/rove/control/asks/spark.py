@@ -1,4 +1,4 @@
-"""The verbs of Spark: `cloud` asks what it should run, `progress` says how it gets on, `recent` lists what it said."""
+"""The verbs of Spark: `cloud` asks what Spark should run, `progress` reports, `recent` lists the last reports."""
 
 from __future__ import annotations
 

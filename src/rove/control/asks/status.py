@@ -1,4 +1,4 @@
-"""The verb `status`: what became of every row, by query and origin."""
+"""The verb `status`: the accounts of every row, by query and origin."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def status(coordinator: Coordinator, body: bytes) -> list[AccountLine]:
-    """Of one query, or of all. O(tallies)."""
+    """The accounts of one query, or of all. O(tallies)."""
     name = from_body(body, Named).name
     if name:
         coordinator.deployments.query(name)

@@ -1,4 +1,4 @@
-"""The verb `stop`: a query is over; what it delivered stays."""
+"""The verb `stop`: stops a query. Delivered rows stay."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The verb `submit`: a new query, or where it would run.
+"""The verb `submit`: starts a query, or explains where it would run.
 
-Law: a query that cannot be placed is refused and not kept; one that waits for sources is kept. The same query submitted
-again is answered as before.
+Law: a query that cannot be placed is refused and not stored. A query that waits for sources is stored. Submitting the
+same query again gives the same answer.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def submit(coordinator: Coordinator, body: bytes) -> Submitted:
 
 
 def _check_same(known: Query, record: QueryRecord) -> None:
-    """A name that is taken is refused to a query that was asked for otherwise."""
+    """Refuse a query whose name is taken by a query with other options."""
     if known.stopped:
         raise PlanError(f"a query `{known.id}` was stopped, and its rows are kept; choose another name")
     if others := known.record.asked_otherwise(record):
@@ -60,14 +60,14 @@ def _check_same(known: Query, record: QueryRecord) -> None:
 
 
 def _check_sink(coordinator: Coordinator, sink: Sink) -> None:
-    """A sink that writes needs a node with a disk."""
+    """Refuse a sink that writes on a node without a disk."""
     member = coordinator.membership.members.get(sink.node) if sink.node is not None else None
     if member is not None and member.conn is not None and sink.kind != "discard" and not member.record.durable:
-        raise PlanError(f"`{sink.node}` has no disk to end on; start it with --data DIR, or choose another node")
+        raise PlanError(f"`{sink.node}` has no disk for a sink; start it with --data DIR, or choose another node")
 
 
 def _declare(coordinator: Coordinator, query: Query, keep: bool) -> None:
-    """The streams a query reads have the columns it says, or it is refused."""
+    """Refuse a query that reads a stream with other columns than the stream has. Declare streams that are new."""
     for stream, columns in query.columns.items():
         known = coordinator.streams.get(checked_name(stream, "a stream"))
         if known is None and keep:

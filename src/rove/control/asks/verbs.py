@@ -1,4 +1,4 @@
-"""The verbs that users' commands say to the coordinator: one visible list of them."""
+"""The list of all verbs that users may send to the coordinator."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """`run` takes the ask's body and gives the answer's. One that `changes` something is done once, however often the
-    same ask comes."""
+    """`run` takes the request's body and returns the answer's. A verb that `changes` something is executed once,
+    however often the same request comes."""
 
     name: str
     run: Callable[[Coordinator, bytes], Any]

@@ -1,1 +1,1 @@
-"""What each node is told of a query."""
+"""Deployment: the parts and fragments of queries, and how they change."""

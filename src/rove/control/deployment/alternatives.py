@@ -1,4 +1,4 @@
-"""Other routes than the one that rows take: for when it breaks, or to send over several at once.
+"""Alternative routes, for when a route breaks, or to send over several at once.
 
 Law: the routes of one source share no node below the first node where its rows must come together: where all routes
 meet, where an operator takes rows in order, or where the query ends. No other node on the way takes them in order. A
@@ -18,7 +18,7 @@ from rove.control.topology.topology import Topology
 from rove.model.ids import NodeId
 from rove.plan.stages import ordered
 
-TRIES = 64  # to find routes for one source, where most nodes lead elsewhere
+TRIES = 64  # attempts to find routes for one source
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Alternatives:
 
 
 def alternatives(deployment: Deployment, request: Request, topology: Topology, replication: int) -> Alternatives:
-    """Up to so many routes for each source, the one it has among them. O(sources × tries × relays)."""
+    """Up to `replication` routes for each source, including the one it has. O(sources × tries × relays)."""
     tree, operators = deployment.tree, deployment.terms.stages.operators
     if replication < 2:
         return Alternatives()
@@ -38,7 +38,7 @@ def alternatives(deployment: Deployment, request: Request, topology: Topology, r
     relays: dict[NodeId, NodeId] = {}
     starts = sorted(node for node, part in tree.parts.items() if part.sources and topology.has(node))
     in_order = {node for node, part in tree.parts.items() if any(ordered(operators[s]) for s in part.hosts)}
-    routes = {node: part.next for node, part in tree.parts.items()}  # those of relays come on top
+    routes = {node: part.next for node, part in tree.parts.items()}  # routes of relays are added
     for start in starts:
         certain = topology.certain(start, request.root)
         own = _up_to(routes, start, in_order | certain)
@@ -47,7 +47,7 @@ def alternatives(deployment: Deployment, request: Request, topology: Topology, r
             other = topology.apart(start, own[-1], taken, avoid) if len(taken) < replication else None
             if other is None:
                 break
-            # A node that has a route keeps it, and everyone who comes by goes there.
+            # A node that has a route keeps it, so all batches that reach it go there.
             joins = next(n for n, node in enumerate(other) if node in routes and n)
             whole = other
             if other[joins] != own[-1]:
@@ -63,7 +63,7 @@ def alternatives(deployment: Deployment, request: Request, topology: Topology, r
 
 
 def _up_to(routes: Mapping[NodeId, NodeId | None], start: NodeId, in_order: set[NodeId]) -> tuple[NodeId, ...]:
-    """The route from a node to the first one above it that takes rows in order, or to the end."""
+    """The route from a node to the first node above it that takes rows in order, or to the end."""
     route, at = [start], routes[start]
     while at is not None:
         route.append(at)

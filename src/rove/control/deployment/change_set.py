@@ -1,7 +1,7 @@
-"""What one batch of changes does to one query: which nodes get a new fragment, and which lose theirs.
+"""A change set: what one batch of changes does to one query. Some nodes get a new fragment, some lose theirs.
 
-Law: a change set is one value. Fragments that stay as they are are not in it, so nodes that are not touched hear
-nothing, and nothing is written for them.
+Law: a change set is one value. Unchanged fragments are not in it, so untouched nodes are told nothing and nothing is
+stored for them.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from rove.model.messages import Fragment
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeSet:
-    """`deploy` are fragments that are new, or have a new version; `undeploy` are nodes whose part has gone. `records`
-    is what to keep of it."""
+    """`deploy` holds fragments that are new or have a new version; `undeploy` the nodes that lose their part. `records`
+    is what to store."""
 
     query: QueryId
     version: Version

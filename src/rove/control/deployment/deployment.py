@@ -1,7 +1,7 @@
-"""Where one query runs: the parts of its nodes, and everything that follows from them.
+"""The deployment of one query: the parts of its nodes, and everything derived from them.
 
-Law: a change is made on the tables, checked, and then either settled, which gives one `ChangeSet`, or taken back. What
-it costs is what it touches: a device that moves costs its route, whatever else the query has.
+Law: a change is made on the tables, checked, and then either settled, which gives one `ChangeSet`, or rolled back. It
+costs what it touches: a device that moves costs its route, however large the query is.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from rove.model.messages import Fragment
 
 
 class Deployment:
-    """One query's parts. `load` is what all queries take of each node; `starts` tells one start of a node that forgets
-    from the next; `root` is where all routes end."""
+    """One query's parts. `load` is what all queries take of each node; `starts` tells the starts of a node without a
+    disk apart; `root` is the node where all routes end."""
 
     def __init__(self, terms: Terms, root: NodeId, load: Load, starts: Mapping[NodeId, int]) -> None:
         self.terms, self.root, self._load, self._starts = terms, root, load, starts
@@ -39,16 +39,16 @@ class Deployment:
         self._in_order = terms.in_order
         self.fragments: dict[NodeId, Fragment] = {}
         self.absent: dict[NodeId, None] = {}
-        self.relays: dict[NodeId, Part] = {}  # the parts of nodes on alternative routes only
+        self.relays: dict[NodeId, Part] = {}  # the parts of nodes that are only on alternative routes
         self._senders: dict[NodeId, dict[NodeId, Version]] = {}
         self._sources: dict[At, tuple[Origin, ...]] = {}
-        self._merging: dict[Stage, NodeId] = {}  # where operators are that have one place for all
+        self._merging: dict[Stage, NodeId] = {}  # the nodes of merging operators
         self._others: dict[NodeId, tuple[NodeId, ...]] = {}
-        self._dirty: dict[NodeId, None] = {}  # nodes whose fragments may differ from what they should be
-        self._changed: dict[NodeId, None] = {}  # nodes whose records may
+        self._dirty: dict[NodeId, None] = {}  # nodes whose fragments may have to change
+        self._changed: dict[NodeId, None] = {}  # nodes whose records may have to change
         self.version = Version(0)
 
-    # What there is
+    # Reading
 
     def placed(self, node: NodeId) -> tuple[tuple[Stage, Origin], ...]:
         """The sources of a node that have a place."""
@@ -64,7 +64,7 @@ class Deployment:
         return {stage: tuple(each) for stage, each in found.items()}
 
     def source_nodes(self, start: NodeId) -> list[NodeId]:
-        """The nodes with sources from one down. O(nodes below it)."""
+        """The nodes with sources at a node and below it. O(nodes below it)."""
         return [node for node in self.tree.below((start,)) if self.tree.parts[node].sources]
 
     def hosts(self, stage: Stage, node: NodeId) -> bool:
@@ -72,7 +72,7 @@ class Deployment:
         return part is not None and stage in part.hosts
 
     def placement(self, why: Mapping[Stage, str]) -> Placement:
-        """The whole deployment as a strategy would give it. O(nodes × stages)."""
+        """The whole deployment as a placement. O(nodes × stages)."""
         hosts: dict[Stage, list[NodeId]] = {stage: [] for stage in self.terms.split.numbers}
         slots: dict[NodeId, int] = {}
         memory: dict[NodeId, int] = {}
@@ -90,10 +90,10 @@ class Deployment:
             memory_bytes=memory,
         )
 
-    # How it changes
+    # Changing
 
     def place(self, placement: Placement, sources: Mapping[Stage, Iterable[SourceAt]]) -> None:
-        """Put down a whole placement. O(nodes × stages × height)."""
+        """Deploy a whole placement. O(nodes × stages × height)."""
         hosts: dict[NodeId, list[Stage]] = {}
         made: dict[NodeId, list[tuple[Stage, Origin]]] = {}
         for stage, nodes in sorted(placement.hosts.items()):
@@ -111,7 +111,7 @@ class Deployment:
         )
 
     def put(self, changes: Mapping[NodeId, Part | None]) -> None:
-        """Give nodes new parts, or none; what follows is worked out for the nodes that it touches."""
+        """Give nodes new parts, or none. Derived tables are updated for the touched nodes."""
         gone: list[At] = []
         for node, new in changes.items():
             old = self.tree.parts.get(node)
@@ -122,7 +122,7 @@ class Deployment:
         self.meetings.refresh(self.journal, (*moved, *fresh), gone)
 
     def set_absent(self, node: NodeId, absent: bool) -> None:
-        """Say whether nobody waits for a node any more. O(its route)."""
+        """Set whether a node is absent, so that no operator waits for it. O(its route)."""
         if absent != (node in self.absent):
             if absent:
                 self.journal.put(self.absent, node, None)
@@ -132,12 +132,12 @@ class Deployment:
             self._changed[node] = None
 
     def restarted(self, node: NodeId) -> None:
-        """A node that forgets was started anew: what its operators give has new names. O(its route)."""
+        """A node without a disk has restarted: the output of its operators has new names. O(its route)."""
         if node in self.tree:
             self._dirty |= {node: None, **self.meetings.above((node,))}
 
     def set_alternatives(self, begin: Mapping[NodeId, tuple[NodeId, ...]], relays: Mapping[NodeId, NodeId]) -> None:
-        """Say where alternative routes begin, and who passes rows on along them. O(alternatives)."""
+        """Set where alternative routes begin, and the relays on them. O(alternatives)."""
         parts = {node: Part(next=above, relay=True) for node, above in relays.items() if node not in self.tree}
         for node in {**self.relays, **parts}:
             if self.relays.get(node) != parts.get(node):
@@ -148,7 +148,7 @@ class Deployment:
         self.relays, self._others = parts, {node: others for node, others in begin.items() if others}
 
     def _account(self, node: NodeId, old: Part | None, new: Part | None) -> None:
-        """Book what a node's operators take of it."""
+        """Update the load by what a node's operators take of it."""
         before, after = self._takes(old), self._takes(new)
         for table, taken in zip((self._load.slots, self._load.memory_bytes), _less(after, before), strict=True):
             left = table.get(node, 0) + taken
@@ -164,13 +164,13 @@ class Deployment:
                 self.journal.put(self._merging, stage, node)
 
     def _takes(self, part: Part | None) -> tuple[int, int]:
-        """Slots and bytes of memory that a part takes."""
+        """The slots and bytes of memory that a part takes."""
         operators = self.terms.stages.operators
         costly = [operators[stage] for stage in (() if part is None else part.hosts) if costs_a_slot(operators[stage])]
         return len(costly), sum(map(memory_bytes, costly))
 
     def _name_sources(self, node: NodeId, old: Part | None, new: Part | None) -> list[At]:
-        """Index the producers of a node by stage; what it hosts no longer."""
+        """Index the sources of a node by stage. Returns those that it no longer hosts."""
         before, after = _by_stage(old), _by_stage(new)
         for stage in sorted(before.keys() | after.keys()):
             if before.get(stage) != after.get(stage):
@@ -179,17 +179,17 @@ class Deployment:
         return [(stage, node) for stage in sorted(hosted)]
 
     def merging(self) -> Mapping[Stage, NodeId]:
-        """Where operators are that have one place for all."""
+        """The nodes of merging operators."""
         return self._merging
 
-    # How a change ends
+    # Ending a change
 
     def roll_back(self, position: int = 0) -> None:
         """Take back what was put since."""
         self.journal.roll_back(position)
 
     def settle(self) -> ChangeSet:
-        """Make the change final: the fragments that are other than before get one new version."""
+        """Make the change final. The changed fragments get one new version."""
         self._collect()
         self.journal.commit()
         version = Version(self.version + 1)
@@ -226,7 +226,7 @@ class Deployment:
                 self._dirty[node] = None
         for at, origins in journal.before(self._sources).items():
             if (origins or ()) != self._sources.get(at, ()):
-                # The same maker under other names: whoever hears it has to be told.
+                # The same maker has other names now, so its readers must be told.
                 self._dirty |= dict.fromkeys(node for _, node in self.meetings.readers.get(at, ()))
         self._dirty |= self.meetings.changed(journal, bool(self.absent or journal.before(self.absent)))
 
@@ -256,7 +256,7 @@ class Deployment:
         return part if part.others == others else _with_others(part, others)
 
     def _redirect(self, node: NodeId, old: Fragment, new: Fragment | None) -> None:
-        """Note for each node that this one sent to, and sends to no more, from which version on that is so."""
+        """Note for each node that this one no longer sends to, from which version on."""
         goes = _targets(new)
         for target in _targets(old):
             if target not in goes and target != self.root:  # the root never leaves
@@ -267,25 +267,25 @@ class Deployment:
                 self._changed[target] = None
 
     def release(self) -> None:
-        """The query is over: its operators take no room any more. O(nodes)."""
+        """The query has ended, so its operators take no room. O(nodes)."""
         for node, part in self.tree.parts.items():
             self._account(node, part, None)
         self.journal.commit()
 
-    # Who leaves
+    # Leaving
 
     def leaving(self, node: NodeId) -> Mapping[NodeId, Version]:
-        """Who sent to a node and was told to send elsewhere, with the version from which on it does."""
+        """The nodes that sent to a node and were told to send elsewhere, with the version from which on they do."""
         return self._senders.get(node, {})
 
     def left(self, node: NodeId, sender: NodeId | None = None) -> None:
-        """A sender sends elsewhere; without one, the node itself has let go."""
+        """A sender now sends elsewhere. Without a sender, the node itself has let go."""
         if sender is not None:
             self._senders.get(node, {}).pop(sender, None)
         else:
             self._senders.pop(node, None)
 
-    # What is kept
+    # Records
 
     def _record(self, node: NodeId) -> PartRecord:
         found = self.fragments.get(node)
@@ -299,7 +299,7 @@ class Deployment:
         )
 
     def restore(self, records: Iterable[PartRecord], version: Version) -> None:
-        """The deployment as it was kept. O(nodes × stages × height)."""
+        """Restore the deployment from its records. O(nodes × stages × height)."""
         found = list(records)
         self.relays = {r.node: r.part for r in found if r.part is not None and r.part.relay}
         self._others = {r.node: r.part.others for r in found if r.part is not None and r.part.others}
@@ -315,12 +315,12 @@ class Deployment:
         self.version = version
 
     def validate(self) -> None:
-        """Raise if what follows from the parts is not what is there. O(nodes × stages × height)."""
+        """Raise if a derived table contradicts the parts. O(nodes × stages × height)."""
         self.tree.validate()
         fresh = Deployment(self.terms, self.root, Load(), self._starts)
         fresh.restore((self._record(node) for node in {**self.tree.parts, **self.relays}), self.version)
         if fresh.meetings.readers != self.meetings.readers:
-            raise TopologyError(f"query `{self.terms.query}`: who hears whom is not what follows from its parts")
+            raise TopologyError(f"query `{self.terms.query}`: the makers and readers do not follow from its parts")
         if fresh.fragments != self.fragments and not self._dirty:
             wrong = [n for n, f in fresh.fragments.items() if self.fragments.get(n) != f]
             raise TopologyError(f"query `{self.terms.query}`: fragments of {wrong[:3]} do not follow from its parts")
@@ -339,7 +339,7 @@ def _with_others(part: Part, others: tuple[NodeId, ...]) -> Part:
 
 
 def _targets(fragment: Fragment | None) -> tuple[NodeId, ...]:
-    """Whom a fragment may send to."""
+    """The nodes that a fragment may send to."""
     if fragment is None or fragment.next is None:
         return ()
     return (fragment.next, *fragment.others)

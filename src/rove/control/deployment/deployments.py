@@ -1,8 +1,8 @@
-"""All queries, and where each of them runs.
+"""All queries and their deployments.
 
-Law: what happens to nodes and links only marks the queries that it touches, with the nodes that are to be looked at.
-`settle` then changes those queries, in the order they were marked, one change set each. Indexes are kept, not searched:
-stream to queries, node to queries, and the few queries that wait for a better world.
+Law: an event of nodes and links only marks the queries that it touches, with the nodes to look at. `settle` then
+changes those queries, in the order in which they were marked, with one change set each. Indexes are kept, not searched:
+stream to queries, node to queries, and the few queries that wait for more nodes or room.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from rove.plan.stages import Stages
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Why a query cannot be placed now."""
+    """The reason why a query cannot be placed now."""
 
     reason: str
 
 
 @dataclass(slots=True)
 class _Mark:
-    """What to look at in one query: `nodes` themselves, what is below `relays`, nodes that were `restarted`, nodes that
-    are or are not `absent` now, and, if it should `retry`, all that has no place or a broken route."""
+    """What to look at in one query: `nodes`, everything below `relays`, nodes that were `restarted`, nodes whose
+    absence has changed (`absent`), and, with `retry`, all sources without a place or with a broken route."""
 
     nodes: dict[NodeId, None] = field(default_factory=dict)
     relays: dict[NodeId, None] = field(default_factory=dict)
@@ -48,8 +48,8 @@ class _Mark:
 
 
 class Deployments:
-    """Queries by name. `load` is what they take of each node; `of_node` are the queries that a node has, or had, a part
-    in; `open` are those of them that it does not run as it should."""
+    """Queries by name. `load` is what they take of each node. `of_node` holds the queries in which a node has, or had,
+    a part; `open` holds those of them that it does not run as it should."""
 
     def __init__(self, membership: Membership) -> None:
         self._membership = membership
@@ -57,9 +57,9 @@ class Deployments:
         self.load = Load()
         self.of_node: dict[NodeId, dict[QueryId, None]] = {}
         self.open: dict[NodeId, dict[QueryId, None]] = {}
-        self.absent: dict[tuple[QueryId, NodeId], None] = {}  # nodes that are waited for no longer, by query
+        self.absent: dict[tuple[QueryId, NodeId], None] = {}  # nodes that are no longer waited for, by query
         self._of_stream: dict[str, dict[QueryId, None]] = {}
-        self._unsettled: dict[QueryId, None] = {}  # queries that a larger world may help
+        self._unsettled: dict[QueryId, None] = {}  # queries that more nodes or room may help
         self._marks: dict[QueryId, _Mark] = {}
 
     # Queries
@@ -71,18 +71,18 @@ class Deployments:
         return found
 
     def new(self, record: QueryRecord, plan: bytes) -> Query:
-        """A query that nobody knows of yet."""
+        """Make a query. It is not added yet."""
         return Query.of(record, plan, Rollout(self._membership.members))
 
     def add(self, query: Query) -> None:
-        """A query from now on, with the place it has."""
+        """Add a query, with its deployment if it has one."""
         self.queries[query.id] = query
         for stream in query.streams:
             self._of_stream.setdefault(stream, {})[query.id] = None
         self._settled(query)
 
     def restore(self, query: Query, records: Iterable[PartRecord], version: Version) -> None:
-        """A query as it was kept. O(its nodes × stages × height)."""
+        """Restore a query from its records. O(its nodes × stages × height)."""
         found, record = list(records), query.record
         if record.gateway is not None and not record.stopped:
             query.deployment = query.deploy(record.gateway, self.load, self._membership.starts)
@@ -97,7 +97,7 @@ class Deployments:
         self._mark(query).retry = True
 
     def stop(self, query: Query) -> list[NodeId]:
-        """A query is over; the nodes that may run it."""
+        """Stop a query. Returns the nodes that may run it."""
         nodes = list(query.rollout.states)
         if query.deployment is not None:
             query.deployment.release()
@@ -114,7 +114,7 @@ class Deployments:
         return nodes
 
     def let_go(self, query: QueryId, node: NodeId) -> None:
-        """A node runs nothing of a query any more, and should not."""
+        """A node has stopped running a query, as it should."""
         self.of_node.get(node, {}).pop(query, None)
         self.close(query, node)
         known = self.queries.get(query)
@@ -129,26 +129,26 @@ class Deployments:
         self.of_node.setdefault(node, {})[query.id] = None
         self.open.setdefault(node, {})[query.id] = None
 
-    # What to look at
+    # Marking
 
     def _mark(self, query: Query) -> _Mark:
         return self._marks.setdefault(query.id, _Mark())
 
     def touch_sources(self, node: NodeId, streams: Iterable[str]) -> None:
-        """Sources of these streams came or went on a node. O(queries of the streams)."""
+        """Sources of these streams were added or removed on a node. O(queries of the streams)."""
         for stream in streams:
             for id in self._of_stream.get(stream, ()):
                 self._mark(self.queries[id]).nodes[node] = None
 
     def touch_start(self, node: NodeId) -> None:
-        """A node was started anew and has forgotten what it was at. O(its queries)."""
+        """A node has restarted and has lost its state. O(its queries)."""
         for query in self.live(node):
             fragment = query.fragments.get(node)
             if fragment is not None and fragment.makes:
                 self._mark(query).restarted[node] = None
 
     def touch_links(self, node: NodeId, relay: bool) -> None:
-        """A node reaches others than before. O(its queries); a relay may also help those that wait for routes."""
+        """The links of a node have changed. O(its queries). A relay may also help queries that wait for routes."""
         for query in self.live(node):
             mark = self._mark(query)
             (mark.relays if relay else mark.nodes)[node] = None
@@ -156,12 +156,12 @@ class Deployments:
             self.grown()
 
     def grown(self) -> None:
-        """There is more room, or there are more routes. O(queries that wait for that)."""
+        """There is more room, or there are more routes. O(queries that wait for it)."""
         for id in self._unsettled:
             self._mark(self.queries[id]).retry = True
 
     def set_absent(self, query: Query, node: NodeId, absent: bool) -> None:
-        """Say whether a query waits for a node no longer."""
+        """Set whether a node is absent for a query."""
         self._mark(query).absent[node] = absent
         if absent:
             self.absent[query.id, node] = None
@@ -169,14 +169,14 @@ class Deployments:
             self.absent.pop((query.id, node), None)
 
     def live(self, node: NodeId) -> list[Query]:
-        """The queries that a node has a part in."""
+        """The queries in which a node has a part."""
         found = (self.queries[id] for id in self.of_node.get(node, ()) if id in self.queries)
         return [query for query in found if not query.stopped]
 
-    # Where to place
+    # Placing
 
     def settle(self) -> list[tuple[Query, ChangeSet]]:
-        """Place what is marked; what that changes."""
+        """Place the marked queries. Returns their change sets."""
         changed = []
         while self._marks:
             id = next(iter(self._marks))
@@ -194,7 +194,8 @@ class Deployments:
         return changed
 
     def place(self, query: Query) -> ChangeSet | None:
-        """Give a query its first place; None while it waits, and no place is an error. O(sources × stages × height)."""
+        """Place a query for the first time. None while it waits; a query that cannot be placed raises. O(sources ×
+        stages × height)."""
         request = self.request(query)
         if isinstance(request, Waiting):
             query.waits_for = request.reason
@@ -203,7 +204,7 @@ class Deployments:
         return self.put_down(query, request, placement)
 
     def put_down(self, query: Query, request: Request, placement: Placement) -> ChangeSet:
-        """Deploy a query as a strategy decided. O(nodes × stages × height)."""
+        """Deploy a strategy's placement of a query. O(nodes × stages × height)."""
         spark = tuple(sorted(placement.spark))
         query.record = replace(query.record, gateway=request.gateway, spark=spark, why=dict(placement.why))
         deployment = query.deploy(request.gateway, self.load, self._membership.starts)
@@ -215,14 +216,14 @@ class Deployments:
         return change
 
     def withdraw(self, query: Query) -> None:
-        """A query that was placed and is refused after all gives its room back."""
+        """Free the room of a query that was placed and then refused."""
         if query.deployment is not None:
             query.deployment.release()
             for node in query.rollout.states:
                 self.let_go(query.id, node)
 
     def request(self, query: Query) -> Request | Waiting:
-        """What is to be placed of a query that has no place yet. O(sources of its streams)."""
+        """The request for a query that has no place yet. O(sources of its streams)."""
         gateways, sink = self._membership.gateways(), query.record.sink
         if sink.node is not None and not self._membership.topology.has(sink.node):
             return Waiting(f"waits for node `{sink.node}`")
@@ -243,8 +244,8 @@ class Deployments:
         return query.request(gateway, sources)
 
     def _amend(self, query: Query, deployment: Deployment, mark: _Mark) -> ChangeSet:
-        """Bring a deployment to what its sources and links are now. O(marked nodes × stages × height); O(sources) if
-        the query wants alternative routes."""
+        """Adapt a deployment to its present sources and links. O(marked nodes × stages × height); O(sources) if the
+        query wants alternative routes."""
         request = query.request(query.record.gateway or deployment.root, {})
         nodes = dict(mark.nodes)
         for relay in mark.relays:
@@ -271,7 +272,7 @@ class Deployments:
         return change
 
     def _drop_gone(self, deployment: Deployment, node: NodeId) -> None:
-        """Sources that ended lose their place; one that is away, or has no route for now, keeps it."""
+        """Remove sources that have ended. A source that is away, or has no route now, keeps its place."""
         gone = self._membership.ended.gone
         part = deployment.tree.parts.get(node)
         if part is not None and any(origin in gone for _, origin in part.sources):
@@ -279,7 +280,7 @@ class Deployments:
             deployment.put({node: replace(part, sources=left)})
 
     def _lead_new(self, query: Query, deployment: Deployment, request: Request, node: NodeId) -> None:
-        """Give the sources of a node a place that have none."""
+        """Place the sources of a node that have no place."""
         here, have = self._wanted(query, node), dict.fromkeys(origin for _, origin in deployment.placed(node))
         for origin in [o for o, (at, _) in query.unplaced.items() if at == node and o not in here]:
             del query.unplaced[origin]
@@ -295,7 +296,10 @@ class Deployments:
                 lead(deployment, request, stage, SourceAt(origin, node), self._membership.topology, self.load)
             except RoveError as error:
                 deployment.roll_back(position)
-                query.unplaced[origin] = (node, f"`{origin}` cannot be led to what runs already: {error}")
+                query.unplaced[origin] = (
+                    node,
+                    f"`{origin}` cannot be routed to the operators that run already: {error}",
+                )
 
     def _wanted(self, query: Query, node: NodeId) -> dict[Origin, Stage]:
         """The sources of a node that a query reads."""
@@ -328,17 +332,17 @@ class Deployments:
     def _broken(self, deployment: Deployment, node: NodeId) -> bool:
         return self._membership.topology.broken_on(deployment.tree.route(node)) > 0
 
-    # What is asked
+    # Questions
 
     def parts(self, query: Query) -> tuple[Stages, Operator | None]:
-        """What workers run of a query, and what is left for Spark."""
+        """The part of a query that workers run, and the part that Spark runs."""
         halves = query.split()
         if halves is None:
             raise PlanError(f"query `{query.id}` has no place yet: {query.trouble}")
         return halves.lower, next(iter(halves.upper.values()), None)
 
     def explained(self, query: Query) -> str:
-        """Where a query runs, or would, and why. O(its nodes × stages × height)."""
+        """Where a query runs, or would run, and why. O(its nodes × stages × height)."""
         topology, placement = self._membership.topology, query.placement()
         if placement is not None and query.deployment is not None:
             gateway = query.record.gateway or query.deployment.root
@@ -349,14 +353,14 @@ class Deployments:
         return explain(request, strategy(query.record.strategy)(request, topology, self.load), topology)
 
     def validate(self) -> None:
-        """Raise if an index is not what the queries say. O(nodes of all queries)."""
+        """Raise if an index contradicts the queries. O(nodes of all queries)."""
         for query in self.queries.values():
             query.validate()
             for node in query.fragments if not query.stopped else ():
                 if query.id not in self.of_node.get(node, ()):
-                    raise PlanError(f"`{node}` has a part in `{query.id}`, and the index does not know")
+                    raise PlanError(f"`{node}` has a part in `{query.id}` that is not in the index")
                 if node in query.rollout.pending and query.id not in self.open.get(node, ()):
-                    raise PlanError(f"`{node}` should be told its part in `{query.id}`, and the index does not know")
+                    raise PlanError(f"`{node}` should be told its part in `{query.id}`, but is not in the index")
         load = Load()
         placements: Iterable[Mapping[NodeId, int]] = (
             found.slots for q in self.queries.values() if not q.stopped and (found := q.placement()) is not None
@@ -365,4 +369,4 @@ class Deployments:
             for node, used in slots.items():
                 load.slots[node] = load.slots.get(node, 0) + used
         if load.slots != self.load.slots:
-            raise PlanError("the slots that queries take are not what the books say")
+            raise PlanError("the slots that queries take contradict the load")

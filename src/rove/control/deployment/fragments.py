@@ -1,7 +1,7 @@
-"""What each node on the routes of a query is told.
+"""Makes the fragments of a query, one for each node on its routes.
 
-Law: a fragment follows from the parts of its query alone. Every fragment of a version names the same plan, so a batch
-can be finished by whichever node it meets; what differs is who owns state, who waits for whom, and who is next.
+Law: a fragment follows from the parts of its query alone. Every fragment of a query names the same plan, so any node
+can finish a batch. Fragments differ in the state that they own, the origins that they wait for, and the next node.
 
 An origin is named by its number in the whole plan. That number does not depend on where the plan is cut, so an origin
 keeps its name through every placement of its query.
@@ -27,7 +27,7 @@ LOG = Sink(kind="log")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What all fragments of a query have in common. With `copies`, what was kept goes over all routes; `thins` and
+    """What all fragments of a query have in common. With `copies`, kept batches are sent over all routes; `thins` and
     `folds` are for devices without room."""
 
     query: QueryId
@@ -39,12 +39,12 @@ class Terms:
     folds: bool = False
 
     def merges(self, stage: Stage) -> bool:
-        """Whether an operator has one place for the rows of all origins."""
+        """Whether an operator needs the rows of all origins in one place."""
         return merges(self.stages.operators[stage])
 
     @property
     def in_order(self) -> bool:
-        """Whether anybody looks at the order of batches."""
+        """Whether something depends on the order of batches."""
         return any(map(ordered, self.stages.operators)) or any(sink.time for sink in self.ends.values())
 
     @property
@@ -55,12 +55,12 @@ class Terms:
 
 
 def ends_of(query: QueryId, split: Split, sinks: Mapping[str, Sink], node: NodeId | None) -> dict[Stage, Sink]:
-    """Where each output ends. `sinks` are the user's, by output, for a query that ends on a `node`; in the cloud every
+    """The sink of each output. `sinks` are the user's, by output, for a query that ends on a `node`. In the cloud every
     output ends in the gateway's log."""
     found: dict[Stage, Sink] = {}
     for name, stage in split.lower.outputs:
         if name not in sinks and node is not None:
-            raise PlanError(f"query `{query}` ends on node `{node}`, and output `{name}` has no sink there")
+            raise PlanError(f"query `{query}` ends on node `{node}`, but output `{name}` has no sink there")
         found[stage] = sinks.get(name, LOG)
         if name not in sinks and any(map(keeps_time, split.upper.values())):
             operator = split.lower.operators[stage]
@@ -71,8 +71,8 @@ def ends_of(query: QueryId, split: Split, sinks: Mapping[str, Sink], node: NodeI
 
 
 def origin(terms: Terms, stage: Stage, node: NodeId, starts: Mapping[NodeId, int]) -> Origin:
-    """The name of a stateful operator's output: one for all places where it merges, one a place where it is partial. On
-    a node that forgets it is another one after each start, since its numbers begin anew."""
+    """The origin of a stateful operator's output: one name for a merging operator, one for each node of a partial one.
+    On a node without a disk it changes with each start, because its numbers begin at 0 again."""
     merging = merges(terms.stages.operators[stage])
     name = f"{terms.query}/{stage}" if merging else f"{terms.query}/{stage}/{node}"
     start = starts.get(node)
@@ -80,7 +80,7 @@ def origin(terms: Terms, stage: Stage, node: NodeId, starts: Mapping[NodeId, int
 
 
 def relay(terms: Terms, version: Version, part: Part, in_order: bool) -> Fragment:
-    """The fragment of a node that is on an alternative route only."""
+    """The fragment of a node that is only on an alternative route."""
     return Fragment(
         query=terms.query,
         version=version,
@@ -105,8 +105,8 @@ def fragment(
     starts: Mapping[NodeId, int],
     sources: Mapping[At, tuple[Origin, ...]],
 ) -> Fragment:
-    """The fragment of a node on a route. `sources` are the producers of a source stage on a node. O(makers that it
-    hears + stages)."""
+    """The fragment of a node on a route. `sources` gives the sources of a source stage on a node. O(makers that it
+    reads + stages)."""
     number = terms.split.numbers
     running = meetings.running(node)
     waits: dict[Stage, set[Origin]] = {}
@@ -117,7 +117,7 @@ def fragment(
         is_source = meetings.is_source(stage)
         if is_source or host != node:
             origins = sources.get(maker, ()) if is_source else (origin(terms, stage, host, starts),)
-            # Others do not wait for one who is absent, but know it; it waits for itself.
+            # An absent node is known to others but not waited for. It waits for itself.
             book = knows if host != node and absent and away(maker) else waits
             book.setdefault(number[stage], set()).update(origins)
     feeds = tuple(sorted(o for _, o in part.sources))
@@ -145,7 +145,7 @@ def fragment(
 
 
 class _Away:
-    """Whether nothing comes from a maker for now: its node is absent, or all that feed it are."""
+    """Whether nothing comes from a maker for now, because its node or all its sources are absent."""
 
     def __init__(self, meetings: Meetings, absent: Collection[NodeId]) -> None:
         self._meetings, self._absent = meetings, absent

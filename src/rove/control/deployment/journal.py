@@ -1,7 +1,7 @@
-"""Changes to tables that can be taken back.
+"""A journal of changes to tables, so that they can be undone.
 
-Law: a deployment is changed in place, so that a change costs what it touches. Every write goes through the journal; if
-the deployment that comes out is refused, `roll_back` leaves the tables as they were.
+Law: a deployment is changed in place, so that a change costs what it touches. Every write goes through the journal. If
+the new deployment is refused, `roll_back` restores the tables.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _MISSING = object()
 
 
 class Journal:
-    """What was written since the last `commit`, the newest last."""
+    """The writes since the last `commit`, the newest last."""
 
     def __init__(self) -> None:
         self._undo: list[tuple[dict[Any, Any], Any, Any]] = []
@@ -25,18 +25,18 @@ class Journal:
         table[key] = value
 
     def pop(self, table: dict[K, V], key: K) -> None:
-        """Take one entry out, if it is there."""
+        """Remove one entry, if it exists."""
         if key in table:
             self._undo.append((table, key, table[key]))
             del table[key]
 
     @property
     def position(self) -> int:
-        """Where the journal stands, to roll back to."""
+        """The present position, for a later `roll_back`."""
         return len(self._undo)
 
     def before(self, table: dict[K, V], position: int = 0) -> dict[K, V | None]:
-        """The entries of a table that were written since, as they were; None for those that are new. O(writes)."""
+        """The earlier values of entries that were written since; None for new entries. O(writes)."""
         found: dict[K, V | None] = {}
         for written, key, old in self._undo[position:]:
             if written is table:
@@ -44,7 +44,7 @@ class Journal:
         return found
 
     def roll_back(self, position: int = 0) -> None:
-        """Undo what was written since. O(writes)."""
+        """Undo the writes since a position. O(writes)."""
         while len(self._undo) > position:
             table, key, before = self._undo.pop()
             if before is _MISSING:
@@ -53,5 +53,5 @@ class Journal:
                 table[key] = before
 
     def commit(self) -> None:
-        """What was written stays."""
+        """Make the writes final."""
         self._undo.clear()

@@ -1,9 +1,10 @@
-"""Who hears whom in one query: where rows of each source are taken, and which origins each reader has to wait for.
+"""Which readers read which makers in one query: where the rows of each source are taken, and which origins each reader
+waits for.
 
-Law: rows go up their route, and the first node that runs an operator takes them for it. A *maker* is a source, or an
-operator with memory: whoever numbers batches. A node whose sources have ended is still one: what its operators
-remember goes on. A *reader* is an operator that takes batches in order, or the end of the
-query. An ordered operator that no rows reach is left out: as an origin that never speaks it would hold everyone up.
+Law: rows go up their route, and the first node that runs an operator takes them for it. A *maker* numbers batches: it
+is a source or a stateful operator. A stateful operator whose sources have ended is still a maker, because its state is
+emitted later. A *reader* is an operator that takes batches in order, or the end of the query. An ordered operator that
+no rows reach is left out: readers would wait for it for ever.
 
 A change costs O(nodes below it × stages × height); a device that moves has none below it.
 """
@@ -22,21 +23,23 @@ END = Stage(-1)  # the reader at the end of a query
 
 
 class Meetings:
-    """`readers` of each maker, `makers` of each reader."""
+    """The `readers` of each maker, and the `makers` of each reader."""
 
     def __init__(self, stages: Stages, spark: Collection[Stage], outputs: Collection[Stage], tree: Tree) -> None:
         self._stages, self._tree, self._spark, self._outputs = stages, tree, spark, outputs
         self._ordered = [ordered(op) for op in stages.operators]
         self._stateful = [stateful(op) for op in stages.operators]
-        # These may be left out where no rows reach them.
+        # Operators that are left out where no rows reach them.
         self._optional = [ordered(op) and not merges(op) for op in stages.operators]
-        self._walks: dict[At, tuple[At, ...]] = {}  # by source, every operator that takes its rows, and where
-        self._taken: dict[At, int] = {}  # by operator and node, how many sources have their rows taken there
+        self._walks: dict[
+            At, tuple[At, ...]
+        ] = {}  # for each source, the operators that take its rows, with their nodes
+        self._taken: dict[At, int] = {}  # for each operator and node, how many sources have their rows taken there
         self.readers: dict[At, tuple[At, ...]] = {}
         self.makers: dict[At, dict[At, None]] = {}
         self.root: NodeId | None = None
 
-    # What there is
+    # Reading
 
     def runs(self, stage: Stage, node: NodeId) -> bool:
         """Whether an operator runs on a node, for rows that reach it there."""
@@ -45,16 +48,16 @@ class Meetings:
         return not self._optional[stage] or bool(self._taken.get((stage, node)))
 
     def running(self, node: NodeId) -> list[Stage]:
-        """What runs on a node, in order."""
+        """The operators that run on a node, in order."""
         return sorted(stage for stage in self._tree.runs[node] if self.runs(stage, node))
 
     def met(self, source: At) -> tuple[At, ...]:
-        """Where rows of a source meet operators that take them in order."""
+        """The ordered operators that take rows of a source, with their nodes."""
         return self._ordered_of(self._walks.get(source, ()))
 
     def disturbed(self, journal: Journal, position: int) -> list[NodeId]:
-        """The nodes whose rows met ordered operators in other places at an earlier position of the journal, sources
-        that are new or gone left out. O(writes since)."""
+        """The nodes whose rows met ordered operators in other places at an earlier position of the journal, without
+        sources that were added or removed. O(writes since)."""
         return [
             at[1]
             for at, before in journal.before(self._walks, position).items()
@@ -68,12 +71,12 @@ class Meetings:
         return not self._stages.inputs[stage]
 
     def read_by(self, node: NodeId) -> Iterator[At]:
-        """The makers that readers on a node hear, each as often as readers do. O(makers)."""
+        """The makers that readers on a node read, once for each reader. O(makers)."""
         stages = [stage for stage in self._tree.runs[node] if self._ordered[stage]]
         for stage in (*stages, END):
             yield from self.makers.get((stage, node), ())
 
-    # How it changes
+    # Changing
 
     def refresh(self, journal: Journal, moved: Iterable[NodeId], gone: Iterable[At]) -> None:
         """Follow a change of the tree: `moved` are the nodes from which on routes or operators differ, `gone` the
@@ -95,7 +98,7 @@ class Meetings:
     def _take(
         self, journal: Journal, before: dict[At, tuple[At, ...]], after: dict[At, tuple[At, ...]]
     ) -> dict[NodeId, None]:
-        """Count walks anew; the nodes where an operator is reached now, or is no longer."""
+        """Replace walks. Returns the nodes where an operator is now reached, or no longer reached."""
         toggled: dict[NodeId, None] = {}
         for sign, walks in ((-1, before), (1, after)):
             for walk in walks.values():
@@ -125,7 +128,7 @@ class Meetings:
         return found | self._above(heard) if absent else found
 
     def _walk(self, start: Stage, node: NodeId) -> tuple[At, ...]:
-        """Every operator that rows of a source reach, and where they are taken for it. O(stages × height)."""
+        """The operators that rows of a source reach, with the nodes that take them. O(stages × height)."""
         reached: dict[Stage, dict[NodeId, None]] = {start: {node: None}}
         found: list[At] = []
         for n in range(start + 1, len(self._stages.operators)):
@@ -139,24 +142,24 @@ class Meetings:
         return tuple(found)
 
     def _taker(self, stage: Stage, start: NodeId) -> NodeId | None:
-        """The first node, from one upwards, that runs an operator; None if Spark does."""
+        """The first node from `start` upwards that runs an operator; None if Spark does."""
         if stage in self._spark:
             return None
         return next((node for node in self._tree.route(start) if stage in self._tree.runs[node]), None)
 
     def _candidates(self, node: NodeId) -> Iterator[At]:
-        """What may be a maker on a node."""
+        """The possible makers on a node."""
         hosts = self._tree.parts[node].hosts
         return ((stage, node) for stage in hosts if self._stateful[stage] or self.is_source(stage))
 
     def _makes(self, maker: At) -> bool:
-        """Whether somebody on that node numbers batches for that stage."""
+        """Whether a source or operator on that node numbers batches of that stage."""
         stage, node = maker
         part = self._tree.parts.get(node)
         return part is not None and stage in part.hosts and (self.is_source(stage) or self.runs(stage, node))
 
     def _consumers(self, maker: At) -> tuple[At, ...]:
-        """Where batches of a maker meet an operator that takes them in order, or their end."""
+        """The readers of a maker: ordered operators that its batches meet, or their end."""
         found: dict[At, None] = {}
         waiting = [maker]
         while waiting:
@@ -194,7 +197,7 @@ class Meetings:
             journal.pop(self.readers, maker)
 
     def above(self, nodes: Iterable[NodeId]) -> dict[NodeId, None]:
-        """The nodes that wait, or do not wait, because of makers on these, however far up. O(routes)."""
+        """The nodes above these whose waiting depends on makers here, however far up. O(routes)."""
         return self._above(maker for node in nodes if node in self._tree for maker in self._candidates(node))
 
     def _above(self, makers: Iterable[At]) -> dict[NodeId, None]:

@@ -1,7 +1,7 @@
-"""One node's part in one query: what is decided, and what is kept of it.
+"""A part: what was decided for one node in one query, and its record.
 
-Law: everything else that a node is told follows from the parts of its query (`fragments`). So a record is (query,
-node), and a change writes the records of the nodes that it touches.
+Law: the fragments follow from the parts of a query (`fragments`). So a record is (query, node), and a change writes the
+records of the nodes that it touches.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ import msgspec
 
 from rove.model.ids import NodeId, Origin, QueryId, Stage, Version
 
-At: TypeAlias = tuple[Stage, NodeId]  # an operator, or a source, where it is
-GONE = Version(-1)  # a sender that has no part any more: it must stop altogether
+At: TypeAlias = tuple[Stage, NodeId]  # an operator or a source, on a node
+GONE = Version(-1)  # a sender that has no part any more, so it must stop altogether
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """What was decided for one node. Rows go from here to `next`; None is the end of the query."""
+    """What was decided for one node. Rows go from here to `next`; None means the end of the query."""
 
     next: NodeId | None
-    hosts: tuple[Stage, ...] = ()  # the operators that were placed here, in order
-    sources: tuple[tuple[Stage, Origin], ...] = ()  # the producers here that have a place in the query
+    hosts: tuple[Stage, ...] = ()  # the operators placed here, in order
+    sources: tuple[tuple[Stage, Origin], ...] = ()  # the sources here that have a place in the query
     others: tuple[NodeId, ...] = ()  # where alternative routes begin
-    relay: bool = False  # it is on an alternative route only, and passes rows on
+    relay: bool = False  # only on an alternative route: it passes rows on
 
 
 class PartRecord(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """A part as it is kept. A node that lost its part keeps a record until it has let go.
+    """The record of a part. A node that lost its part has a record until it has let go.
 
     `senders` are the nodes that sent to this one and were told to send elsewhere, with the version from which they do.
     """
@@ -37,9 +37,9 @@ class PartRecord(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     part: Part | None
     version: Version
     senders: tuple[tuple[NodeId, Version], ...] = ()
-    absent: bool = False  # nobody waits for what comes from here
+    absent: bool = False  # no operator waits for this node
 
     @property
     def name(self) -> str:
-        """The record's name in the catalog: names of queries and nodes hold no slash."""
+        """The record's name in the catalog. Names of queries and nodes contain no slash."""
         return f"{self.query}/{self.node}"

@@ -1,6 +1,6 @@
-"""One query as the coordinator knows it: what was asked, and where it runs.
+"""One query as the coordinator knows it: the request, its state, and its deployment.
 
-Law: what was asked is kept once. Where it runs is kept node by node (`part`), and follows the world by change sets.
+Law: the request is stored once. The deployment is stored node by node (`part`), and changes by change sets.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ _ASKED = {
     "thins": "degrade",
     "folds": "degrade by folding",
 }
-REASONS_SHOWN = 3  # of sources that have no place
+REASONS_SHOWN = 3  # reasons shown for sources without a place
 
 
 class QueryState(Enum):
-    """How far a query has come."""
+    """The state of a query."""
 
-    WAITING = "waiting"  # it has no place: a stream has no source, or there is no gateway
-    DEPLOYING = "deploying"  # it has a place, and some nodes do not run their part yet
+    WAITING = "waiting"  # not placed: a stream has no source, or there is no gateway
+    DEPLOYING = "deploying"  # placed, but some nodes do not run their part yet
     RUNNING = "running"
     STOPPED = "stopped"
 
 
 class QueryEvent(Enum):
-    CHANGE = "change"  # parts of it are new
-    COMPLETE = "complete"  # everyone runs its part
+    CHANGE = "change"  # some parts have changed
+    COMPLETE = "complete"  # all nodes run their parts
     STOP = "stop"
 
 
@@ -68,27 +68,27 @@ QUERIES: Table[QueryState, QueryEvent] = {
 
 
 class QueryRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What is kept of a query: what was asked, and what was decided once and for all when it was placed."""
+    """The record of a query: the request, and what was decided once when it was placed."""
 
     query: QueryId
-    plan: str  # its digest
+    plan: str  # the digest of its plan
     sink: Sink
     strategy: str
     cloud: CloudSink | None = None
     patience_us: int = PATIENCE_US
-    patience_of: dict[str, int] = {}  # with some streams it is another
+    patience_of: dict[str, int] = {}  # by stream, where it differs
     replication: int = 1  # routes that share no node, for each source
-    copies: bool = True  # whether what was kept goes over all of them, or over the best
-    thins: int = 0  # of rows that devices have no room for, keep every n-th
-    folds: bool = False  # or fold them into partial aggregates
+    copies: bool = True  # kept batches are sent over all routes; else over the best
+    thins: int = 0  # keep every n-th row of batches that devices have no room for
+    folds: bool = False  # fold rows that devices have no room for into partial aggregates
     stopped: bool = False
-    gateway: NodeId | None = None  # None: it was not placed yet
+    gateway: NodeId | None = None  # None if it was not placed yet
     spark: tuple[Stage, ...] = ()
     why: dict[Stage, str] = {}
 
     @classmethod
     def of(cls, asked: Submit) -> QueryRecord:
-        """A query that was not placed yet."""
+        """The record of a query that is not placed yet."""
         return cls(
             query=QueryId(asked.name),
             plan=plan_digest(asked.plan),
@@ -104,13 +104,13 @@ class QueryRecord(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def asked_otherwise(self, other: QueryRecord) -> list[str]:
-        """What was asked for differently in the other, in words."""
+        """The names of the options in which two requests differ."""
         return [word for name, word in _ASKED.items() if getattr(self, name) != getattr(other, name)]
 
 
 @dataclass(slots=True)
 class Query:
-    """A query and its deployment. Without one it waits, and `waits_for` says for what."""
+    """A query and its deployment. Without a deployment it waits, and `waits_for` says for what."""
 
     record: QueryRecord
     plan: bytes
@@ -121,8 +121,8 @@ class Query:
     waits_for: str = ""
     sites: tuple[Site, ...] = ()  # where each operator can run
     streams: dict[str, Stage] = field(default_factory=dict)
-    columns: dict[str, str] = field(default_factory=dict)  # of its streams
-    # Sources that it should read and that have no place, with the node and the reason.
+    columns: dict[str, str] = field(default_factory=dict)  # the columns of its streams
+    # Sources that have no place, with their node and the reason.
     unplaced: dict[Origin, tuple[NodeId, str]] = field(default_factory=dict)
     cut: dict[NodeId, None] = field(default_factory=dict)  # nodes with sources whose route is broken
 
@@ -149,7 +149,7 @@ class Query:
 
     @property
     def fragments(self) -> Mapping[NodeId, Fragment]:
-        """What each node should run."""
+        """The fragment that each node should run."""
         return {} if self.deployment is None else self.deployment.fragments
 
     @property
@@ -158,21 +158,22 @@ class Query:
 
     @property
     def trouble(self) -> str:
-        """What keeps it from running as asked."""
+        """Why the query does not run as it should; empty if it does."""
         reasons = [reason for _, reason in self.unplaced.values()]
         more = [f"and {len(reasons) - REASONS_SHOWN} more"] if len(reasons) > REASONS_SHOWN else []
         return "; ".join([*([self.waits_for] if self.waits_for else []), *reasons[:REASONS_SHOWN], *more])
 
     @property
     def unsettled(self) -> bool:
-        """Whether it would be placed better in a world with more routes or more room."""
+        """Whether more routes or more room could improve its placement."""
         return bool(self.deployment is None or self.unplaced or self.cut)
 
     def step(self, event: QueryEvent) -> None:
         self.state = advanced(QUERIES, self.state, event, f"query `{self.id}`")
 
     def patience_us(self, node: NodeId | None = None) -> int:
-        """How long a node is waited for: as long as for any stream that it has; for one without, as long as for any."""
+        """How long to wait for a node: the longest return timeout of its streams; without streams, the longest of
+        all."""
         record = self.record
         if not record.patience_of:
             return record.patience_us
@@ -182,12 +183,12 @@ class Query:
         return max(record.patience_of.get(stream, record.patience_us) for stream in streams or self.streams)
 
     def end(self, gateway: NodeId) -> NodeId | None:
-        """The node where its rows are wanted, with this gateway; None is the cloud."""
+        """The node of its sink; None means the cloud behind this gateway."""
         sink = self.record.sink
         return None if sink.kind == "log" and sink.node in (None, gateway) else sink.node or gateway
 
     def request(self, gateway: NodeId, sources: Mapping[Stage, tuple[SourceAt, ...]]) -> Request:
-        """What is to be placed, for these sources."""
+        """The request for a placement with these sources."""
         return Request(
             query=self.id,
             stages=self.stages,
@@ -199,11 +200,11 @@ class Query:
         )
 
     def split(self) -> Split | None:
-        """What workers run and what Spark runs; None while it has no place."""
+        """The parts for workers and for Spark; None while it is not placed."""
         return None if self.deployment is None else self.deployment.terms.split
 
     def deploy(self, gateway: NodeId, load: Load, starts: Mapping[NodeId, int]) -> Deployment:
-        """An empty deployment on this gateway, with what the record says was decided."""
+        """An empty deployment on this gateway, by the decisions in the record."""
         record, end = self.record, self.end(gateway)
         parts = split(self.stages, record.spark)
         sinks = {} if end is None else dict.fromkeys(_outputs(self.stages), record.sink)
@@ -219,11 +220,11 @@ class Query:
         return Deployment(terms, end or gateway, load, starts)
 
     def placement(self) -> Placement | None:
-        """Where it runs, as a strategy would say it. O(nodes × stages)."""
+        """Its deployment as a placement. O(nodes × stages)."""
         return None if self.deployment is None else self.deployment.placement(self.record.why)
 
     def validate(self) -> None:
-        """Raise if its parts do not fit together. O(nodes × stages × height)."""
+        """Raise if its parts contradict each other. O(nodes × stages × height)."""
         if self.deployment is not None and not self.stopped:
             self.deployment.validate()
             self.rollout.validate(self.deployment)

@@ -1,7 +1,7 @@
-"""Sources that come later, or that have moved, led to what runs already.
+"""Routes new sources, and sources that have moved, to the operators that run already.
 
-Law: what takes batches in order stays where it is, for it remembers what it has taken. A source is led past it or keeps
-the route it has; nobody else's route bends for it.
+Law: an operator that takes batches in order stays where it is, because it holds state. The new route of a source passes
+all operators that hold its state, or the source keeps its route. The routes of other sources do not change.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from rove.plan.stages import ordered
 def lead(
     deployment: Deployment, request: Request, stage: Stage, source: SourceAt, topology: Topology, load: Load
 ) -> None:
-    """Add one source. An operator that takes batches in order is not put where rows of earlier sources come by that
-    meet it further up: it would have missed their beginning, so the new source goes up to it as well. O(stages ×
-    height), and what is below a node where such an operator would be new."""
+    """Add one source. An operator that takes batches in order is not put on a node that rows of earlier sources pass on
+    their way to the same operator further up: it would have missed their first batches. The new source then goes up to
+    that operator too. O(stages × height), plus the nodes below a node where such an operator would be new."""
     alone = _alone(deployment, request, {stage: (source,)}, deployment.merging())
     for _ in request.stages.operators:
         placed = bottom_up(alone, topology, load)
@@ -34,14 +34,14 @@ def lead(
             deployment.put(_joined(deployment, placed, {stage: (source,)}))
             return
         alone = dataclasses.replace(alone, hints={**alone.hints, misplaced[0]: misplaced[1]})
-    raise TopologyError(f"`{source.origin}` finds no place beside the sources that were there before")
+    raise TopologyError(f"`{source.origin}` cannot be placed beside the earlier sources")
 
 
 def move(
     deployment: Deployment, request: Request, nodes: Iterable[NodeId], topology: Topology, load: Load
 ) -> list[NodeId]:
-    """Put each of these nodes whose route is broken on a better one, if there is one that leads past all that remembers
-    its rows; those that moved. O(nodes × stages × height), again if one of them cannot move."""
+    """Give each of these nodes whose route is broken a better route, if one passes all operators that hold its state.
+    Returns the nodes that moved. O(nodes × stages × height), once more for each node that cannot move."""
     going = dict.fromkeys(node for node in nodes if _has_better(deployment, node, topology))
     while going:
         position = deployment.journal.position
@@ -63,7 +63,7 @@ def move(
 def _move_all(
     deployment: Deployment, request: Request, going: Iterable[NodeId], topology: Topology, load: Load
 ) -> list[NodeId]:
-    """Take nodes out and put them back where their rows find a way; those for which there is none."""
+    """Take nodes out and put them back on routes that work. Returns the nodes without such a route."""
     parts = {node: deployment.tree.parts[node] for node in going}
     met = {node: _met(deployment, node) for node in parts}
     deployment.put(_without(deployment, parts, met))
@@ -81,8 +81,8 @@ def _move_all(
 def _without(
     deployment: Deployment, parts: Mapping[NodeId, Part], met: Mapping[NodeId, Mapping[Stage, NodeId]]
 ) -> dict[NodeId, Part | None]:
-    """The change that takes nodes out, with everything above them that is there for them alone: no other route passes
-    it, and it remembers nobody else's rows. O(routes)."""
+    """The change that takes nodes out, with all nodes above them that only they need: no other route passes them, and
+    they hold no state of other sources. O(routes)."""
     tree, gone = deployment.tree, dict[NodeId, Part | None](dict.fromkeys(parts))
     theirs = {host for hosts in met.values() for host in hosts.values()}
     for start in parts:
@@ -101,8 +101,8 @@ def _without(
 def _joined(
     deployment: Deployment, placed: Placement, sources: Mapping[Stage, Iterable[SourceAt]]
 ) -> dict[NodeId, Part | None]:
-    """The change that adds a placement to what is there. What both host on a node is one instance there, and a node
-    that has a route keeps it. O(nodes of the placement)."""
+    """The change that adds a placement to the deployment. An operator that both host on a node is one instance there,
+    and a node that has a route keeps it. O(nodes of the placement)."""
     hosts: dict[NodeId, list[Stage]] = {}
     for stage, nodes in placed.hosts.items():
         for node in nodes:
@@ -130,15 +130,15 @@ def _alone(
     sources: Mapping[Stage, tuple[SourceAt, ...]],
     pins: Mapping[Stage, NodeId],
 ) -> Request:
-    """A request for some sources, with these operators pinned to where they are, and Spark's left to Spark."""
+    """A request for some sources only, with these operators pinned to their nodes, and Spark's part left to Spark."""
     spark = (Stage(n) for n in range(len(request.stages.operators)) if n not in deployment.terms.split.numbers)
     hints = {**request.hints, **pins, **dict.fromkeys(spark, "cloud")}
     return dataclasses.replace(request, sources=sources, hints=hints, running=deployment.hosts)
 
 
 def _misplaced(deployment: Deployment, request: Request, placed: Placement) -> At | None:
-    """An operator that takes batches in order and was put below where earlier sources that pass that node meet it, with
-    that place. O(nodes below where it is new)."""
+    """An operator that takes batches in order and was put below the place where earlier sources that pass that node
+    meet it, with that place. O(nodes below its new place)."""
     tree, meetings = deployment.tree, deployment.meetings
     for stage, hosts in sorted(placed.hosts.items()):
         if not ordered(request.stages.operators[stage]):
@@ -155,13 +155,13 @@ def _misplaced(deployment: Deployment, request: Request, placed: Placement) -> A
 
 
 def _met(deployment: Deployment, node: NodeId) -> dict[Stage, NodeId]:
-    """Where rows of a node's sources are taken in order."""
+    """The nodes where rows of a node's sources are taken in order, by stage."""
     stages = dict.fromkeys(stage for stage, _ in deployment.placed(node))
     return {s: at for source in stages for s, at in deployment.meetings.met((source, node))}
 
 
 def _has_better(deployment: Deployment, node: NodeId, topology: Topology) -> bool:
-    """Whether there is a route with fewer broken links than the one a node has. O(height)."""
+    """Whether there is a route with fewer broken links than the node's own. O(height)."""
     broken = topology.broken_on(deployment.tree.route(node)) if deployment.placed(node) else 0
     if not broken or not topology.has(node) or not topology.reaches(node, deployment.root):
         return False

@@ -1,9 +1,9 @@
-"""How far a deployment has come: who was told, who runs its part, who may begin, and who may leave.
+"""The rollout of a deployment: which nodes were told their part, which run it, and which may leave.
 
-Law: a node is told its part when everyone above it on its route is ready. A node is ready if it runs its part as it is
-now, or if it does not know the query yet and only has to pass rows on: such a relay keeps what comes until it knows.
-So a route of relays is told all at once. A node that lost its part leaves when everyone who sent to it sends elsewhere:
-until then it may hold rows that others would forget if they heard that it let them go.
+Law: a node is told its part when all nodes above it on its route are ready. A node is ready if it runs the newest
+version of its part, or if it does not know the query yet and only passes rows on: such a relay keeps batches until it
+knows the query. So a route of relays is told all at once. A node that lost its part leaves when all nodes that sent to
+it send elsewhere. Until then it may hold rows that the senders would forget if it acknowledged and dropped them.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ TELL_AGAIN_US = 900_000
 
 
 class PartState(Enum):
-    """Where one node stands with its part of one query."""
+    """The state of one node's part of one query."""
 
-    WAITS = "waits"  # it has a part that it was not told yet
-    TOLD = "told"  # it was told, and has not said that it runs it
-    RUNS = "runs"  # it said that it runs its part as it is now
-    LEAVES = "leaves"  # it lost its part, and has not let go yet
+    WAITS = "waits"  # the node was not told its part yet
+    TOLD = "told"  # the node was told, and has not reported that it runs the part
+    RUNS = "runs"  # the node reported that it runs the newest version
+    LEAVES = "leaves"  # the node lost its part, and has not let go yet
 
 
 class PartEvent(Enum):
-    """What happens to one node's part."""
+    """An event of one node's part."""
 
-    CHANGE = "change"  # it has a new part, or another version of it
+    CHANGE = "change"  # the node gets a part, or a new version of it
     TELL = "tell"
-    RUN = "run"  # the node says that it runs the newest version
-    FORGET = "forget"  # the node says that it runs less than it did
-    DROP = "drop"  # it has no part any more
+    RUN = "run"  # the node reports that it runs the newest version
+    FORGET = "forget"  # the node reports an older version than before, or none
+    DROP = "drop"  # the node loses its part
 
 
 _S, _E = PartState, PartEvent
@@ -51,25 +51,27 @@ PARTS: Table[PartState, PartEvent] = {
 
 
 class Rollout:
-    """The states of one query's nodes. `pending` are those that do not run their part yet."""
+    """The states of one query's nodes. `pending` holds the nodes that do not run their part yet."""
 
     def __init__(self, members: Container[NodeId]) -> None:
         self._members = members
         self.states: dict[NodeId, PartState] = {}
         self.pending: dict[NodeId, None] = {}
-        self._runs: dict[NodeId, Version] = {}  # what nodes said they run, parts that they lost included
+        self._runs: dict[NodeId, Version] = {}  # the versions that nodes reported, also of parts that they lost
         self._told: dict[NodeId, tuple[int, int]] = {}  # when a node was last told, and how often
-        self._behind: dict[NodeId, dict[NodeId, None]] = {}  # by node that is not ready, those who wait for it
+        self._behind: dict[
+            NodeId, dict[NodeId, None]
+        ] = {}  # for each node that is not ready, the nodes that wait for it
 
-    # What happens
+    # Events
 
     def restored(self, deployment: Deployment) -> None:
-        """A deployment as it was kept: nobody has said yet what it runs."""
+        """A deployment was restored from its records. No node has reported yet."""
         for node in deployment.fragments:
             self._step(node, PartEvent.CHANGE)
 
     def changed(self, change: ChangeSet) -> None:
-        """Nodes have new parts, or none. O(touched nodes)."""
+        """Nodes got new parts, or lost theirs. O(touched nodes)."""
         for node in change.deploy:
             self._step(node, PartEvent.CHANGE)
             self._told.pop(node, None)
@@ -77,15 +79,15 @@ class Rollout:
             self._step(node, PartEvent.DROP)
 
     def heard(self, node: NodeId, runs: Version | None, fragment: Fragment | None) -> list[NodeId]:
-        """A node says which version it runs, or that it runs none; the nodes to look at because of it. O(those who wait
-        for it)."""
+        """A node reports the version that it runs, or that it runs none. Returns the nodes to look at because of it.
+        O(nodes that wait for it)."""
         if runs is None:
             self._runs.pop(node, None)
         else:
             self._runs[node] = runs
         if fragment is None:
             if runs is None:
-                self.states.pop(node, None)  # it has let go
+                self.states.pop(node, None)  # the node has let go
                 self._told.pop(node, None)
             return []
         if runs is not None and runs >= fragment.version:
@@ -96,7 +98,8 @@ class Rollout:
         return [node]
 
     def look(self, node: NodeId, deployment: Deployment, now: int) -> bool:
-        """Whether to tell a node its part now: all above it are ready, and it was not told just before. O(route)."""
+        """Whether to tell a node its part now: all nodes above it are ready, and it was not told a moment ago.
+        O(route)."""
         fragment = deployment.fragments.get(node)
         if fragment is None or node not in self.pending:
             return False
@@ -112,24 +115,24 @@ class Rollout:
         return True
 
     def told_before(self, node: NodeId) -> bool:
-        """Whether this is not the first time that a node is told its part as it is now."""
+        """Whether the node was told the newest version of its part before."""
         return self._told.get(node, (0, 0))[1] > 1
 
     def unhear(self, node: NodeId) -> None:
-        """A node is gone for good, or was started anew: what it said it runs does not count any more."""
+        """A node is gone, or has restarted: its earlier reports no longer count."""
         self._runs.pop(node, None)
         self._told.pop(node, None)
         if node in self.states and self.states[node] is PartState.RUNS:
             self._step(node, PartEvent.FORGET)
 
-    # What there is
+    # Reading
 
     def runs(self, node: NodeId) -> Version | None:
-        """The version that a node said it runs."""
+        """The version that a node reported."""
         return self._runs.get(node)
 
     def may_leave(self, node: NodeId, deployment: Deployment) -> bool:
-        """Whether nobody counts on a node any more that has no part. O(nodes that sent to it)."""
+        """Whether a node without a part may leave: no other node still sends to it. O(nodes that sent to it)."""
         for sender, version in list(deployment.leaving(node).items()):
             runs = self._runs.get(sender)
             if sender in self._members and (runs is not None if version == GONE else runs is None or runs < version):
@@ -138,7 +141,7 @@ class Rollout:
         return True
 
     def _blocker(self, node: NodeId | None, fragments: Mapping[NodeId, Fragment]) -> NodeId | None:
-        """The first node from one upwards that is not ready; None if all are. O(route)."""
+        """The first node from `node` upwards that is not ready; None if all are. O(route)."""
         while node is not None:
             fragment, runs = fragments.get(node), self._runs.get(node)
             if fragment is None or node not in self._members:
@@ -158,7 +161,7 @@ class Rollout:
             self.pending.pop(node, None)
 
     def validate(self, deployment: Deployment) -> None:
-        """Raise if a node's state is not what was said of it. O(nodes)."""
+        """Raise if a node's state contradicts its reports. O(nodes)."""
         for node, fragment in deployment.fragments.items():
             runs, state = self._runs.get(node), self.states.get(node)
             if state in (None, PartState.LEAVES) or (state is PartState.RUNS) != (

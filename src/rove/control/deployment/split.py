@@ -1,7 +1,7 @@
-"""A placed plan in two: what workers run, and what Spark runs above it.
+"""Splits a placed plan in two: the lower part for workers, the upper part for Spark.
 
-Law: the lower part is a plan of its own, numbered by itself. Its outputs carry the names under which the upper part
-receives them: edge0, edge1 … in the order in which the upper part reads them, as `rove.plan.cuts` gives them.
+Law: the lower part is a plan of its own, with its own numbers. Its outputs have the names under which the upper part
+receives them: edge0, edge1 … in the order in which the upper part reads them, as in `rove.plan.cuts`.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from rove.plan.operators import Operator, Received
 from rove.plan.rules.rewrite import with_inputs
 from rove.plan.stages import Stages
 
-OUTPUT = "out"  # of a plan that needs no Spark
+OUTPUT = "out"  # the output of a plan that needs no Spark
 
 
 @dataclass(frozen=True)
 class Split:
-    """`lower` for workers, `upper` by output for Spark (empty if it has nothing to do), and the number that each stage
-    of the whole plan has in the lower part."""
+    """`lower` is for workers, `upper` is for Spark, by output (empty if Spark has nothing to do); and the number that
+    each stage of the whole plan has in the lower part."""
 
     lower: Stages
     upper: Mapping[str, Operator]
@@ -31,12 +31,12 @@ class Split:
 
     @cached_property
     def plan(self) -> bytes:
-        """The lower part as it travels."""
+        """The lower part as bytes."""
         return encode(self.lower)
 
     @cached_property
     def digest(self) -> str:
-        """The name of that plan: fragments name it, and it is sent once."""
+        """The digest of the plan. Fragments name it, and the plan is sent once."""
         return plan_digest(self.plan)
 
 

@@ -1,7 +1,7 @@
-"""The routes of one query as a tree, with what runs on each node of it.
+"""The routes of one query as a tree, with the operators that run on each node.
 
-Law: every node has one way on, and all ways end at the root. What a node runs follows from what is hosted on it and
-below it: a stateless operator that is hosted below runs here as well, for batches that missed it; an operator that
+Law: every node has one next node, and all routes end at the root. What a node runs follows from what is hosted on it
+and below it: a stateless operator that is hosted below runs here too, for batches that missed it. An operator that
 takes batches in order runs only where it is hosted.
 
 A change costs O(changed nodes × height × stages).
@@ -21,7 +21,8 @@ _NOTHING: frozenset[Stage] = frozenset()
 
 
 class Tree:
-    """Parts by node. `children` are the nodes whose next one is this; `runs` is what is done when a batch leaves."""
+    """Parts by node. `children` are the nodes whose next node is this one; `runs` are the operators that have been
+    applied when a batch leaves."""
 
     def __init__(self, stages: Stages, journal: Journal) -> None:
         self._stages, self._journal = stages, journal
@@ -29,21 +30,21 @@ class Tree:
         self.parts: dict[NodeId, Part] = {}
         self.children: dict[NodeId, dict[NodeId, None]] = {}
         self.runs: dict[NodeId, frozenset[Stage]] = {}
-        # By node and stateless stage, how many nodes from this one down host it.
+        # For each node and stateless stage, how many nodes at or below it host the stage.
         self._hosted: dict[NodeId, dict[Stage, int]] = {}
 
     def __contains__(self, node: NodeId) -> bool:
         return node in self.parts
 
     def route(self, start: NodeId) -> Iterator[NodeId]:
-        """The nodes from one on to the root. O(height)."""
+        """The nodes from a node to the root. O(height)."""
         at: NodeId | None = start
         while at is not None:
             yield at
             at = self.parts[at].next
 
     def below(self, starts: Iterable[NodeId]) -> Iterator[NodeId]:
-        """These nodes and all that send to them, each once. O(nodes found)."""
+        """These nodes and all nodes below them, each once. O(nodes found)."""
         seen: dict[NodeId, None] = {}
         waiting = [node for node in starts if node in self.parts]
         while waiting:
@@ -54,7 +55,7 @@ class Tree:
                 waiting += self.children.get(node, ())
 
     def put(self, changes: Mapping[NodeId, Part | None]) -> dict[NodeId, None]:
-        """Give nodes new parts, or none. The nodes from which on routes, or what runs, differ now."""
+        """Give nodes new parts, or none. Returns the nodes from which on routes or operators differ now."""
         touched: dict[NodeId, None] = {}
         moved: dict[NodeId, None] = {}
         for node, new in changes.items():
@@ -88,7 +89,7 @@ class Tree:
         return frozenset((*below, *here))
 
     def _replace(self, node: NodeId, new: Part | None) -> None:
-        """Swap a node's part while nothing is attached to its way on."""
+        """Replace a node's part while the node is detached from its next node."""
         journal, old = self._journal, self.parts.get(node)
         counts = dict(self._hosted.get(node, {}))
         for stage in () if old is None else old.hosts:
@@ -127,7 +128,7 @@ class Tree:
         return part is not None and part.next is not None and node in self.children.get(part.next, ())
 
     def _count(self, node: NodeId, sign: int, touched: dict[NodeId, None]) -> None:
-        """Add what is hosted from a node down to all that it is attached to, or take it away. O(height × stages)."""
+        """Add what is hosted at and below a node to all nodes above it, or remove it. O(height × stages)."""
         hosted, at = self._hosted[node], node
         while self._attached(at):
             at = self.parts[at].next  # type: ignore[assignment]
@@ -139,7 +140,7 @@ class Tree:
                 self._journal.put(self._hosted, at, counts)
 
     def validate(self) -> None:
-        """Raise if the tree is not what its parts say. O(nodes × stages)."""
+        """Raise if the tree contradicts its parts. O(nodes × stages)."""
         fresh = Tree(self._stages, Journal())
         fresh.put(self.parts)
         for name in ("parts", "runs"):

@@ -22,8 +22,7 @@ class Absence:
         self._cut: dict[tuple[QueryId, NodeId], int] = {}  # since when nodes have no route to a query's end
 
     def look(self, deployments: Deployments, membership: Membership, now: int) -> None:
-        """Mark queries whose absent nodes are not the right ones any more. O(nodes that are silent or cut off × their
-        queries)."""
+        """Mark the queries whose absent nodes have changed. O(nodes that are silent or cut off × their queries)."""
         if self.since is None:
             self.since = now
         away: dict[tuple[QueryId, NodeId], int] = {}
@@ -52,8 +51,8 @@ def _placed(deployments: Deployments, node: NodeId) -> list[Query]:
 
 
 def _cut_off(deployments: Deployments, topology: Topology) -> list[tuple[Query, NodeId]]:
-    """The nodes of queries whose rows have no way to the end now, as they say themselves or those above them. O(broken
-    links × their queries, and all nodes below a relay that is cut off)."""
+    """The nodes of queries whose rows have no route to the end now, as reported by them or by the nodes above. O(broken
+    links × their queries, plus all nodes below a relay that is cut off)."""
     found: list[tuple[Query, NodeId]] = []
     for pair in sorted(topology.broken):
         for node, above in (pair, pair[::-1]):

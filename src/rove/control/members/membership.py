@@ -49,10 +49,10 @@ class Member:
     conn: Conn | None = None
     incarnation: int = 0
     heard_us: int = 0
-    number: int = 0  # of the last report that was taken
+    number: int = 0  # the number of the last report that was taken
     running: dict[QueryId, Version] = field(default_factory=dict)
     parents: tuple[NodeId, ...] = ()
-    reaches: tuple[NodeId, ...] | None = None  # of its parents, as it said; None if it did not
+    reaches: tuple[NodeId, ...] | None = None  # the parents that it reaches; None if it has not reported them
     unknown: tuple[QueryId, ...] = ()
     knows: str = ""
     tallies: dict[tuple[QueryId, Origin], Tally] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class Member:
     disk_bytes: int = 0  # its room on disk, beside its memory
     refused: dict[str, int] = field(default_factory=dict)
     troubles: dict[QueryId, str] = field(default_factory=dict)
-    trouble: str = ""  # what is wrong with what it says of itself
+    trouble: str = ""  # what is wrong with its report
 
     def flows(self, taken_bytes: int, now: int) -> None:
         """Update the rate at which the node takes batches in. The last seconds count most."""
@@ -109,9 +109,9 @@ class Member:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heard:
-    """What a report changed. `record` is the node's record if it is new, `before` the one it had; `relinked` are nodes
-    with a link that works now and did not, or the other way round; `ran` are the queries that the node runs in another
-    version than before, None if not any more."""
+    """What a report changed. `record` is the node's record if it changed, `before` the earlier one. `relinked` are
+    nodes with a link that works now and did not before, or the other way round. `ran` maps queries that the node runs
+    in another version than before to that version; None if it no longer runs the query."""
 
     record: NodeRecord | None
     before: NodeRecord | None
@@ -129,13 +129,15 @@ class Membership:
         self.ended = Ended()
         self.starts: dict[NodeId, int] = {}  # the incarnations of nodes without a disk
         self._claims: dict[NodeId, dict[NodeId, Link]] = {}  # links to a node, by the node that reported them
-        self._sources: dict[tuple[str, str], dict[Origin, NodeId]] = {}  # by stream and columns, who produces it where
+        self._sources: dict[
+            tuple[str, str], dict[Origin, NodeId]
+        ] = {}  # by stream and columns, the sources and their nodes
         self._gateways: dict[NodeId, None] = {}
-        self._quiet: dict[NodeId, None] = {}  # nodes by when they were last heard, the longest ago first
-        self._peers: dict[NodeId, tuple[tuple[Peer, ...], str]] = {}  # whom a node may talk to, with a digest
+        self._quiet: dict[NodeId, None] = {}  # nodes by the time of their last report, the oldest first
+        self._peers: dict[NodeId, tuple[tuple[Peer, ...], str]] = {}  # the peers of a node, with a digest
 
     def restore(self, records: list[NodeRecord]) -> None:
-        """Nodes as they were kept; none has been heard yet. O(nodes + links)."""
+        """Restore nodes from their records. None has reported yet. O(nodes + links)."""
         self.members = {r.node: Member(r) for r in records}
         self.starts.update((r.node, r.incarnation) for r in records)
         live = [r for r in records if not r.revoked]
@@ -150,8 +152,8 @@ class Membership:
             self._index(record, None)
 
     def heard(self, report: Report, conn: Conn, now: int) -> Heard | None:
-        """Take a report; what it changed. None if one before it is missing, so that a whole one is needed. O(what is
-        new in it), and O(its links) if the node itself has changed."""
+        """Take a report. Returns what it changed; None if an earlier report is missing, so that a whole one is needed.
+        O(what is new in it), plus O(its links) if the node itself has changed."""
         member = self.members.get(report.node)
         if not report.whole and (
             member is None
@@ -206,7 +208,7 @@ class Membership:
         restarted: bool,
         now: int,
     ) -> None:
-        """Follow the starts of a node: what an earlier one had counted is kept, and what it made is at its end."""
+        """Follow the starts of a node: the counts of an earlier start are kept, and its origins have ended."""
         here = {source.origin for source in record.sources}
         gone = [s.origin for s in (() if before is None else before.sources) if s.origin not in here]
         if not restarted:
@@ -215,7 +217,7 @@ class Membership:
                 self.ended.ended(report.node, report.incarnation, gone)
             return
         if member.incarnation or gone:
-            # Of one that was not heard since we started only its successor is known.
+            # If the earlier start has not reported since we started, only its successor is known.
             ended = member.incarnation or -report.incarnation
             sources = {s.origin for s in (() if before is None else before.sources)}
             again = member.running if record.durable else ()
@@ -223,7 +225,7 @@ class Membership:
         self.ended.heard(report.node, report.incarnation)
 
     def _take(self, member: Member, report: Report, conn: Conn, now: int) -> dict[QueryId, Version | None]:
-        """Take what a node says of its work; which queries it runs otherwise than before. O(what is said)."""
+        """Take a node's report on its work. Returns the queries that it runs in another version. O(report)."""
         runs = member.running
         ran: dict[QueryId, Version | None] = {}
         if report.whole:
@@ -254,7 +256,7 @@ class Membership:
         return ran
 
     def _reached(self, node: NodeId) -> bool:
-        """Mark the links of a node to its parents as it said; whether that is news. O(parents)."""
+        """Mark the links of a node to its parents as it reported. Returns whether one has changed. O(parents)."""
         member = self.members.get(node)
         if member is None or member.reaches is None:
             return False
@@ -327,11 +329,11 @@ class Membership:
         return {source.origin for member in away for source in member.record.sources}
 
     def sources_of(self, stream: str, columns: str) -> Mapping[Origin, NodeId]:
-        """Who produces a stream with these columns, and where."""
+        """The sources of a stream with these columns, with their nodes."""
         return self._sources.get((stream, columns), {})
 
     def silent(self, now: int) -> Iterator[tuple[NodeId, Member]]:
-        """The nodes that have not been heard for long, the longest silence first. O(those found)."""
+        """The nodes that are away, the longest silence first. O(nodes found)."""
         for node in self._quiet:
             member = self.members[node]
             if now - member.heard_us <= AWAY_US:
@@ -339,7 +341,7 @@ class Membership:
             yield node, member
 
     def peers_of(self, node: NodeId) -> tuple[tuple[Peer, ...], str]:
-        """Whom a node may talk to, those it has a link with, and a digest of them. O(1) until one of them changes."""
+        """The peers of a node, which are the nodes it has a link with, and a digest of them. O(1) until one changes."""
         if (known := self._peers.get(node)) is not None:
             return known
         records = [self.members[n].record for n in self.neighbours(node) if n in self.members]
@@ -352,11 +354,11 @@ class Membership:
         return self.topology.neighbours(node) if self.topology.has(node) else ()
 
     def gateways(self) -> list[NodeId]:
-        """Gateways that belong here, by name."""
+        """The gateways, ordered by name."""
         return sorted(self._gateways)
 
     def _index(self, new: NodeRecord | None, old: NodeRecord | None) -> None:
-        """Bring the indexes to what a node's record is now. O(its sources and links)."""
+        """Update the indexes for a node's new record. O(its sources and links)."""
         for source in () if old is None else old.sources:
             self._sources.get((source.stream, source.columns), {}).pop(source.origin, None)
         if new is not None and not new.revoked:
@@ -374,17 +376,17 @@ class Membership:
             self._peers.pop(node, None)
 
     def validate(self) -> None:
-        """Raise if an index is not what the records say. O(nodes + sources + links)."""
+        """Raise if an index contradicts the records. O(nodes + sources + links)."""
         records = [m.record for m in self.members.values() if not m.record.revoked]
         sources = {(s.stream, s.columns, s.origin): r.node for r in records for s in r.sources}
         known = {(*key, origin): node for key, found in self._sources.items() for origin, node in found.items()}
         if sources != known:
-            raise TopologyError("the index of sources is not what nodes have said")
+            raise TopologyError("the index of sources contradicts the reports of nodes")
         if self._gateways.keys() != {r.node for r in records if r.kind == "gateway"}:
-            raise TopologyError("the index of gateways is not what nodes have said")
+            raise TopologyError("the index of gateways contradicts the reports of nodes")
         heard = [self.members[node].heard_us for node in self._quiet]
         if self._quiet.keys() != self.members.keys() or heard != sorted(heard):
-            raise TopologyError("nodes are not in the order in which they were heard")
+            raise TopologyError("nodes are not in the order of their last reports")
         for node, known_peers in list(self._peers.items()):
             del self._peers[node]
             if self.peers_of(node) != known_peers:

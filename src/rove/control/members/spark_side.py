@@ -1,6 +1,6 @@
-"""What the coordinator knows of Spark: which parts of which queries it should run, and how it gets on.
+"""The coordinator's knowledge of Spark: which parts of queries Spark should run, and its progress.
 
-Law: Spark is told nothing; it asks. Whoever runs it brings it to what is wanted, and reports.
+Law: the coordinator sends nothing to Spark by itself. `rove cloud` asks what should run, and reports.
 """
 
 from __future__ import annotations
@@ -21,22 +21,23 @@ RECENT_MAX = 100
 
 
 class SparkSide:
-    """Progress by query, as it was last told."""
+    """The last progress reports, by query."""
 
     def __init__(self) -> None:
         self._recent: dict[QueryId, deque[Progress]] = {}
         self._parts: dict[QueryId, CloudQuery] = {}
-        self.trusts: bool | None = None  # whether it runs functions that come by value; None: it has not been heard
+        self.trusts: bool | None = None  # whether it runs functions that come by value; None until it has asked
 
     def heard(self, said: Progress) -> None:
-        """How a query gets on; kept if a micro-batch was done since, or something else has changed."""
+        """Take a progress report. It replaces the last one unless a new micro-batch was done or the state has
+        changed."""
         recent = self._recent.setdefault(QueryId(said.query), deque(maxlen=RECENT_MAX))
         if recent and (recent[-1].batch, recent[-1].state) == (said.batch, said.state):
             recent.pop()
         recent.append(said)
 
     def recent(self, query: QueryId) -> list[Progress]:
-        """What was said of a query, the newest last."""
+        """The last reports of a query, the newest last."""
         return list(self._recent.get(query, ()))
 
     def last(self, query: QueryId) -> Progress | None:
@@ -44,8 +45,8 @@ class SparkSide:
         return recent[-1] if recent else None
 
     def part_of(self, query: Query, lower: Stages, upper: Operator | None) -> CloudQuery:
-        """What Spark runs of a query: what is left of its plan, or nothing but the reading of its rows. It receives the
-        columns that it reads and no others. Worked out once: where a query is cut does not change."""
+        """Spark's part of a query: the upper part of its plan, or only a read of its rows if there is none. It receives
+        only the columns that it reads. Computed once, because the cut of a query does not change."""
         if (known := self._parts.get(query.id)) is not None:
             return known
         if upper is None:

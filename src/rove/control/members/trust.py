@@ -1,7 +1,7 @@
-"""Who takes users' functions that travel by value.
+"""Checks that users' functions are sent by value only to processes that allow it.
 
-Law: reading such a function runs its sender's code. The coordinator passes it on unread, and refuses a query at once
-if somebody who would have to read it has said that it does not. Who has not been heard of yet says so itself, later.
+Law: reading such a function runs its sender's code. The coordinator passes it on unread. It refuses a query at once if
+a process that must read the function does not allow it. A process that has not reported yet refuses it later by itself.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ INSTALL = "or define it in a module that is installed there"
 
 
 def check_trust(query: Query, membership: Membership, spark: SparkSide) -> None:
-    """Refuse a placed query that brings functions by value to those who do not read them. O(operators + nodes)."""
+    """Refuse a placed query whose functions by value must run where they are not allowed. O(operators + nodes)."""
     functions = _by_value(query.stages)
     if spark.trusts is False and (name := _in_spark(query, functions)):
         raise PlanError(
-            f"the function `{name}` would go to Spark by value, and Spark takes functions by name only: start it with "
-            f"rove cloud --trust-functions, {INSTALL}"
+            f"the function `{name}` would be sent to Spark by value, but Spark takes functions by name only: start it "
+            f"with rove cloud --trust-functions, {INSTALL}"
         )
     refusing = _on_nodes(query, membership) if functions else {}
     if refusing:
         nodes, name = ", ".join(f"`{node}`" for node in refusing), next(iter(refusing.values()))
         raise PlanError(
-            f"the function `{name}` would go to {nodes} by value, where functions are taken by name only: set "
+            f"the function `{name}` would be sent to {nodes} by value, where functions are taken by name only: set "
             f"trust_functions there, run it elsewhere with .at(…), {INSTALL}"
         )
 
 
 def _in_spark(query: Query, functions: dict[Stage, str]) -> str | None:
-    """A function by value that Spark has to read."""
+    """A function by value that Spark must read, if there is one."""
     sink = query.record.cloud
     if sink is None or query.deployment is None:
         return None
@@ -46,7 +46,7 @@ def _in_spark(query: Query, functions: dict[Stage, str]) -> str | None:
 
 
 def _on_nodes(query: Query, membership: Membership) -> dict[NodeId, str]:
-    """Nodes that have to read a function by value and do not, with the function."""
+    """The nodes that must read a function by value and do not allow it, with the function."""
     found: dict[NodeId, str] = {}
     halves = query.split()
     functions = {} if halves is None else _by_value(halves.lower)

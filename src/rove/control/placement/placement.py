@@ -1,7 +1,7 @@
-"""What a strategy decides: operator by operator, the nodes that run it.
+"""A placement, which a strategy decides: for each operator, the nodes that run it.
 
-Law: rows flow upwards along the routes and nowhere else. An operator's input is hosted at or below it, a merging
-operator has exactly one host, and what is in Spark is read in Spark alone.
+Law: rows flow upwards along the routes only. An operator's input runs at or below it, a merging operator has exactly
+one host, and the output of a stage in Spark is read only in Spark.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from rove.plan.operators import Operator, Received, Source, Union
 
 @dataclass(frozen=True, kw_only=True)
 class Placement:
-    """`hosts` are the nodes that run an operator, sources on their devices; a stage in `spark` has none. `slots` and
-    `memory_bytes` are what it takes of each node, for the `Load`."""
+    """`hosts` are the nodes that run each operator; sources run on their devices, and a stage in `spark` has no host.
+    `slots` and `memory_bytes` are what the placement takes of each node, for the `Load`."""
 
     hosts: Mapping[Stage, tuple[NodeId, ...]]
     spark: frozenset[Stage]
@@ -28,14 +28,14 @@ class Placement:
     memory_bytes: Mapping[NodeId, int]
 
     def route(self, start: NodeId) -> Iterator[NodeId]:
-        """The nodes from one on to the sink."""
+        """The nodes from a start to the sink."""
         at: NodeId | None = start
         while at is not None:
             yield at
             at = self.routes[at]
 
     def host(self, stage: Stage, start: NodeId) -> NodeId | None:
-        """Where batches that reach `start` meet an operator: its first host from there upwards."""
+        """The first host of an operator from `start` upwards, where batches that reach `start` meet it."""
         hosts = self._hosts.get(stage, frozenset())
         return next((node for node in self.route(start) if node in hosts), None)
 
@@ -46,7 +46,7 @@ class Placement:
 
 @dataclass(slots=True)
 class Load:
-    """What all queries together take of each node: the ledger that the coordinator keeps."""
+    """What all queries together take of each node. The coordinator keeps it."""
 
     slots: dict[NodeId, int] = field(default_factory=dict)
     memory_bytes: dict[NodeId, int] = field(default_factory=dict)
@@ -65,5 +65,5 @@ class Load:
 
 
 def costs_a_slot(operator: Operator) -> bool:
-    """Whether it takes room. A source is there anyway, and a union only renames the stage of a batch."""
+    """Whether an operator takes a slot. A source runs anyway, and a union only changes the stage of a batch."""
     return not isinstance(operator, Source | Received | Union)

@@ -1,4 +1,4 @@
-"""What is to be placed: a query's stages, where its sources are, and where its rows are wanted."""
+"""A request for a placement: a query's stages, the nodes of its sources, and the node of its sink."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rove.plan.stages import Stages, merges
 
 @dataclass(frozen=True, slots=True)
 class SourceAt:
-    """One physical producer of a stream, and the node it is on."""
+    """One source of a stream, and its node."""
 
     origin: Origin
     node: NodeId
@@ -22,10 +22,10 @@ class SourceAt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """`sink` is the node where the rows are wanted; None is the cloud, Spark behind the gateway.
+    """`sink` is the node of the sink; None means the cloud, Spark behind the gateway.
 
-    `hints` say where the user wants an operator: "device", "edge", "cloud" or the name of a node. `running` tells where
-    operators run already: they need no more room there.
+    `hints` say where the user wants an operator: "device", "edge", "cloud" or the name of a node. `running` says
+    whether an operator already runs on a node: it needs no more room there.
     """
 
     query: QueryId
@@ -48,19 +48,19 @@ class Request:
 
     @property
     def root(self) -> NodeId:
-        """Where all routes end."""
+        """The node where all routes end."""
         return self.gateway if self.sink is None else self.sink
 
     def nodes_of(self, stage: Stage) -> tuple[NodeId, ...]:
-        """The nodes with producers of a source stage, each once."""
+        """The nodes with sources of a source stage, each once."""
         return tuple(dict.fromkeys(s.node for s in self.sources.get(stage, ())))
 
     def producers(self, stage: Stage) -> dict[NodeId, int]:
-        """How many producers of a source stage each node has. O(sources)."""
+        """How many sources of a source stage each node has. O(sources)."""
         return dict(Counter(source.node for source in self.sources.get(stage, ())))
 
     def feeding(self) -> tuple[tuple[NodeId, ...], ...]:
-        """By stage, the nodes whose producers feed it, each once. O(stages × nodes)."""
+        """For each stage, the nodes whose sources feed it, each once. O(stages × nodes)."""
         found: list[tuple[NodeId, ...]] = []
         for n in range(len(self.stages.operators)):
             own = self.nodes_of(Stage(n))
