@@ -62,7 +62,7 @@ def stages() -> Stages:
 def request(plan: Stages, devices: list[NodeId], query: int, sources: int) -> Request:
     """Requests for queries, each over some randomly chosen devices."""
     chosen = Random(query).sample(devices, min(sources, len(devices)))
-    found = tuple(SourceAt(Origin(f"trains/{device}"), device) for device in chosen)
+    found = tuple(SourceAt(Origin("trains", device), device) for device in chosen)
     return Request(query=QueryId(f"q{query}"), stages=plan, sources={Stage(0): found}, gateway=GATEWAY)
 
 

@@ -37,6 +37,7 @@ from rove.cloud.compile import compile_plan
 from rove.data.fragment.local import run as run_edge
 from rove.data.log.segments.settings import LogSettings
 from rove.model.batch import Header
+from rove.model.ids import Origin
 from rove.model.schema import TIMESTAMP
 from rove.plan.cuts import Cut, legal_cuts
 from rove.plan.operators import Aggregate, Operator, Source
@@ -386,7 +387,7 @@ class Log:
 
     def feed(self) -> None:
         for rows, payload in self._entries:
-            self._writer.append(Header(origin="bench", seq=self._seq, through=self._seq, rows=rows), payload)
+            self._writer.append(Header(origin=Origin("bench"), seq=self._seq, through=self._seq, rows=rows), payload)
             self._seq += 1
         self._writer.commit()
 
@@ -467,5 +468,5 @@ def _rate(progress: Any, rows: int) -> float:
 
 
 def _append(writer: LogWriter, rows: pa.RecordBatch, seq: int) -> None:
-    writer.append(Header(origin="bench", seq=seq, through=seq, rows=rows.num_rows), rows.serialize())
+    writer.append(Header(origin=Origin("bench"), seq=seq, through=seq, rows=rows.num_rows), rows.serialize())
     writer.commit()

@@ -126,7 +126,7 @@ class Fleet:
             self.join(name, "device", tuple(random.sample(names, PARENTS)), (f"s{n % STREAMS}", ALL))
 
     def join(self, name: NodeId, kind: Kind, parents: tuple[NodeId, ...], streams: tuple[str, ...]) -> Cost:
-        sources = tuple(SourceHere(stream=s, origin=Origin(f"{s}/{name}"), columns=SCHEMA) for s in streams)
+        sources = tuple(SourceHere(stream=s, origin=Origin(s, name), columns=SCHEMA) for s in streams)
         facts = Facts(
             kind=kind, address="there", parents=parents, slots=SLOTS, memory_bytes=2**33, sources=sources,
             durable=kind != "device",

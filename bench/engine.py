@@ -27,6 +27,7 @@ from bench.nexmark import NexmarkConfig, batches, generate
 from bench.report import check
 from rove.data.fragment.local import LocalPipeline
 from rove.model.batch import named
+from rove.model.ids import Origin
 from rove.plan.optimizer import optimize
 
 BATCH_ROWS = (100, 1_000, 8_192, 65_536)
@@ -174,14 +175,14 @@ def pipeline_of(query: Query, rows: Rows) -> LocalPipeline:
     """The query, planned and compiled."""
     session = rove.Session.local()
     plan = query.rove(*(session.stream(n, schema=rows[n].schema) for n in query.streams)).plan
-    return LocalPipeline({"out": optimize(plan)}, {n: [n] for n in query.streams})
+    return LocalPipeline({"out": optimize(plan)}, {n: [Origin(n, "device")] for n in query.streams})
 
 
 def run_engine(pipeline: LocalPipeline, feed: list[tuple[str, pa.RecordBatch]]) -> int:
     """The engine as a worker runs it: named batches in, named batches out; the rows that came out."""
     out, numbers = 0, {stream: count() for stream, _ in feed}
     for stream, batch in feed:
-        for emitted in pipeline.process(stream, named(stream, next(numbers[stream]), batch)):
+        for emitted in pipeline.process(stream, named(Origin(stream, "device"), next(numbers[stream]), batch)):
             out += emitted.batch.rows
     return out + sum(emitted.batch.rows for emitted in pipeline.finish())
 

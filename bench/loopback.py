@@ -38,7 +38,7 @@ SCHEMA = parse_schema(COLUMNS)
 ROW_BYTES = 16
 TRAMS = "tram string, ts timestamp, riders int"  # what a generated source has, of about as many bytes
 PLAN = codec.encode(Stages.of({"out": Source("s", SCHEMA)}))
-ORIGIN = Origin("s/device")
+ORIGIN = Origin("s", "device")
 MEMORY_BYTES = 64 * 1024 * 1024
 # Processes are forked from one that has only done the imports, because importing takes each process seconds.
 NODES = multiprocessing.get_context("forkserver")

@@ -98,7 +98,7 @@ class Query:
 
     @property
     def origin(self) -> Origin:
-        return Origin(f"{self.name}/device")
+        return Origin(self.name, "device")
 
     def stages(self) -> Stages:
         return Stages.of({"out": self.plan})

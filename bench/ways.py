@@ -36,7 +36,7 @@ from rove.runtime.local import LocalNet
 from rove.runtime.shell import CoordinatorShell, WorkerShell
 
 DEVICE, HUB, GATEWAY = NodeId("device"), NodeId("hub"), NodeId("gateway")
-STREAM, ORIGIN, QUERY = "match", Origin("match/device"), QueryId("q")
+STREAM, ORIGIN, QUERY = "match", Origin("match", "device"), QueryId("q")
 FIRST, SECOND = "vx > 0", "v >= 0"
 LINK_US, COORDINATOR_US = 5_000, 20_000  # from one node to the next, and to the coordinator
 SILENT_US = 150_000

@@ -49,7 +49,7 @@ class Desk:
         shrunk: tuple[int, int] = (0, 0),
     ) -> None:
         """A node says that it is there."""
-        sources = tuple(SourceHere(stream=s, origin=Origin(f"{s}/{node}"), columns=COLUMNS) for s in streams)
+        sources = tuple(SourceHere(stream=s, origin=Origin(s, node), columns=COLUMNS) for s in streams)
         report = Report(
             protocol=PROTOCOL,
             node=NodeId(node),

@@ -86,7 +86,7 @@ def test_a_handle_follows_a_query_to_its_end(desk: Desk, busy: Any, capsys: pyte
     for node, kind, parents in (("gateway", "gateway", ()), ("mast", "edge", ("gateway",))):
         desk.report(node, kind, parents, running={"busy": 1})
     assert query.status().missing == ("tram",)
-    made = Tally(query=QueryId("busy"), origin=Origin("trains/tram"), produced=10, late=2, watermark=1)
+    made = Tally(query=QueryId("busy"), origin=Origin("trains", "tram"), produced=10, late=2, watermark=1)
     desk.report("tram", "device", ("mast",), ("trains",), running={"busy": 1}, tallies=(made,))
     assert (query.status().state, query.isActive) == ("running", True)
     progress = query.lastProgress

@@ -131,7 +131,7 @@ def test_a_stopped_query_says_so(rove: Rove, desk: Desk, busy: str) -> None:
 
 def test_stopping_says_what_had_not_arrived(rove: Rove, desk: Desk, busy: str) -> None:
     rove("submit", busy)
-    made = Tally(query=QueryId("busy"), origin=Origin("trains/tram"), produced=1_200, buffered=1_200)
+    made = Tally(query=QueryId("busy"), origin=Origin("trains", "tram"), produced=1_200, buffered=1_200)
     desk.report("tram", "device", ("mast",), ("trains",), tallies=(made,))
     assert "1,200 rows were in flight" in rove("stop", "busy").out
 
@@ -153,7 +153,7 @@ def test_the_same_query_may_be_submitted_again_and_no_other_under_its_name(rove:
 def test_status_accounts_for_every_row(rove: Rove, desk: Desk, busy: str) -> None:
     assert rove("status").out == "Nothing has been produced yet.\n"
     rove("submit", busy)
-    query, origin = QueryId("busy"), Origin("trains/tram")
+    query, origin = QueryId("busy"), Origin("trains", "tram")
     made = Tally(query=query, origin=origin, produced=1_200, buffered=30, resent=5, late=7, watermark=1)
     taken = Tally(query=query, origin=origin, delivered=1_100, duplicates=3)
     desk.report("tram", "device", ("mast",), ("trains",), tallies=(made,))

@@ -17,6 +17,7 @@ from rove.cloud.source import RoveDataSource
 from rove.data.log.segments.settings import LogSettings
 from rove.model.batch import Header
 from rove.model.clock import END, MICROS_MIN
+from rove.model.ids import Origin
 from rove.model.schema import parse_schema
 from rove.runtime.disk import LogWriter, open_partition
 
@@ -49,7 +50,7 @@ class Gateway:
     ) -> None:
         seq = self.seqs[origin] = self.seqs.get(origin, -1) + 1
         header = Header(
-            origin=origin,
+            origin=Origin("s", origin),
             seq=seq,
             through=seq,
             rows=rows.num_rows,

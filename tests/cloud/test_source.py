@@ -13,6 +13,7 @@ from pyspark.sql.streaming.datasource import ReadMaxBytes, ReadMaxFiles, ReadMax
 from rove.cloud.source import scan
 from rove.model.batch import Header
 from rove.model.errors import DiskError, PlanError, SchemaMismatch
+from rove.model.ids import Origin
 from rove.model.schema import WINDOW, parse_schema
 from tests.cloud.gateway_log import ALL, SCHEMA, SECOND, Gateway, Query, batch, beats, source, values
 
@@ -205,7 +206,7 @@ def test_rows_can_say_whose_they_are(gateway: Gateway, tmp_path: Path) -> None:
     gateway.write("b", [3], 2)
     rows = batch(tmp_path, columns="value", metadata="true")
     found = [(r["value"], r["_origin"], r["_seq"], r["_watermark"] and r["_watermark"].timestamp()) for r in rows]
-    assert found == [(0, "a", 0, None), (1, "a", 0, None), (2, "b", 0, 2.0)]
+    assert found == [(0, "s/a", 0, None), (1, "s/a", 0, None), (2, "s/b", 0, 2.0)]
     assert {row["_produced_at"].timestamp() for row in rows} == {1_700_000_000.0}
 
 
@@ -240,7 +241,7 @@ def test_compressed_rows_are_read_too(gateway: Gateway, tmp_path: Path) -> None:
         end = sink.tell()
     schema_bytes = SCHEMA.serialize().size
     payload = sink.getvalue().slice(schema_bytes, end - schema_bytes)
-    header = Header(origin="a", seq=0, through=0, rows=500)
+    header = Header(origin=Origin("a"), seq=0, through=0, rows=500)
     gateway.writer.append(header, payload)
     gateway.writer.commit()
     assert values(batch(tmp_path, columns="value")) == list(range(500))

@@ -16,6 +16,7 @@ from rove.cloud.compile import compile_plan
 from rove.cloud.source import register
 from rove.cloud.stream import LogAt, streams_of
 from rove.model.batch import Header
+from rove.model.ids import Origin
 from rove.model.schema import parse_schema, schema_text
 from rove.plan.cuts import legal_cuts
 from rove.plan.operators import Operator, Source, Watermark
@@ -58,11 +59,13 @@ def log(spark: Any, tmp_path: Path) -> LogAt:
     with open_partition(tmp_path / "log" / "q" / "edge0", SCHEMA) as writer:
         for seq, batch in enumerate(readings().to_batches(max_chunksize=100)):
             first, *_, last = batch.column("ts").cast(pa.int64()).to_pylist()
-            named = {"origin": "s/x", "seq": seq, "through": seq, "rows": batch.num_rows}
+            named = {"origin": Origin("s", "x"), "seq": seq, "through": seq, "rows": batch.num_rows}
             header = Header(**named, watermark=first, event_min=first, event_max=last)
             writer.append(header, batch.serialize(), first)
         closed = last + 60_000_000
-        writer.append(Header(origin="s/x", seq=seq + 1, through=seq + 1, rows=0, watermark=closed), None, closed)
+        writer.append(
+            Header(origin=Origin("s", "x"), seq=seq + 1, through=seq + 1, rows=0, watermark=closed), None, closed
+        )
         writer.commit()
     return LogAt(path=str(tmp_path), query="q")
 

@@ -68,7 +68,7 @@ def request(
         op = found.operators[stage]
         assert isinstance(op, Source)
         nodes = sources.get(op.stream, [])
-        at[stage] = tuple(SourceAt(Origin(f"{n}.{op.stream}"), NodeId(n)) for n in nodes)
+        at[stage] = tuple(SourceAt(Origin(op.stream, n), NodeId(n)) for n in nodes)
     return Request(
         query=QueryId("q"),
         stages=found,

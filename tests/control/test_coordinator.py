@@ -13,7 +13,7 @@ from rove.control.coordinator import Command, Coordinator, Keep
 from rove.control.deployment.deployment import Deployment
 from rove.control.deployment.query import QueryState
 from rove.model.events import Allow, Arrived, Send, Tick
-from rove.model.ids import NodeId, Origin, QueryId, Stage, Version
+from rove.model.ids import NodeId, Origin, QueryId, Stage, Version, read_origin
 from rove.model.messages import (
     PROTOCOL,
     Answer,
@@ -54,7 +54,7 @@ class Desk:
         node: str,
         kind: Kind,
         *parents: str,
-        origins: tuple[str, ...] = (),
+        origins: tuple[str | Origin, ...] = (),
         key: str = "",
         reaches: tuple[str, ...] | None = None,
         held: tuple[Held, ...] = (),
@@ -63,7 +63,8 @@ class Desk:
         incarnation: int = 1,
     ) -> list[Command]:
         self.now += 1_000_000
-        sources = tuple(SourceHere(stream=o.partition("/")[0], origin=Origin(o), columns=COLUMNS) for o in origins)
+        made = [o if isinstance(o, Origin) else read_origin(o) for o in origins]
+        sources = tuple(SourceHere(stream=o.name, origin=o, columns=COLUMNS) for o in made)
         report = Report(
             protocol=PROTOCOL,
             node=NodeId(node),
@@ -125,7 +126,7 @@ class Desk:
 
     def sources(self) -> set[str]:
         deployment = self.deployment
-        return {source.origin for found in deployment.sources().values() for source in found}
+        return {str(source.origin) for found in deployment.sources().values() for source in found}
 
 
 def test_a_device_whose_edge_comes_later_is_fed_when_it_has() -> None:
@@ -186,7 +187,7 @@ def test_a_node_that_leaves_is_waited_for_no_longer_and_one_that_is_silent_is() 
     desk.obey(desk.machine.handle(Tick(), desk.now))
     assert desk.sources() == {"s/d1"}
     desk.report("gateway", "gateway")
-    assert desk.waits["gateway"] == {Stage(0): (Origin("s/d1"),)}
+    assert desk.waits["gateway"] == {Stage(0): (Origin("s", "d1"),)}
 
 
 def test_a_device_behind_a_relay_that_is_gone_is_waited_for_as_long_as_a_silent_one() -> None:
@@ -214,11 +215,11 @@ def test_a_device_behind_a_relay_that_is_gone_is_waited_for_as_long_as_a_silent_
     while desk.now < cut + patience_us + 10_000_000:
         all_report(relay=False)
     assert desk.absent() == ("d1", "e1")
-    assert desk.deployment.fragments[NodeId("gateway")].waits == {Stage(0): ("s/d2",)}
+    assert desk.deployment.fragments[NodeId("gateway")].waits == {Stage(0): (Origin("s", "d2"),)}
     for _ in range(3):
         all_report(relay=True)
     assert desk.absent() == ()
-    assert desk.deployment.fragments[NodeId("gateway")].waits == {Stage(0): ("s/d1", "s/d2")}
+    assert desk.deployment.fragments[NodeId("gateway")].waits == {Stage(0): (Origin("s", "d1"), Origin("s", "d2"))}
 
 
 def test_devices_are_waited_for_as_long_as_their_stream_says() -> None:
@@ -373,7 +374,7 @@ def test_names_that_mean_something_else_are_no_names_of_nodes(name: str) -> None
 def test_a_report_with_a_name_that_nothing_can_have_is_refused_and_counted() -> None:
     desk = Desk()
     desk.report("gateway", "gateway")
-    for node, parents, origins in (("d 1", ("gateway",), ()), ("d", ("a/b",), ()), ("d", (), ("a b/d",))):
+    for node, parents, origins in (("d 1", ("gateway",), ()), ("d", ("a/b",), ()), ("d", (), (Origin("a b", "d"),))):
         (said,) = desk.report(node, "device", *parents, origins=origins)
         assert isinstance(said, Send)
         assert isinstance(said.message, Refused)

@@ -56,7 +56,7 @@ def told(request: Request, placement: Placement, parts: Split, absent: frozenset
 def origin(request: Request, stage: Stage, node: NodeId) -> Origin:
     """The name of what an operator gives."""
     merging = merges(request.stages.operators[stage])
-    return Origin(f"{request.query}/{stage}" if merging else f"{request.query}/{stage}/{node}")
+    return Origin(request.query, "" if merging else node, stage=stage)
 
 
 def runs_of(request: Request, placement: Placement) -> dict[NodeId, set[Stage]]:

@@ -14,6 +14,7 @@ import rove
 from rove import functions as F
 from rove.data.fragment.local import Arrival, LocalPipeline
 from rove.model.batch import Batch, merge_empties, named
+from rove.model.ids import Origin
 from rove.model.schema import parse_schema
 from rove.plan.operators import Operator, Received, Source
 from rove.plan.operators import walk as operators
@@ -60,13 +61,13 @@ def feed_of(seed: int) -> Feed:
                 columns = zip(*rows, strict=True) if rows else [()] * len(SCHEMA)
                 arrays = [pa.array(c, f.type, from_pandas=False) for c, f in zip(columns, SCHEMA, strict=True)]
                 batch = pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
-                feed.append((stream, named(f"{stream}/{origin}", seq, batch)))
+                feed.append((stream, named(Origin(stream, str(origin)), seq, batch)))
     return feed
 
 
 def shuffled(feed: Feed, order: list[int]) -> Feed:
     """Another interleaving: origins in another order, each origin's batches in its own."""
-    queues: dict[str, list[tuple[str, Batch]]] = {}
+    queues: dict[Origin, list[tuple[str, Batch]]] = {}
     for stream, batch in feed:
         queues.setdefault(batch.header.origin, []).append((stream, batch))
     result: Feed = []
@@ -176,7 +177,7 @@ def partials(query: Callable[[Any, Any], Any], feed: Feed) -> Feed:
     plan = plan_of(query, "partial")
     result: Feed = []
     for node in range(2):
-        mine = [(s, b) for s, b in feed if int(b.header.origin[-1]) % 2 == node]
+        mine = [(s, b) for s, b in feed if int(b.header.origin.node) % 2 == node]
         run = Run(plan, mine, f"node{node}").feed(mine).finish()
         result += [("partials", e.batch) for e in run.emitted if not e.late]
     return result
@@ -186,7 +187,7 @@ class Run:
     """A pipeline, and what has come out of it so far."""
 
     def __init__(self, plan: Operator, feed: Feed, name: str = "local") -> None:
-        origins: dict[str, list[str]] = {s.stream: [] for s in operators(plan) if isinstance(s, Source | Received)}
+        origins: dict[str, list[Origin]] = {s.stream: [] for s in operators(plan) if isinstance(s, Source | Received)}
         for stream, batch in feed:
             if stream in origins and batch.header.origin not in origins[stream]:
                 origins[stream].append(batch.header.origin)
@@ -223,7 +224,7 @@ class Run:
         batches = [e.batch.data for e in self.emitted if not e.late and e.batch.data is not None]
         return pa.Table.from_batches(batches, self.plan.schema)
 
-    def late(self) -> list[tuple[str, int, bytes]]:
+    def late(self) -> list[tuple[Origin, int, bytes]]:
         return sorted((e.batch.header.origin, e.batch.header.seq, _bytes(e.batch)) for e in self.emitted if e.late)
 
 

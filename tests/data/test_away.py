@@ -136,21 +136,21 @@ def test_a_clock_that_jumps_while_a_device_is_away_loses_nothing_and_breaks_no_p
 
 def test_a_device_that_starts_where_nobody_hears_it_runs_what_it_ran_before() -> None:
     device = Worker(WorkerSettings(node=NodeId("device"), kind="device", parents=(NodeId("west"),)), 2)
-    device.add_source("s", Origin("s/device~2"), COLUMNS)
-    before = fragment(NodeId("west"), (Origin("s/device~1"),))
-    before = replace(before, waits={Stage(0): (Origin("s/device~1"), Origin("s/other~1"))})
+    device.add_source("s", Origin("s", "device", 2), COLUMNS)
+    before = fragment(NodeId("west"), (Origin("s", "device", 1),))
+    before = replace(before, waits={Stage(0): (Origin("s", "device", 1), Origin("s", "other", 1))})
     device.remembered((before,), (Peer(node=NodeId("west"), address="there"),))
-    device.handle(Produced(Origin("s/device~2"), rows(), 0), 1)
-    assert device.store.rows() == {("q", "s/device~2"): 2}
+    device.handle(Produced(Origin("s", "device", 2), rows(), 0), 1)
+    assert device.store.rows() == {("q", Origin("s", "device", 2)): 2}
     (running,) = device.running().values()
-    assert running.fragment.waits == {Stage(0): ("s/device~2", "s/other~1")}
+    assert running.fragment.waits == {Stage(0): (Origin("s", "device", 2), Origin("s", "other", 1))}
 
 
 def test_rows_of_sources_that_nobody_above_knows_yet_are_kept_until_they_are_known() -> None:
     device = Worker(WorkerSettings(node=NodeId("device"), kind="device", parents=(NodeId("west"),)), 2)
-    origin = Origin("s/device~2")
+    origin = Origin("s", "device", 2)
     device.add_source("s", origin, COLUMNS)
-    before = fragment(NodeId("west"), (Origin("s/device~1"),))
+    before = fragment(NodeId("west"), (Origin("s", "device", 1),))
     device.remembered((before,), (Peer(node=NodeId("west"), address="there"),))
     for n in range(2):
         device.handle(Produced(origin, rows(), 0), n)
@@ -167,9 +167,11 @@ def test_rows_of_sources_that_nobody_above_knows_yet_are_kept_until_they_are_kno
 
 def test_a_query_that_is_stopped_loses_what_was_kept_until_it_is_known() -> None:
     device = Worker(WorkerSettings(node=NodeId("device"), kind="device", parents=(NodeId("west"),)), 2)
-    device.add_source("s", Origin("s/device~2"), COLUMNS)
-    device.remembered((fragment(NodeId("west"), (Origin("s/device~1"),)),), (Peer(node=NodeId("west"), address="x"),))
-    device.handle(Produced(Origin("s/device~2"), rows(), 0), 1)
+    device.add_source("s", Origin("s", "device", 2), COLUMNS)
+    device.remembered(
+        (fragment(NodeId("west"), (Origin("s", "device", 1),)),), (Peer(node=NodeId("west"), address="x"),)
+    )
+    device.handle(Produced(Origin("s", "device", 2), rows(), 0), 1)
     device.handle(Arrived("coordinator", Orders(PROTOCOL, (), (QueryId("q"),))), 2)
     (tally,) = device.report().tallies
     assert (tally.produced, tally.lost, tally.buffered) == (2, 2, 0)

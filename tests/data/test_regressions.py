@@ -16,6 +16,7 @@ from rove import functions as F
 from rove.data.fragment.local import Arrival, LocalPipeline
 from rove.model.batch import named
 from rove.model.errors import ArithmeticFault, PlanError, StateError, UnknownOrigin
+from rove.model.ids import Origin
 from rove.model.schema import parse_schema
 
 SCHEMA = parse_schema("key string, ts timestamp, value bigint")
@@ -88,7 +89,7 @@ def test_a_new_watermark_replaces_the_promises_of_an_older_column() -> None:
         .count()
         .plan
     )
-    pipeline = LocalPipeline({"out": plan}, {"s": ["o"]})
+    pipeline = LocalPipeline({"out": plan}, {"s": [Origin("s", "o")]})
     schema = source.schema
     batch = pa.RecordBatch.from_arrays(
         [
@@ -97,7 +98,7 @@ def test_a_new_watermark_replaces_the_promises_of_an_older_column() -> None:
         ],
         schema=schema,
     )
-    emitted = pipeline.process("s", named("o", 0, batch)) + pipeline.finish()
+    emitted = pipeline.process("s", named(Origin("s", "o"), 0, batch)) + pipeline.finish()
     assert not [e for e in emitted if e.late]
     assert [r["count"] for r in results(emitted)] == [1, 1]
 
@@ -106,7 +107,7 @@ def test_an_origin_belongs_to_one_stream() -> None:
     session = rove.Session.local()
     both = session.stream("a", schema=SCHEMA).union(session.stream("b", schema=SCHEMA))
     with pytest.raises(PlanError, match="origin `train-1` is declared for `a` and `b`"):
-        LocalPipeline({"out": both.plan}, {"a": ["train-1"], "b": ["train-1"]})
+        LocalPipeline({"out": both.plan}, {"a": [Origin("train-1")], "b": [Origin("train-1")]})
 
 
 def test_one_device_may_feed_two_streams_of_a_session() -> None:
@@ -118,9 +119,9 @@ def test_one_device_may_feed_two_streams_of_a_session() -> None:
 
 
 def test_a_batch_of_an_origin_nobody_waits_for_is_refused_and_counted() -> None:
-    pipeline = LocalPipeline({"out": stream().plan}, {"s": ["o"]})
-    with pytest.raises(UnknownOrigin, match="nobody waits for origin `p`"):
-        pipeline.process("s", named("p", 0, rows(("a", 0, 1))))
+    pipeline = LocalPipeline({"out": stream().plan}, {"s": [Origin("s", "o")]})
+    with pytest.raises(UnknownOrigin, match="nobody waits for origin `s/p`"):
+        pipeline.process("s", named(Origin("s", "p"), 0, rows(("a", 0, 1))))
     assert pipeline.rejected == 1
 
 
@@ -134,15 +135,15 @@ def test_the_two_zeroes_are_two_constants_and_nan_is_one() -> None:
 def test_the_end_closes_windows_in_the_last_year_and_after_it() -> None:
     last = 253_402_300_799 * SECOND
     plan = timed().groupBy(F.window("ts", "30 seconds", "10 seconds")).count().plan
-    pipeline = LocalPipeline({"out": plan}, {"s": ["o"]})
-    emitted = pipeline.process("s", named("o", 0, rows(("a", last, 1), ("a", last + 86_400 * SECOND, 1))))
+    pipeline = LocalPipeline({"out": plan}, {"s": [Origin("s", "o")]})
+    emitted = pipeline.process("s", named(Origin("s", "o"), 0, rows(("a", last, 1), ("a", last + 86_400 * SECOND, 1))))
     assert sum(e.batch.rows for e in emitted + pipeline.finish()) == 6
 
 
 def test_rows_without_a_time_leave_a_scan_by_the_side_door_whatever_their_batch() -> None:
-    pipeline = LocalPipeline({"out": timed().scan(F.count("*").alias("n")).plan}, {"s": ["o"]})
-    mixed = pipeline.process("s", named("o", 0, rows(("a", SECOND, 1), ("b", None, 1))))
-    alone = pipeline.process("s", named("o", 1, rows(("c", None, 1))))
+    pipeline = LocalPipeline({"out": timed().scan(F.count("*").alias("n")).plan}, {"s": [Origin("s", "o")]})
+    mixed = pipeline.process("s", named(Origin("s", "o"), 0, rows(("a", SECOND, 1), ("b", None, 1))))
+    alone = pipeline.process("s", named(Origin("s", "o"), 1, rows(("c", None, 1))))
     assert [e.batch.rows for e in (*mixed, *alone) if e.late] == [1, 1]
 
 
@@ -158,15 +159,11 @@ def test_late_rows_are_not_passed_over_in_silence() -> None:
 
 def test_a_window_that_cannot_be_computed_is_a_fault_and_the_others_come_out() -> None:
     plan = timed().groupBy(F.window("ts", "10 seconds")).agg(F.sum("value").alias("total")).plan
-    pipeline = LocalPipeline({"out": plan}, {"s": ["o"]})
+    pipeline = LocalPipeline({"out": plan}, {"s": [Origin("s", "o")]})
     huge = 2**63 - 1
-    emitted = pipeline.process(
-        "s",
-        named(
-            "o", 0, rows(("a", SECOND, 1), ("a", 11 * SECOND, huge), ("a", 12 * SECOND, huge), ("a", 21 * SECOND, 3))
-        ),
-    )
-    emitted += pipeline.process("s", named("o", 1, rows(("a", 45 * SECOND, 4)))) + pipeline.finish()
+    first = rows(("a", SECOND, 1), ("a", 11 * SECOND, huge), ("a", 12 * SECOND, huge), ("a", 21 * SECOND, 3))
+    emitted = pipeline.process("s", named(Origin("s", "o"), 0, first))
+    emitted += pipeline.process("s", named(Origin("s", "o"), 1, rows(("a", 45 * SECOND, 4)))) + pipeline.finish()
     assert [r["total"] for r in results(emitted)] == [1, 3, 4]
     (fault,) = (e for e in emitted if e.fault is not None)
     assert isinstance(fault.fault, ArithmeticFault)
@@ -176,35 +173,35 @@ def test_a_window_that_cannot_be_computed_is_a_fault_and_the_others_come_out() -
 
 def test_a_batch_that_cannot_be_lifted_leaves_nothing_behind() -> None:
     plan = timed().groupBy(F.window("ts", "1 second")).agg(F.sum(F.expr("10 div value")).alias("total")).plan
-    pipeline = LocalPipeline({"out": plan}, {"s": ["o"]})
-    bad = pipeline.process("s", named("o", 0, rows(("a", SECOND, 1), ("a", 3 * SECOND, 0))))
+    pipeline = LocalPipeline({"out": plan}, {"s": [Origin("s", "o")]})
+    bad = pipeline.process("s", named(Origin("s", "o"), 0, rows(("a", SECOND, 1), ("a", 3 * SECOND, 0))))
     assert [type(e.fault) for e in bad if e.fault is not None] == [ArithmeticFault]
-    pipeline.process("s", named("o", 1, rows(("a", SECOND * 3, 2))))
+    pipeline.process("s", named(Origin("s", "o"), 1, rows(("a", SECOND * 3, 2))))
     assert [r["total"] for r in results(pipeline.finish())] == [5]
 
 
 def test_a_restored_pipeline_waits_for_origins_that_are_new() -> None:
     plan = timed().groupBy(F.window("ts", "1 second")).count().plan
-    before = LocalPipeline({"out": plan}, {"s": ["o"]})
-    before.process("s", named("o", 0, rows(("a", SECOND, 1))))
-    after = LocalPipeline({"out": plan}, {"s": ["o", "p"]})
+    before = LocalPipeline({"out": plan}, {"s": [Origin("s", "o")]})
+    before.process("s", named(Origin("s", "o"), 0, rows(("a", SECOND, 1))))
+    after = LocalPipeline({"out": plan}, {"s": [Origin("s", "o"), Origin("s", "p")]})
     after.restore(before.snapshot())
-    assert not results(after.process("s", named("o", 1, rows(("a", 9 * SECOND, 1)))))
+    assert not results(after.process("s", named(Origin("s", "o"), 1, rows(("a", 9 * SECOND, 1)))))
 
 
 def test_a_snapshot_of_another_query_is_refused_before_anything_is_loaded() -> None:
     ten, seven = (timed().groupBy(F.window("ts", f"{n} seconds")).count().plan for n in (10, 7))
-    snapshot = LocalPipeline({"out": ten}, {"s": ["o"]}).snapshot()
+    snapshot = LocalPipeline({"out": ten}, {"s": [Origin("s", "o")]}).snapshot()
     with pytest.raises(StateError, match="of other queries"):
-        LocalPipeline({"out": seven}, {"s": ["o"]}).restore(snapshot)
+        LocalPipeline({"out": seven}, {"s": [Origin("s", "o")]}).restore(snapshot)
 
 
 def test_stateful_steps_are_named_by_what_they_compute() -> None:
     one, two = (timed().groupBy(F.window("ts", f"{n} seconds")).count().plan for n in (1, 2))
 
     def origins(plans: dict[str, Any]) -> dict[str, str]:
-        pipeline = LocalPipeline(plans, {"s": ["o"]})
-        pipeline.process("s", named("o", 0, rows(("a", SECOND, 1))))
+        pipeline = LocalPipeline(plans, {"s": [Origin("s", "o")]})
+        pipeline.process("s", named(Origin("s", "o"), 0, rows(("a", SECOND, 1))))
         return {e.sink: e.batch.header.origin for e in pipeline.finish()}
 
     assert origins({"x": one, "y": two}) == origins({"y": two, "x": one})
@@ -212,9 +209,9 @@ def test_stateful_steps_are_named_by_what_they_compute() -> None:
 
 
 def test_an_empty_batch_goes_all_the_way_as_a_header() -> None:
-    pipeline = LocalPipeline({"out": stream().where("value > 1").plan}, {"s": ["o"]})
-    (emitted,) = pipeline.process("s", named("o", 0, None))
-    assert (emitted.sink, emitted.batch) == ("out", named("o", 0, None))
+    pipeline = LocalPipeline({"out": stream().where("value > 1").plan}, {"s": [Origin("s", "o")]})
+    (emitted,) = pipeline.process("s", named(Origin("s", "o"), 0, None))
+    assert (emitted.sink, emitted.batch) == ("out", named(Origin("s", "o"), 0, None))
 
 
 def test_columns_that_may_not_be_null_are_columns_all_the_same() -> None:

@@ -31,7 +31,7 @@ from tests.data.plans import named, plans_of
 from tests.lines import line, lines
 
 SCHEMA = parse_schema("key string, ts timestamp, value bigint")
-KNOWN, STRANGER = Origin("s/known"), Origin("s/stranger")
+KNOWN, STRANGER = Origin("s", "known"), Origin("s", "stranger")
 UP = NodeId("up")
 
 
@@ -50,7 +50,7 @@ def part(next: NodeId | None, waits: tuple[Origin, ...] = (KNOWN,), knows: bool 
         version=Version(1),
         plan=named(codec.encode(plan)),
         runs=runs,
-        makes={n: Origin(f"q/{n}") for n in runs if stateful(plan.operators[n])},
+        makes={n: Origin("q", stage=n) for n in runs if stateful(plan.operators[n])},
         waits={Stage(0): waits},
         knows={Stage(0): (STRANGER,)} if knows else {},
         next=next,
@@ -89,7 +89,7 @@ def test_a_stranger_passes_by_as_it_came() -> None:
 def test_one_who_is_waited_for_is_taken() -> None:
     worker = edge(UP)
     (passed,) = lines(told(worker, KNOWN))
-    assert re.fullmatch(r"to up: Data 1: q q/\d 0 to \d+, 0 rows", passed), "only event time goes on"
+    assert re.fullmatch(r"to up: Data 1: q q#\d 0 to \d+, 0 rows", passed), "only event time goes on"
     assert worker.running()[QueryId("q")].pipeline.took(KNOWN, 0)
 
 
@@ -117,7 +117,7 @@ def test_who_is_waited_for_stays_so_when_more_runs_here(leaves: bool) -> None:
     after = before.update(second, plans_of(second)[second.plan])
     assert after is not before
     assert after.pipeline.waited() == {Stage(0): (KNOWN, STRANGER)}
-    emitted = after.expect(waits) + after.pipeline.leave(Stage(0), [Origin("s/other")])
+    emitted = after.expect(waits) + after.pipeline.leave(Stage(0), [Origin("s", "other")])
     assert emitted == []
     waited = {name for step in after.pipeline._with_memory if step.waits is not None for name in step.waits.table()}
     assert KNOWN in waited
@@ -146,5 +146,5 @@ def test_what_is_lost_in_a_second_run_is_lost_once_however_often_the_node_starts
         report = worker.report()
         assert worker.refused == {"UnknownOrigin": 1}
         accounts = account_lines((made, *past.tallies(), *report.tallies), 0, {STRANGER})
-        assert [(each.produced, each.lost) for each in accounts if each.origin == STRANGER] == [(2, 2)]
+        assert [(each.produced, each.lost) for each in accounts if each.origin == str(STRANGER)] == [(2, 2)]
         past.over(NodeId("gateway"), start, report.tallies, (), report.running)

@@ -12,7 +12,7 @@ from rove.data.store.kept_batch import KEPT_BYTES_MIN
 from rove.data.store.store import Store
 from rove.model.batch import Header
 from rove.model.events import Send
-from rove.model.ids import NodeId
+from rove.model.ids import NodeId, Origin
 from rove.model.messages import Data, Message, Refused
 
 BEAT_US = SILENT_US // BEATS
@@ -53,7 +53,7 @@ class Story:
 
     def offer(self, batches: int) -> None:
         for _ in range(batches):
-            header = Header(origin="o", seq=self.seq, through=self.seq, rows=1, born=1, query="q")
+            header = Header(origin=Origin("o"), seq=self.seq, through=self.seq, rows=1, born=1, query="q")
             self.seq += 1
             self.note(f"device has batch {header.seq} to send")
             link = self.links["device"]

@@ -47,7 +47,7 @@ from tests.lines import line, lines
 COLUMNS = "key string, value bigint"
 SCHEMA = parse_schema(COLUMNS)
 PLAN = codec.encode(Stages.of({"out": Source("s", SCHEMA)}))
-ORIGIN = Origin("s/device")
+ORIGIN = Origin("s", "device")
 
 
 def rows(count: int = 2) -> pa.RecordBatch:
@@ -271,7 +271,7 @@ def test_a_node_dials_its_parents_when_it_knows_where_they_are() -> None:
 
 def some_message(random: Random) -> Message:
     header = Header(
-        origin=random.choice((ORIGIN, "", "x" * 50)),
+        origin=random.choice((ORIGIN, Origin(""), Origin("x" * 50), Origin("s", "a b"), Origin("s", "d", -1))),
         seq=random.choice((0, 5, -3, 2**62)),
         through=random.choice((0, 5, 9)),
         stage=random.choice((0, 1, -1, 10**6)),
@@ -338,30 +338,31 @@ def test_a_source_that_is_started_anew_holds_nobody_up() -> None:
     """Two devices feed a window; one restarts under a new name, and the old name is waited for no longer."""
     plan = Stages.of({"out": windowed()})
     window = Stage(len(plan.operators) - 1)
+    steady, before, after = Origin("t", "a"), Origin("t", "b", 1), Origin("t", "b", 2)
 
-    def part(version: int, *origins: str) -> Fragment:
+    def part(version: int, *origins: Origin) -> Fragment:
         return Fragment(
             query=QueryId("w"),
             version=Version(version),
             plan=named(codec.encode(plan)),
             runs=tuple(Stage(n) for n in range(1, len(plan.operators))),
-            makes={window: Origin("w/1")},
-            waits={Stage(0): tuple(Origin(o) for o in origins)},
+            makes={window: Origin("w", stage=1)},
+            waits={Stage(0): origins},
             next=None,
             sinks={window: Sink(kind="discard")},
         )
 
     worker = edge()
-    worker.handle(orders(part(1, "a", "b~1")), 0)
+    worker.handle(orders(part(1, steady, before)), 0)
     worker.handle(Arrived(b"c", Hello(PROTOCOL, NodeId("device"), 1)), 0)
     worker.handle(Tick(), 1)
-    for number, (origin, seq, second) in enumerate([("a", 0, 1), ("a", 1, 60), ("b~1", 0, 1)], start=1):
+    for number, (origin, seq, second) in enumerate([(steady, 0, 1), (steady, 1, 60), (before, 0, 1)], start=1):
         header = Header(origin=origin, seq=seq, through=seq, rows=1, born=1, query="w")
         worker.handle(Arrived(b"c", Data(number, header), encode_rows(timed(second))), number + 1)
     assert not made(worker)
-    worker.handle(orders(part(2, "a", "b~2")), 10)
+    worker.handle(orders(part(2, steady, after)), 10)
     assert not made(worker)
-    header = Header(origin="b~2", seq=0, through=0, rows=1, born=1, query="w")
+    header = Header(origin=after, seq=0, through=0, rows=1, born=1, query="w")
     worker.handle(Arrived(b"c", Data(4, header), encode_rows(timed(61))), 11)
     assert made(worker) == 1
 
@@ -379,7 +380,7 @@ def timed(second: int) -> pa.RecordBatch:
 
 def made(worker: Worker) -> int:
     """Windows that came out with rows."""
-    return sum(t.produced for t in worker.report().tallies if t.origin == "w/1")
+    return sum(t.produced for t in worker.report().tallies if t.origin == Origin("w", stage=1))
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def test_a_process_that_breaks_says_why_and_its_next_start_loses_nothing(cluster
 
     cluster.start("gateway")
     spec = read_spec(text, COLUMNS, "dev")
-    want = as_rows([computed(busy(), {spec.name: list(generated(spec))})])
+    want = as_rows([computed(busy(), {spec.origin: list(generated(spec))})])
     log = tmp_path / "gateway/log/busy/out"
     assert eventually(lambda: len(as_rows(in_log(log)[0])) >= len(want), 30)
     batches, names = in_log(log)

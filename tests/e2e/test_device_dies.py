@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rove.control.asks.requests import AccountLine, QueryLine
+from rove.model.ids import Origin
 from rove.runtime.adapters.sources import generated, read_spec
 from tests.e2e.cluster import Cluster, eventually
 from tests.e2e.test_processes import BUSY, BUSY_SQL
@@ -64,5 +65,5 @@ def test_what_a_device_had_kept_on_its_disk_outlives_it(cluster: Cluster, tmp_pa
     assert all(line.lost == line.evicted == line.late == line.in_flight == 0 for line in accounts(cluster))
     assert set(cluster.stop().values()) == {0}
     rows = list(generated(read_spec(text, COLUMNS, "dev0")))
-    once = as_rows([computed(busy(), {"dev0": rows})])
+    once = as_rows([computed(busy(), {Origin("trains", "dev0"): rows})])
     assert as_rows(in_log(tmp_path / BUSY)[0]) == sorted(2 * once), "what both starts made, each row once"

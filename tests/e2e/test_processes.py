@@ -55,7 +55,7 @@ def test_every_row_arrives_once_whatever_dies_or_is_cut(cluster: Cluster, tmp_pa
         text = f"trains=generate:rows=20,rate={RATE},batches={BATCHES},seed=7,step_us=10000,when={go}"
         specs.append(read_spec(text, COLUMNS, device))
         cluster.add(device, "device", parents=[edge], slots=64, sources=[text], columns={"trains": COLUMNS})
-    rows = {spec.name: list(generated(spec)) for spec in specs}
+    rows = {spec.origin: list(generated(spec)) for spec in specs}
 
     cluster.start("gateway", *TREE)
     (tmp_path / "busy.sql").write_text(BUSY_SQL)

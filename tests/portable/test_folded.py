@@ -62,7 +62,7 @@ def partials(cut: Cut) -> pa.Table:
     waits = {stage: tuple(rows["readings"]) for stage in stages.sources()}
     below = range(1, window)
     device = Pipeline(stages, waits, {}, [Stage(n) for n in below], goes_on=True)
-    edge = Pipeline(stages, waits, {window: Origin("edge")}, [*map(Stage, below), window])
+    edge = Pipeline(stages, waits, {window: Origin("q", "edge", stage=window)}, [*map(Stage, below), window])
     found: list[Emitted] = []
     folded = 0
     for _, batch in in_turns(rows):

@@ -12,6 +12,7 @@ import pytest
 from rove.cloud.compile import compile_plan
 from rove.cloud.session import frame_of
 from rove.data.fragment.local import run
+from rove.model.ids import Origin
 from rove.plan.cuts import Cut, legal_cuts
 from rove.plan.operators import walk
 from rove.plan.optimizer import optimize
@@ -23,13 +24,13 @@ ROWS_PER_BATCH = 150
 
 
 @cache
-def origins(name: str) -> dict[str, list[pa.RecordBatch]]:
+def origins(name: str) -> dict[Origin, list[pa.RecordBatch]]:
     """A table as several devices would send it: each has every third row, in order, in small batches."""
     table = tables()[name]
     parts = {}
     for i in range(ORIGINS):
         rows = table.take(pa.arange(i, table.num_rows, ORIGINS))
-        parts[f"{name}/{i}"] = rows.combine_chunks().to_batches(max_chunksize=ROWS_PER_BATCH)
+        parts[Origin(name, str(i))] = rows.combine_chunks().to_batches(max_chunksize=ROWS_PER_BATCH)
     return parts
 
 

@@ -14,6 +14,7 @@ import pytest
 import rove
 from rove.cloud.compile import compile_plan
 from rove.data.fragment.local import run
+from rove.model.ids import Origin
 from rove.plan.cuts import Cut, highest_cut, legal_cuts
 from rove.plan.operators import Operator
 from rove.plan.operators import walk as operators
@@ -41,11 +42,11 @@ def table(name: str) -> pa.Table:
 
 
 @cache
-def delivered(name: str, count: int, size: int) -> dict[str, list[pa.RecordBatch]]:
+def delivered(name: str, count: int, size: int) -> dict[Origin, list[pa.RecordBatch]]:
     """A table as `count` devices would send it, in batches of `size` rows."""
     rows = table(name)
-    parts = {f"{name}/{i}": rows.take(pa.arange(i, rows.num_rows, count)).combine_chunks() for i in range(count)}
-    return {origin: part.to_batches(max_chunksize=size) for origin, part in parts.items()}
+    parts = {Origin(name, str(i)): rows.take(pa.arange(i, rows.num_rows, count)) for i in range(count)}
+    return {origin: part.combine_chunks().to_batches(max_chunksize=size) for origin, part in parts.items()}
 
 
 def plan_of(query: Callable[..., Any]) -> Operator:

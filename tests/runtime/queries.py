@@ -10,6 +10,7 @@ import rove
 from rove import functions as F
 from rove.api.stream import Stream
 from rove.data.fragment.local import run
+from rove.model.ids import Origin
 from rove.plan.operators import Operator
 from rove.plan.optimizer import optimize
 from rove.plan.stages import Stages
@@ -44,7 +45,7 @@ def staged(plan: Operator) -> Stages:
     return Stages.of({"out": plan})
 
 
-def computed(plan: Operator, rows: Mapping[str, list[pa.RecordBatch]]) -> pa.Table:
+def computed(plan: Operator, rows: Mapping[Origin, list[pa.RecordBatch]]) -> pa.Table:
     """What a plan gives over all rows, by origin."""
     return run({"out": plan}, {"trains": rows})["out"].rows
 
@@ -54,7 +55,7 @@ def as_rows(tables: Iterable[pa.Table | pa.RecordBatch]) -> list[tuple[object, .
     return sorted(tuple(map(str, row.values())) for table in tables for row in table.to_pylist())
 
 
-def in_log(folder: object) -> tuple[list[pa.RecordBatch], list[tuple[str, int, int]]]:
+def in_log(folder: object) -> tuple[list[pa.RecordBatch], list[tuple[Origin, int, int]]]:
     """The batches in a partition, and the names of all its entries."""
     reader, batches, names = open_reader(str(folder)), [], []
     while entries := reader.entries():

@@ -63,7 +63,7 @@ def test_rows_arrive_over_restarts_of_everyone_who_has_a_disk(net: LocalNet, tmp
     net.run_for(0.2)
     net.start_coordinator()
 
-    rows = {spec.name: list(generated(spec)) for spec in specs}
+    rows = {spec.origin: list(generated(spec)) for spec in specs}
     for folder, plan in (("gateway/log/busy/out", busy()), ("edge1/log/counted/out", windows("edge1"))):
         want = as_rows([computed(plan, rows)])
         assert net.run_until(lambda f=folder, w=want: len(as_rows(in_log(tmp_path / f)[0])) >= len(w), 20)  # type: ignore[misc]
@@ -137,7 +137,7 @@ def test_a_device_with_a_disk_starts_without_the_coordinator_and_its_rows_arrive
     net.stop(device)
     net.start(device)
     (tmp_path / "go").touch()
-    want = as_rows([computed(busy(), {spec.name: list(generated(spec))})])
+    want = as_rows([computed(busy(), {spec.origin: list(generated(spec))})])
     log = tmp_path / "gateway/log/busy/out"
     assert net.run_until(lambda: len(as_rows(in_log(log)[0])) >= len(want), 20)
     assert as_rows(in_log(log)[0]) == want
@@ -152,7 +152,7 @@ def test_a_device_with_a_disk_starts_without_the_coordinator_and_its_rows_arrive
 
 def delivered(net: LocalNet, origin: str) -> int:
     """Rows of origins with such a name that the edge has taken."""
-    return sum(t.delivered for t in net.worker(EDGE).worker.report().tallies if t.origin.startswith(origin))
+    return sum(t.delivered for t in net.worker(EDGE).worker.report().tallies if str(t.origin).startswith(origin))
 
 
 def test_trouble_and_silence_are_told(net: LocalNet) -> None:
@@ -177,7 +177,7 @@ def test_a_machine_that_breaks_is_started_again_and_no_row_is_lost(
     specs = devices(net, go)
     assert net.run_until(lambda: runs(net, 3), 20)
     go.touch()
-    want = as_rows([computed(busy(), {spec.name: list(generated(spec)) for spec in specs})])
+    want = as_rows([computed(busy(), {spec.origin: list(generated(spec)) for spec in specs})])
     for name in (GATEWAY, EDGE, COORDINATOR):
         net.run_for(0.2)
         if name == COORDINATOR:

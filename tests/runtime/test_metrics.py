@@ -10,7 +10,7 @@ from prometheus_client.registry import Collector
 import rove
 from rove.api import session
 from rove.control.asks.requests import Named, Progress
-from rove.model.ids import Origin, QueryId
+from rove.model.ids import QueryId, read_origin
 from rove.model.messages import Held, Tally
 from rove.runtime.metrics import families
 from tests.api.desk import START_US, Desk
@@ -41,7 +41,7 @@ def scraped(desk: Desk) -> dict[str, dict[str, float]]:
 
 
 def tally(origin: str, **counts: int) -> Tally:
-    return Tally(query=BUSY, origin=Origin(origin), **counts)
+    return Tally(query=BUSY, origin=read_origin(origin), **counts)
 
 
 def test_incarnations_of_an_origin_are_one_series_and_its_rows_add_up(desk: Desk) -> None:

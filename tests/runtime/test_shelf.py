@@ -41,7 +41,7 @@ from rove.data.worker import Worker
 from rove.model.batch import Header
 from rove.model.errors import DiskError, NotWritable
 from rove.model.events import Tick
-from rove.model.ids import NodeId, QueryId, Version
+from rove.model.ids import NodeId, Origin, QueryId, Version
 from rove.model.messages import Fragment, Peer
 from rove.runtime import disk
 from rove.runtime.clock import now_us
@@ -87,7 +87,7 @@ def opened(shelf: DiskShelf, folder: str) -> Opened:
 def append(shelf: DiskShelf, partition: Partition, folder: str, seq: int) -> DiskDone:
     """One batch, made safe."""
     rows = encode_rows(pa.record_batch([pa.array([seq, seq], pa.int32())], schema=SCHEMA))
-    partition.append(Header(origin="o", seq=seq, through=seq, rows=2, born=2), rows)
+    partition.append(Header(origin=Origin("o"), seq=seq, through=seq, rows=2, born=2), rows)
     group = partition.flush(now_us())
     assert group is not None
     done = answered(shelf, OnDisk(folder, group))
@@ -170,7 +170,7 @@ def test_rows_that_were_changed_on_the_disk_are_not_read(shelf: DiskShelf, tmp_p
 def test_a_slow_disk_holds_nobody_up(shelf: DiskShelf, monkeypatch: pytest.MonkeyPatch) -> None:
     partition = opened(shelf, "log/q/out").partition
     monkeypatch.setattr(disk, "_sync", lambda _: time.sleep(0.5))
-    partition.append(Header(origin="o", seq=0, through=0), None)
+    partition.append(Header(origin=Origin("o"), seq=0, through=0), None)
     group = partition.flush(now_us())
     assert group is not None
     before = time.monotonic()

@@ -70,7 +70,7 @@ class Story:
         found = WorkerSettings(
             node=NodeId(name), kind=kind, address=name, parents=tuple(map(NodeId, parents)), compress="off"
         )
-        sources = (SimSource(stream, Origin(f"{stream}/{name}"), NEVER_US, 1, 10**9),) if stream else ()
+        sources = (SimSource(stream, Origin(stream, name), NEVER_US, 1, 10**9),) if stream else ()
         self.world.add_node(found, durable, sources)
         self.start(name)
 

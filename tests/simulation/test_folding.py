@@ -56,7 +56,7 @@ def test_a_device_that_folds_is_back_elsewhere_and_nothing_is_missing(seed: int)
         node=DEVICE, kind="device", parents=EDGES, memory_bytes=100_000, evict="fifo", compress="off",
         disk_bytes=seed % 2 * 20_000,
     )  # fmt: skip
-    source = SimSource(stream="readings", origin=Origin("readings/device"), every_us=250_000, rows=150, left=80)
+    source = SimSource(stream="readings", origin=Origin("readings", "device"), every_us=250_000, rows=150, left=80)
     world.add_node(given, durable=bool(given.disk_bytes), sources=(source,))
     world.start_coordinator()
     for name in world.nodes:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from rove.data.fragment.frontier import Frontier
 from rove.data.fragment.watermarks import Watermarks
 from rove.data.link.receipts import FrameReceipt
+from rove.model.ids import Origin
 from rove.sim.scenario import run_seed
 
 SEEDS = 200
@@ -16,7 +18,7 @@ NODES = 12
 
 
 def a_frontier_that_takes_everything(patch: pytest.MonkeyPatch) -> None:
-    def take(self: Frontier, origin: str, first: int, through: int) -> list[tuple[int, int]]:
+    def take(self: Frontier[Any], origin: Any, first: int, through: int) -> list[tuple[int, int]]:
         return [(first, through)]
 
     patch.setattr(Frontier, "take", take)
@@ -35,7 +37,7 @@ def an_ack_before_the_disk_has_it(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_watermark_of_the_fastest(patch: pytest.MonkeyPatch) -> None:
-    def heard(self: Watermarks, origin: str, mark: int) -> bool:
+    def heard(self: Watermarks, origin: Origin, mark: int) -> bool:
         if origin not in self._marks:
             return False
         self._marks[origin] = max(mark, self._marks[origin])

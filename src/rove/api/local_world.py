@@ -25,7 +25,7 @@ from rove.cloud.session import spark_session, streaming_settings
 from rove.control.asks.requests import AccountLine, Named, NodeLine, QueryLine, Submit
 from rove.data.settings import WorkerSettings
 from rove.model.errors import RoveError, SetupError
-from rove.model.ids import NodeId, QueryId, checked_name
+from rove.model.ids import NodeId, Origin, QueryId, checked_name
 from rove.model.schema import schema_text
 from rove.runtime.adapters.sources import SourceSpec
 from rove.runtime.broken import Broken
@@ -101,7 +101,7 @@ class LocalWorld:
         self,
         stream: str,
         schema: pa.Schema,
-        data: Mapping[str, list[pa.RecordBatch]],
+        data: Mapping[Origin, list[pa.RecordBatch]],
         rate: float = 0.0,
         parents: Iterable[str] = (),
     ) -> None:
@@ -120,7 +120,7 @@ class LocalWorld:
             spec = SourceSpec(
                 stream=stream,
                 columns=schema_text(schema),
-                node=origin.rpartition("/")[2],
+                node=origin.node,
                 file=str(file),
                 rows=max((b.num_rows for b in batches), default=1) or 1,
                 rate=rate,

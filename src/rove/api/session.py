@@ -14,7 +14,7 @@ import pyarrow as pa
 from rove.api.by_value import pickled
 from rove.api.stream import Stream
 from rove.model.errors import PlanError, SetupError, nearest
-from rove.model.ids import checked_name
+from rove.model.ids import Origin, checked_name
 from rove.model.schema import conformed, parse_schema
 from rove.plan.operators import Source, walk
 from rove.plan.user_functions import encode_function
@@ -56,7 +56,7 @@ class Session:
         self._folder: Path | None = None
         self._edges: Mapping[str, str] | None = None
         self._streams: dict[str, Stream] = {}
-        self._data: dict[str, dict[str, list[pa.RecordBatch]]] = {}
+        self._data: dict[str, dict[Origin, list[pa.RecordBatch]]] = {}
 
     @classmethod
     def local(cls, folder: str | Path | None = None, edges: Mapping[str, str] | None = None) -> Session:
@@ -78,7 +78,7 @@ class Session:
         """A stream by name. With a schema it is declared; without, it is one declared before or known to the
         coordinator.
 
-        `data` is the data of a local session: a table, batches, or batches by origin.
+        `data` is the data of a local session: a table, batches, or batches by the device they come from.
         """
         if schema is None:
             return self._known(name)
@@ -203,18 +203,15 @@ def _dialled(url: str, keys: Path | None) -> Client:
     return Client(url, None if keys is None else load_keys(keys))
 
 
-def _by_origin(stream: str, schema: pa.Schema, data: Rows) -> dict[str, list[pa.RecordBatch]]:
+def _by_origin(stream: str, schema: pa.Schema, data: Rows) -> dict[Origin, list[pa.RecordBatch]]:
     given: Mapping[str, Iterable[pa.RecordBatch]]
     if isinstance(data, pa.Table):
         given = {"0": data.to_batches()}
     elif isinstance(data, Mapping):
-        given = {origin: part.to_batches() if isinstance(part, pa.Table) else part for origin, part in data.items()}
+        given = {device: part.to_batches() if isinstance(part, pa.Table) else part for device, part in data.items()}
     else:
         given = {"0": data}
-    for origin in given:
-        checked_name(origin, "a node")
-    # One device may feed several streams; an origin is a device's part in one of them.
+    origins = {Origin(stream, checked_name(device, "a node")): batches for device, batches in given.items()}
     return {
-        f"{stream}/{origin}": [conformed(batch, schema, f"`{stream}/{origin}`") for batch in batches]
-        for origin, batches in given.items()
+        origin: [conformed(batch, schema, f"`{origin}`") for batch in batches] for origin, batches in origins.items()
     }

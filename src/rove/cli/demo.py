@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rove.model.ids import name_of
+from rove.model.ids import SOURCE, read_origin
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -111,8 +111,9 @@ def scene(queries: list[Query], journeys: Journeys) -> Table:
     from rich.table import Table
 
     occupied = queries[0]
-    counted = {_train(line.origin): line for line in occupied.accounts if line.origin.startswith("trains/")}
-    sent = {_train(line.origin): line for line in occupied.accounts if not line.origin.startswith("trains/")}
+    lines = [(read_origin(line.origin), line) for line in occupied.accounts]
+    counted = {origin.node: line for origin, line in lines if origin.stage == SOURCE}
+    sent = {origin.node: line for origin, line in lines if origin.stage != SOURCE}
     table = Table(title="Trains now", title_justify="left")
     for head in ("train", "cell", "rows counted", "results made", "arrived", "kept on board", "resent"):
         table.add_column(
@@ -139,11 +140,6 @@ def _told(query: Query) -> bool:
     from rove.api.accounts import excess
 
     return not any(line.in_flight or excess(line) for line in query.accounts)
-
-
-def _train(origin: str) -> str:
-    """The train, from the name of an origin."""
-    return name_of(origin).rpartition("/")[2]
 
 
 def _wait(condition: Any, timeout_s: float) -> None:
@@ -184,7 +180,7 @@ def prove(session: Session, query: Query, stream: Stream, answer: Any) -> Proof:
     }
     judge = compile_plan(stream.plan, rows).toArrow()
     lines = query.accounts
-    counted = [line for line in lines if line.origin.startswith("trains/")]  # the other origins are partial aggregates
+    counted = [line for line in lines if read_origin(line.origin).stage == SOURCE]  # not partial aggregates
     return Proof(
         query=query.name,
         produced=sum(line.produced for line in counted),

@@ -15,7 +15,7 @@ from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.link.link import Link
 from rove.data.store.store import Store
 from rove.model.batch import Header
-from rove.model.ids import Origin, QueryId, source_of
+from rove.model.ids import Origin, QueryId
 from rove.model.messages import Tally
 
 COUNTED = ("produced", "delivered", "evicted", "late", "lost")
@@ -26,11 +26,11 @@ class Accounts:
 
     def __init__(self) -> None:
         self.refused: dict[str, int] = {}  # messages, and batches on the disk, that were not taken, by reason
-        self._produced: dict[tuple[str, str], int] = {}
-        self._gone: dict[tuple[str, str], Count] = {}
-        self._stopped: dict[tuple[str, str], Count] = {}
+        self._produced: dict[tuple[str, Origin], int] = {}
+        self._gone: dict[tuple[str, Origin], Count] = {}
+        self._stopped: dict[tuple[str, Origin], Count] = {}
 
-    def produced(self, query: str, origin: str, rows: int) -> None:
+    def produced(self, query: str, origin: Origin, rows: int) -> None:
         """Rows a source made for a query, once for each place in it that they go to."""
         key = (query, origin)
         self._produced[key] = self._produced.get(key, 0) + rows
@@ -47,11 +47,11 @@ class Accounts:
     def write_off(self, query: str, header: Header) -> None:
         """The rows of a batch are accounted for as lost, and those that had gone before as what they were."""
         if not header.late:
-            count = self._gone.setdefault((query, source_of(header.origin)), Count())
+            count = self._gone.setdefault((query, header.origin.unsided), Count())
             count.lost += header.born + header.lost
             count.evicted += header.evicted
 
-    def stopped(self, query: str, counts: Mapping[str, Count]) -> None:
+    def stopped(self, query: str, counts: Mapping[Origin, Count]) -> None:
         """What a query had counted when it was stopped here stays counted."""
         for origin, count in counts.items():
             known = self._stopped.setdefault((query, origin), Count())
@@ -67,11 +67,11 @@ class Accounts:
         links: Iterable[Link],
     ) -> tuple[Tally, ...]:
         """One line for each query and origin this node has seen. O(lines)."""
-        lines: dict[tuple[str, str], dict[str, int]] = {}
+        lines: dict[tuple[str, Origin], dict[str, int]] = {}
 
-        def add(query: str, origin: str, what: str, number: int) -> None:
+        def add(query: str, origin: Origin, what: str, number: int) -> None:
             if number:
-                line = lines.setdefault((query, origin.partition("|")[0]), {})
+                line = lines.setdefault((query, origin.unsided), {})
                 line[what] = line.get(what, 0) + number
 
         for (query, origin), rows in self._produced.items():
@@ -101,6 +101,6 @@ class Accounts:
             for (query, origin), rows in link.resent.items():
                 add(query, origin, "resent", rows)
         return tuple(
-            Tally(query=QueryId(q), origin=Origin(o), watermark=output.watermarks.get((q, o)), **line)
+            Tally(query=QueryId(q), origin=o, watermark=output.watermarks.get((q, o)), **line)
             for (q, o), line in sorted(lines.items())
         )

@@ -215,7 +215,7 @@ class Evicted:
     """Tell whoever wants to know: these rows of a query had to go."""
 
     query: QueryId
-    origin: str
+    origin: Origin
     seq: int
     through: int
     rows: int

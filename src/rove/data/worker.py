@@ -434,7 +434,7 @@ class Worker:
             found["ring on the disk"] = self._retention.trouble
         return found
 
-    def took(self, query: QueryId, origin: str, seq: int) -> bool:
+    def took(self, query: QueryId, origin: Origin, seq: int) -> bool:
         """Whether a batch of a source has come to an end here, or to the log that operators are fed from."""
         return self.output.took(query, origin, seq) or self.input_log.took(query, origin, seq)
 

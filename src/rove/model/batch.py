@@ -7,17 +7,35 @@ batch travels as a header, and neighbouring empty batches merge into one header 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import IntEnum
 
 import msgspec
 import pyarrow as pa
 
 from rove.model.clock import MICROS_MIN
+from rove.model.ids import Origin
+
+
+class HeaderKind(IntEnum):
+    """What a header stands for. Links carry batches; all others are entries of a node's own folders.
+
+    A batch has rows or is empty: `Header.rows` says which, so that nothing can say otherwise.
+    """
+
+    BATCH = 0
+    INPUT = 1  # a batch as it is kept for the operators of this node, each stage by itself
+    EXPECT = 2  # operators wait for its origin from here on, in what comes from its stage
+    DISMISS = 3  # they wait for it no longer
+    KNOW = 4  # they let it in, and wait for nothing of it
+    GONE = 5  # it will not speak again
+    SPILLED = 6  # a batch that waits on the disk
+    LOW_WATERMARK = 7  # of nobody: event time has come so far
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """What is known of a batch without its rows. Times are microseconds since 1970, UTC."""
 
-    origin: str
+    origin: Origin
     seq: int
     through: int  # the last seq of this header; equal to `seq` unless empty batches were merged
     watermark: int = MICROS_MIN  # the origin's promise that no older event time follows
@@ -34,6 +52,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     late: bool = False  # its rows are late and go to the late table; most seqs have no such batch
     packed: int = 0  # bytes of its rows before packing (data/store/packing); 0 if they are not packed
     folded: bool = False  # its rows are states of the window that takes them (data/operators/folded)
+    kind: HeaderKind = HeaderKind.BATCH
 
 
 class Batch(msgspec.Struct, frozen=True):
@@ -55,14 +74,14 @@ def one_batch(table: pa.Table) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([], f.type) for f in table.schema], schema=table.schema)
 
 
-def named(origin: str, seq: int, data: pa.RecordBatch | None, watermark: int = MICROS_MIN) -> Batch:
+def named(origin: Origin, seq: int, data: pa.RecordBatch | None, watermark: int = MICROS_MIN) -> Batch:
     """A batch with a header of its origin."""
     rows = 0 if data is None else data.num_rows
     header = Header(origin=origin, seq=seq, through=seq, watermark=watermark, rows=rows, born=rows)
     return Batch(header, data if rows else None)
 
 
-def empty(origin: str, seq: int, through: int, watermark: int) -> Batch:
+def empty(origin: Origin, seq: int, through: int, watermark: int) -> Batch:
     """A header for batches that have no rows."""
     return Batch(Header(origin=origin, seq=seq, through=through, watermark=watermark))
 

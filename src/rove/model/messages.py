@@ -13,9 +13,9 @@ from typing import Literal
 
 import msgspec
 
-from rove.model.batch import Header
-from rove.model.errors import ProtocolError
-from rove.model.ids import NodeId, Origin, QueryId, Stage, Version, checked_name
+from rove.model.batch import Header, HeaderKind
+from rove.model.errors import BadName, ProtocolError
+from rove.model.ids import SOURCE, NodeId, Origin, QueryId, Stage, Version, check_origin, checked_name
 
 PROTOCOL = 1
 MESSAGE_BYTES_MAX = 16 * 1024 * 1024  # the size of a message without its rows
@@ -280,7 +280,14 @@ _DECODER = msgspec.msgpack.Decoder(Message)
 
 
 def check_header(header: Header) -> None:
-    """Refuse a header with impossible numbers, which would do harm wherever they are used."""
+    """Refuse a header that no origin gives: its names and numbers would do harm wherever they are used."""
+    if header.kind is not HeaderKind.BATCH:
+        raise ProtocolError("malformed", f"a header of kind {header.kind.name}; links carry batches alone")
+    try:
+        check_origin(header.origin)
+        checked_name(header.query, "a query")
+    except BadName as error:
+        raise ProtocolError("malformed", str(error)) from error
     counts = (header.rows, header.born, header.evicted, header.lost, header.packed)
     if not 0 <= header.seq <= header.through < SEQ_MAX or min(counts) < 0 or max(counts) >= SEQ_MAX:
         raise ProtocolError(
@@ -300,7 +307,9 @@ def check_report(report: Report) -> None:
         for node in report.facts.parents:
             checked_name(node, "a node")
         for source in report.facts.sources:
-            checked_name(source.stream, "a stream")
+            check_origin(source.origin)
+            if (source.origin.name, source.origin.stage) != (source.stream, SOURCE):
+                raise BadName(f"`{source.origin}` cannot name a source of stream `{source.stream}`")
 
 
 def encode(message: Message) -> bytes:

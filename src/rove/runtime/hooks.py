@@ -47,7 +47,7 @@ class Hooks:
             case Met(peer=peer, away_us=away_us):
                 self._call("on_reconnect", str(peer), away_us / 1e6)
             case Evicted(query=query, origin=origin, seq=seq, through=through, rows=rows):
-                self._call("on_evict", str(query), origin, seq, through, rows)
+                self._call("on_evict", str(query), str(origin), seq, through, rows)
 
     def _call(self, name: str, *arguments: object) -> None:
         function = self._functions.get(name)

@@ -22,7 +22,7 @@ from prometheus_client.registry import Collector
 from rove.control.asks.requests import AccountLine, Progress
 from rove.control.asks.snapshot import Snapshot
 from rove.model.errors import RoveError, SetupError
-from rove.model.ids import name_of
+from rove.model.ids import read_origin
 from rove.runtime.network.bell import Bell
 from rove.runtime.network.sockets import on_this_computer
 
@@ -125,7 +125,7 @@ def _by_origin(snapshot: Snapshot) -> dict[tuple[str, str], list[AccountLine]]:
     found: dict[tuple[str, str], list[AccountLine]] = {}
     for line in snapshot.accounts:
         if line.query in live:
-            found.setdefault((line.query, name_of(line.origin)), []).append(line)
+            found.setdefault((line.query, str(read_origin(line.origin).any_start)), []).append(line)
     return found
 
 

@@ -161,7 +161,7 @@ def source_specs(section: WorkerSection) -> tuple[SourceSpec, ...]:
         if spec.file and not spec.when and not os.path.exists(spec.file):
             raise SetupError(f"source `{text}`: there is no file {spec.file}")
         specs.append(spec)
-    if len({s.name for s in specs}) < len(specs):
+    if len({s.origin for s in specs}) < len(specs):
         raise SetupError(f"`{section.node}` has two sources of one stream; put the second one on another node")
     return tuple(specs)
 

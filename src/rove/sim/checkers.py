@@ -15,15 +15,15 @@ from collections.abc import Iterator
 import pyarrow as pa
 from msgspec.structs import replace
 
-from rove.data.ends.output import FOLDED, NOBODY
+from rove.data.ends.output import FOLDED
 from rove.data.fragment.build import ends
 from rove.data.fragment.local import Arrival, LocalPipeline
 from rove.data.log.segments.reader import Reader
 from rove.data.worker import Worker
-from rove.model.batch import Batch, Header, named
+from rove.model.batch import Batch, Header, HeaderKind, named
 from rove.model.clock import MICROS_MIN
 from rove.model.errors import RoveError
-from rove.model.ids import NodeId, QueryId, source_of
+from rove.model.ids import NodeId, Origin, QueryId
 from rove.model.messages import Data
 from rove.plan.operators import Operator, Received, Source, walk
 from rove.plan.stages import Stages, merges, ordered, stateful
@@ -31,7 +31,7 @@ from rove.sim.nodes import SimNode
 from rove.sim.queries import START_US
 from rove.sim.world import World
 
-Name = tuple[str, str, int]  # query, origin, seq
+Name = tuple[str, Origin, int]  # query, origin, seq
 # Allowed above the bound: a frame may be larger than the credit left for it, and windows may close together.
 SPARE_BYTES = 2 * 1024 * 1024
 BATCHES_BYTES = 8_192  # of the last batches, one for each query: a store takes them, and makes room then
@@ -121,7 +121,7 @@ class OneOwner:
     """A merging operator runs on one node at a time."""
 
     def __init__(self) -> None:
-        self._owners: dict[tuple[str, str], NodeId] = {}
+        self._owners: dict[tuple[str, Origin], NodeId] = {}
 
     def stepped(self, world: World, node: SimNode) -> None:
         if node.worker is None:
@@ -147,10 +147,10 @@ def held_by(worker: Worker) -> Iterator[Name]:
 
 def _names(header: Header, query: str = "") -> Iterator[Name]:
     if header.born and not header.late:
-        yield (header.query or query, source_of(header.origin), header.seq)
+        yield (header.query or query, header.origin.unsided, header.seq)
 
 
-def _took(worker: Worker, query: str, origin: str, seq: int) -> bool:
+def _took(worker: Worker, query: str, origin: Origin, seq: int) -> bool:
     """Whether a batch has reached a stateful operator, or a disk, on a node."""
     running = worker.running().get(QueryId(query))
     if running is not None and running.pipeline.took(origin, seq):
@@ -169,7 +169,7 @@ def check_disks(world: World) -> None:
             raise BrokenLaw(f"`{origin}` {seq} of `{query}` was on a disk when its device died, and is nowhere")
 
 
-def delivered(world: World, query: QueryId, output: str, stages: Stages) -> dict[str, list[Batch]]:
+def delivered(world: World, query: QueryId, output: str, stages: Stages) -> dict[Origin, list[Batch]]:
     """The batches of an output in the log, by origin, in order, each once."""
     for node in world.nodes.values():
         folders = () if node.shelf is None else sorted(node.shelf.disks)
@@ -188,7 +188,7 @@ def _late_on_the_way(world: World, query: QueryId, lower: Stages) -> bool:
     folders |= {f"log/{query}/late-{name}" for name, _ in lower.outputs}
     shelves = [node.shelf for node in world.nodes.values() if node.shelf is not None]
     late = {
-        source_of(entry.header.origin)
+        entry.header.origin.unsided
         for shelf in shelves
         for folder in sorted(folders & shelf.disks.keys())
         for entry in Reader(shelf.disk(folder)).entries()
@@ -198,17 +198,17 @@ def _late_on_the_way(world: World, query: QueryId, lower: Stages) -> bool:
     return bool(late)
 
 
-def _read(reader: Reader, place: str) -> dict[str, list[Batch]]:
-    found: dict[str, list[Batch]] = {}
-    seen: set[tuple[str, int]] = set()
+def _read(reader: Reader, place: str) -> dict[Origin, list[Batch]]:
+    found: dict[Origin, list[Batch]] = {}
+    seen: set[tuple[Origin, int]] = set()
     low = MICROS_MIN
     while entries := reader.entries():
         for entry in entries:
             header = entry.header
-            if entry.low < low and header.origin == NOBODY:
+            if entry.low < low and header.kind is HeaderKind.LOW_WATERMARK:
                 raise BrokenLaw(f"{place}: the low watermark falls from {low} to {entry.low}")
             low = max(low, entry.low)
-            if header.origin == NOBODY:
+            if header.kind is HeaderKind.LOW_WATERMARK:
                 continue
             for seq in (header.seq, header.through):
                 if (header.origin, seq) in seen and header.seq == header.through:
@@ -269,7 +269,7 @@ def oracle(world: World, query: QueryId, stages: Stages, evicted: bool = True) -
     gone = world.evicted if evicted else ()
     (_, last), *_ = stages.outputs
     plan = stages.operators[last]
-    data: dict[str, dict[str, list[pa.RecordBatch]]] = {
+    data: dict[str, dict[Origin, list[pa.RecordBatch]]] = {
         s.stream: {} for s in walk(plan) if isinstance(s, Source | Received)
     }
     for node in world.nodes.values():
@@ -287,20 +287,24 @@ def oracle(world: World, query: QueryId, stages: Stages, evicted: bool = True) -
     return _finish(plan, fed)
 
 
-def _finish(plan: Operator, data: dict[str, dict[str, list[Batch]]]) -> list[Batch]:
+def _finish(plan: Operator, data: dict[str, dict[Origin, list[Batch]]]) -> list[Batch]:
     # Several outputs of a cut may have the same origins; here each output is a stream with origins of its own.
-    pipeline = LocalPipeline({"out": plan}, {s: [f"{s}:{origin}" for origin in found] for s, found in data.items()})
+    pipeline = LocalPipeline({"out": plan}, {s: [_of(s, origin) for origin in found] for s, found in data.items()})
     arrivals: list[Arrival] = []
     for stream, found in data.items():
         for batches in found.values():
             for header, rows in ((b.header, b.data) for b in batches):
-                renamed = replace(header, origin=f"{stream}:{header.origin}")
+                renamed = replace(header, origin=_of(stream, header.origin))
                 arrivals += pipeline.process(stream, Batch(renamed, rows))
     arrivals += pipeline.finish()
     for each in arrivals:
         if each.fault is not None:
             raise each.fault
     return [a.batch for a in arrivals if not a.late]
+
+
+def _of(output: str, origin: Origin) -> Origin:
+    return replace(origin, name=f"{output}.{origin.name}")
 
 
 def rows_of(batches: list[Batch]) -> Counter[str]:
@@ -330,7 +334,7 @@ def _made(world: World, query: QueryId, lower: Stages) -> dict[str, int]:
     """The rows that sources made since a query began, once for each way through the plan."""
     ways = {op.stream: n for op, n in zip(lower.operators, ends(lower), strict=True) if isinstance(op, Source)}
     return {
-        source.origin: sum(batch.num_rows for batch in source.made[source.fed[query] :]) * ways[source.stream]
+        str(source.origin): sum(batch.num_rows for batch in source.made[source.fed[query] :]) * ways[source.stream]
         for node in world.nodes.values()
         for source in node.sources
         if query in source.fed

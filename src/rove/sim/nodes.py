@@ -8,12 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from rove.control.coordinator import Coordinator
 from rove.data.events import DiskWork, Remember
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
-from rove.model.ids import NodeId, Origin, name_of
+from rove.model.ids import NodeId, Origin
 from rove.sim.queries import COLUMNS
 from rove.sim.shelf import SimShelf
 
@@ -36,7 +37,7 @@ class SimSource:
 
     def successor(self, incarnation: int) -> SimSource:
         """The same source after a restart of its process: another origin, whose numbers begin at 0."""
-        origin = Origin(f"{name_of(self.origin)}~{incarnation}")
+        origin = replace(self.origin, start=incarnation)
         return SimSource(self.stream, origin, self.every_us, self.rows, self.left)
 
 

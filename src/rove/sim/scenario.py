@@ -96,7 +96,7 @@ def _device(world: World, random: Random, n: int, relays: list[NodeId], memory: 
     sources = tuple(
         SimSource(
             stream=stream,
-            origin=Origin(f"{stream}/{name}"),
+            origin=Origin(stream, name),
             every_us=random.choice((100_000, 500_000, 2_000_000)),
             rows=random.choice((1, 5, 40)),
             left=random.randint(0, 25),

@@ -37,7 +37,7 @@ from rove.data.settings import WorkerSettings
 from rove.data.store.packing import Packer
 from rove.data.worker import Worker
 from rove.model.events import COORDINATOR, Arrived, Send, Tick
-from rove.model.ids import NodeId, Origin, QueryId, source_of
+from rove.model.ids import NodeId, Origin, QueryId
 from rove.model.messages import Answer, Ask, Message, Sink, encode
 from rove.plan import codec
 from rove.plan.stages import Stages
@@ -75,13 +75,15 @@ class World:
         self.answers: dict[str, Answer] = {}
         self.stopped: set[QueryId] = set()  # queries that were stopped
         self.first: dict[QueryId, set[Origin]] = {}  # the origins each query began with
-        self.evicted: set[tuple[str, str, int]] = set()  # batches that full stores evicted: query, origin, seq
+        self.evicted: set[tuple[str, Origin, int]] = set()  # batches that full stores evicted: query, origin, seq
         self.thinned: set[QueryId] = set()  # queries that thin batches before they lose whole ones
         self.impatient: set[QueryId] = (
             set()
         )  # queries with a short return timeout: rows of devices that are away become late
-        self.dead: set[str] = set()  # origins that ended with their processes
-        self.safe: set[tuple[str, str, int]] = set()  # of those, batches that were on their disks: query, origin, seq
+        self.dead: set[Origin] = set()  # origins that ended with their processes
+        self.safe: set[tuple[str, Origin, int]] = (
+            set()
+        )  # of those, batches that were on their disks: query, origin, seq
         self.watchers: list[Watcher] = []
         self.listeners: list[Listener] = []
         self._packer = Packer()
@@ -131,7 +133,7 @@ class World:
         if node.shelf is not None:
             node.shelf.crash(node.pending, power)
         if node.worker is not None:
-            self.safe.update((h.query, source_of(h.origin), h.seq) for h in node.worker.on_disk())
+            self.safe.update((h.query, h.origin.unsided, h.seq) for h in node.worker.on_disk())
         node.worker, node.pending, node.tick_us = None, [], -1  # its timer no longer counts
         for source in node.sources:
             source.dead = True
@@ -373,11 +375,11 @@ class World:
             self.handle(node, Produced(source.origin, None, self._wall(node), ended=True))
             return
         clock = START_US + self.now
-        data = some_rows(self.random, source.origin.rpartition("/")[2], clock, source.rows, 3_000_000)
+        data = some_rows(self.random, source.origin.node, clock, source.rows, 3_000_000)
         for query in node.worker.fed(source.origin):
             source.fed.setdefault(query, len(source.made))
         source.made.append(data)
-        self._note("produced", source.origin, str(data.num_rows))
+        self._note("produced", str(source.origin), str(data.num_rows))
         self.handle(node, Produced(source.origin, data, self._wall(node)))
         self._schedule_source(node, source)
 

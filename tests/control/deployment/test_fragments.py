@@ -12,7 +12,7 @@ from rove.control.placement import STRATEGIES, Load, Placement, Request, strateg
 from rove.control.placement.explain import explain
 from rove.control.topology.topology import Topology
 from rove.model.errors import PlanError, RoveError
-from rove.model.ids import NodeId, Stage
+from rove.model.ids import NodeId, Origin, Stage
 from rove.model.messages import Fragment, Sink
 from rove.plan.cuts import highest_cut
 from rove.plan.operators import Filter, Source, walk
@@ -39,12 +39,12 @@ def test_a_count_is_begun_on_devices_and_finished_on_the_edge() -> None:
     _, found = told(asked, town())
     final, partial = (numbered(asked.stages, "Aggregate", mode) for mode in ("final", "partial"))
     device, edge = found[NodeId("d1")], found[NodeId("e1")]
-    assert device.makes == {partial: f"q/{partial}/d1"}
-    assert device.waits == {0: ("d1.s",)}
+    assert device.makes == {partial: Origin("q", "d1", stage=partial)}
+    assert device.waits == {0: (Origin("s", "d1"),)}
     assert (device.next, device.sinks) == ("e1", {})
     assert device.runs == tuple(range(1, partial + 1))
-    assert edge.makes == {final: f"q/{final}"}
-    assert edge.waits == {partial: (f"q/{partial}/d1", f"q/{partial}/d2")}
+    assert edge.makes == {final: Origin("q", stage=final)}
+    assert edge.waits == {partial: (Origin("q", "d1", stage=partial), Origin("q", "d2", stage=partial))}
     assert (edge.next, edge.sinks) == (None, {final: FILE["out"]})
     operators = asked.stages.operators
     assert edge.runs == (*(n for n in range(partial) if stateless(operators[n])), final)
@@ -55,9 +55,9 @@ def test_who_is_absent_is_known_and_not_waited_for_and_waits_for_itself() -> Non
     _, found = told(asked, town(), absent=("d1",))
     partial = numbered(asked.stages, "Aggregate", "partial")
     device, edge = found[NodeId("d1")], found[NodeId("e1")]
-    assert (device.waits, device.knows) == ({0: ("d1.s",)}, {})
-    assert edge.waits == {partial: (f"q/{partial}/d2",)}
-    assert edge.knows == {partial: (f"q/{partial}/d1",)}
+    assert (device.waits, device.knows) == ({0: (Origin("s", "d1"),)}, {})
+    assert edge.waits == {partial: (Origin("q", "d2", stage=partial),)}
+    assert edge.knows == {partial: (Origin("q", "d1", stage=partial),)}
 
 
 def test_in_the_cloud_the_lower_part_ends_in_the_gateways_log() -> None:
@@ -68,7 +68,7 @@ def test_in_the_cloud_the_lower_part_ends_in_the_gateways_log() -> None:
     window_us = 5_000_000
     merged = Sink(kind="log", time="__pane", grain_us=window_us - 1, span_us=window_us)
     assert gateway.sinks == {partial: merged}
-    assert gateway.waits == {partial: (f"q/{partial}/d1", f"q/{partial}/d3")}
+    assert gateway.waits == {partial: (Origin("q", "d1", stage=partial), Origin("q", "d3", stage=partial))}
     assert found[NodeId("e1")].waits == {}  # it relays, and waits for nobody
     assert [name for name, _ in split(asked.stages, placement.spark).lower.outputs] == ["edge0"]
 
@@ -83,7 +83,7 @@ def test_batches_may_overtake_only_where_nothing_looks_at_their_order(strategy: 
 
 def test_raw_rows_are_waited_for_at_the_log() -> None:
     _, found = told(request("raw", {"s": ["d1", "d3"]}), town())
-    assert found[NodeId("gw")].waits == {0: ("d1.s", "d3.s")}
+    assert found[NodeId("gw")].waits == {0: (Origin("s", "d1"), Origin("s", "d3"))}
     assert found[NodeId("d1")].runs == ()
 
 
@@ -127,10 +127,10 @@ def test_an_operator_is_waited_for_as_long_as_anybody_below_it_is(absent: tuple[
     placement, found = told(asked, town(), absent=absent)
     assert placement.hosts[Stage(partial)] == ("e1", "e2")
     gateway = found[NodeId("gw")]
-    names = [o for origins in gateway.waits.values() for o in origins]
-    assert any("e1" in name for name in names) == waited
-    assert any("e2" in name for name in names), "the others are waited for"
-    assert any("e1" in o for origins in gateway.knows.values() for o in origins) != waited
+    nodes = {o.node for origins in gateway.waits.values() for o in origins}
+    assert ("e1" in nodes) == waited
+    assert "e2" in nodes, "the others are waited for"
+    assert any(o.node == "e1" for origins in gateway.knows.values() for o in origins) != waited
 
 
 def test_a_sink_on_a_node_must_be_told_what_it_is() -> None:

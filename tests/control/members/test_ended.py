@@ -51,7 +51,7 @@ class Town:
 
     @staticmethod
     def _tally(start: int, **counts: int) -> Tally:
-        return Tally(query=QueryId("q"), origin=Origin(f"s/d1~{start}"), **counts)  # type: ignore[arg-type]
+        return Tally(query=QueryId("q"), origin=Origin("s", "d1", start), **counts)  # type: ignore[arg-type]
 
     def _keep(self, commands: list[Command]) -> None:
         self.kept |= {(c.kind, c.name): c.record for c in commands if isinstance(c, Keep)}

@@ -33,7 +33,7 @@ SCHEMA = parse_schema("key string, ts timestamp")
 PLAN = codec.encode(Stages.of({"out": Source("s", SCHEMA)}))
 SPAN_US = 30_000_000
 SECOND = 1_000_000
-NEAR, FAR = Origin("s/near"), Origin("s/far")
+NEAR, FAR = Origin("s", "near"), Origin("s", "far")
 
 
 class Gateway:
@@ -65,7 +65,7 @@ class Gateway:
     def take(self, origin: Origin, seq: int, seconds: list[int], watermark_s: int | None) -> None:
         """A batch with rows at these seconds and its origin's promise; None is the end."""
         micros = pa.array([s * SECOND for s in seconds], pa.int64()).cast(SCHEMA.field("ts").type)
-        batch = pa.RecordBatch.from_arrays([pa.array([origin] * len(seconds)), micros], schema=SCHEMA)
+        batch = pa.RecordBatch.from_arrays([pa.array([str(origin)] * len(seconds)), micros], schema=SCHEMA)
         header = Header(
             origin=origin,
             seq=seq,
@@ -197,19 +197,19 @@ def test_a_promise_holds_once_everything_before_it_is_here(marks: list[int], ran
     random.shuffle(order)
     ledger = Ledger()
     watermark = LowWatermark(Sink(kind="log"), ledger)
-    watermark.wait(["a"])
+    watermark.wait([Origin("a")])
     here: set[int] = set()
     for seq in order:
-        header = Header(origin="a", seq=seq, through=seq, watermark=marks[seq])
+        header = Header(origin=Origin("a"), seq=seq, through=seq, watermark=marks[seq])
         ledger.take(header)
         ledger.count(header, watermark.low)
-        watermark.heard("a")
+        watermark.heard(Origin("a"))
         here.add(seq)
         whole = next((n for n in range(len(marks) + 1) if n not in here), 0)
         assert watermark.low == (marks[whole - 1] if whole else MICROS_MIN)
         ledger = ledger if random.random() < 0.7 else _stored(ledger)
         watermark = LowWatermark(Sink(kind="log"), ledger)
-        watermark.wait(["a"])
+        watermark.wait([Origin("a")])
 
 
 def _stored(ledger: Ledger) -> Ledger:

@@ -8,14 +8,14 @@ from rove.data.log.segments.commands import START, Position
 from rove.data.log.segments.format import Mark
 from rove.data.log.segments.stored import ReadEntry, Stored
 from rove.model.batch import Header
-from rove.model.ids import QueryId
+from rove.model.ids import Origin, QueryId
 
 A, B = QueryId("a"), QueryId("b")
 UPTO = Mark(0, 0, 0, Position(10))
 
 
 def some(query: QueryId, *sizes: int) -> list[PendingBatch]:
-    headers = [Header(origin="o", seq=n, through=n, query=query) for n in range(len(sizes))]
+    headers = [Header(origin=Origin("o"), seq=n, through=n, query=query) for n in range(len(sizes))]
     return [PendingBatch(query, h, bytes(size) if size else None) for h, size in zip(headers, sizes, strict=True)]
 
 
@@ -23,7 +23,7 @@ def part(first: int, count: int, over: bool = False) -> LogRead:
     """So many entries of ten bytes, as the disk gives them."""
     entries = []
     for n in range(first, first + count):
-        header = Header(origin="o", seq=n, through=n, query=A)
+        header = Header(origin=Origin("o"), seq=n, through=n, query=A)
         entries.append(ReadEntry(Position(n), header, Stored("memory/a", "f", 0, 10, 0), bytes(10)))
     return LogRead("memory/a", Position(first), tuple(entries), Position(first + count), over)
 

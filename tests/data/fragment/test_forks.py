@@ -20,7 +20,7 @@ from rove.plan.optimizer import optimize
 from rove.plan.stages import Stages, ordered, stateful, stateless
 
 COLUMNS = "key string, ts timestamp, value bigint"
-ORIGIN = Origin("s/device")
+ORIGIN = Origin("s", "device")
 
 
 def stream() -> Stream:
@@ -54,9 +54,11 @@ def below(stages: Stages) -> list[tuple[Stage, ...]]:
 
 
 def pipeline(stages: Stages, runs: Collection[Stage], goes_on: bool) -> Pipeline:
-    makes = {n: Origin(f"q/{n}") for n in runs if stateful(stages.operators[n])}
+    makes = {n: Origin("q", stage=n) for n in runs if stateful(stages.operators[n])}
     elsewhere = {
-        Stage(n): (f"q/{n}",) for n, op in enumerate(stages.operators) if stateful(op) and Stage(n) not in runs
+        Stage(n): (Origin("q", stage=n),)
+        for n, op in enumerate(stages.operators)
+        if stateful(op) and Stage(n) not in runs
     }
     return Pipeline(stages, {stages.sources()[0]: (ORIGIN,), **elsewhere}, makes, runs, goes_on=goes_on)
 

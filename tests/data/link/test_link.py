@@ -21,7 +21,7 @@ from rove.data.store.kept_batch import KEPT_BYTES_MIN, KeptBatch, size_of
 from rove.data.store.store import Store
 from rove.model.batch import Header
 from rove.model.events import Send
-from rove.model.ids import NodeId
+from rove.model.ids import NodeId, Origin
 from rove.model.messages import Ack, Data, Hello, Refused
 from tests.lines import lines
 
@@ -69,7 +69,7 @@ class LinkMachine(RuleBasedStateMachine):
     @rule(rows=st.integers(0, 300), filtered=st.integers(0, 3))
     def offer(self, rows: int, filtered: int) -> None:
         born = rows + filtered
-        header = Header(origin="o", seq=self.offered, through=self.offered, rows=rows, born=born, query="q")
+        header = Header(origin=Origin("o"), seq=self.offered, through=self.offered, rows=rows, born=born, query="q")
         self.offered += 1
         self.rows_offered += born
         entry = self.device.store.put(header, bytes(rows) if rows else None)
@@ -199,7 +199,7 @@ def test_credit_holds_the_sender_back_and_a_large_frame_still_gets_through() -> 
         device.link.heard(send.message, "edge", 0)
     sent = []
     for seq in range(5):
-        header = Header(origin="o", seq=seq, through=seq, rows=1, born=1, query="q")
+        header = Header(origin=Origin("o"), seq=seq, through=seq, rows=1, born=1, query="q")
         sent += device.link.offer(device.store.put(header, bytes(100_000)), 0)
     assert lines(sent) == ["to edge: Data 1: q o 0, 1 rows"]
     assert len(list(device.link.entries())) == 5
@@ -238,7 +238,7 @@ def test_rows_that_cannot_be_read_any_more_take_no_credit(sent_before: bool) -> 
     """Far more of them than there is credit for, before some that can be read; sent for the first time, or again."""
     device, edge, disk = End(DEVICE, EDGE, "edge"), End(EDGE, DEVICE, b"device"), Fading()
     for seq in range(100):
-        header = Header(origin="o", seq=seq, through=seq, rows=1, born=1, query="q")
+        header = Header(origin=Origin("o"), seq=seq, through=seq, rows=1, born=1, query="q")
         device.link.offer(device.store.put(header, on_disk(seq) if seq < 95 else ROWS), 0)
     if sent_before:
         assert met(device, edge, disk)  # nobody takes these
@@ -263,7 +263,7 @@ def test_rows_that_cannot_be_read_any_more_take_no_credit(sent_before: bool) -> 
 def test_rows_on_the_disk_are_asked_for_before_there_is_credit_and_a_bounded_number_of_them() -> None:
     device, edge = End(DEVICE, EDGE, "edge"), End(EDGE, DEVICE, b"device")
     for seq in range(5_000):
-        header = Header(origin="o", seq=seq, through=seq, rows=1, born=1, query="q")
+        header = Header(origin=Origin("o"), seq=seq, through=seq, rows=1, born=1, query="q")
         device.link.offer(device.store.put(header, on_disk(seq)), 0)
     said = shaken(device, edge)
     loads = [each for each in said if isinstance(each, Load)]
@@ -288,7 +288,7 @@ def test_rows_of_other_origins_go_on_while_rows_are_read_and_none_overtakes_its_
 
 def test_rows_that_cannot_be_read_now_are_asked_for_again_and_lost_only_in_the_end() -> None:
     device, edge, now = End(DEVICE, EDGE, "edge"), End(EDGE, DEVICE, b"device"), 0
-    header = Header(origin="o", seq=0, through=0, rows=1, born=1, query="q")
+    header = Header(origin=Origin("o"), seq=0, through=0, rows=1, born=1, query="q")
     device.link.offer(device.store.put(header, on_disk(0)), 0)
     said = shaken(device, edge) + granted(device, edge)
     attempts = 0
@@ -341,7 +341,7 @@ def reached(backlog: Backlog) -> End:
 
 
 def batch(device: End, seq: int) -> KeptBatch:
-    header = Header(origin="o", seq=seq, through=seq, rows=1, born=1, query="q")
+    header = Header(origin=Origin("o"), seq=seq, through=seq, rows=1, born=1, query="q")
     return device.store.put(header, bytes(1_000))
 
 

@@ -10,7 +10,7 @@ from rove.data.store.store import Store
 from rove.model.batch import Header
 from rove.model.errors import ProtocolError, RoveError
 from rove.model.events import Send
-from rove.model.ids import NodeId
+from rove.model.ids import NodeId, Origin
 from rove.model.messages import PROTOCOL, Welcome
 from rove.model.states import IllegalStep
 
@@ -41,7 +41,7 @@ def test_a_link_walks_through_its_states() -> None:
     assert states(device, edge) == ("dialling", "listening")
     meet(device, edge, 0)
     assert states(device, edge) == ("up", "up")
-    header = Header(query="q", origin="o", seq=0, through=0, rows=1, born=1)
+    header = Header(query="q", origin=Origin("o"), seq=0, through=0, rows=1, born=1)
     assert device.offer(device._store.put(header, bytes(10)), 1)
     assert [entry.header for entry in device.take_back("q")] == [header]
     assert states(device, edge) == ("renewing", "up")
@@ -54,7 +54,7 @@ def test_a_link_walks_through_its_states() -> None:
 
 def test_what_takes_another_route_before_it_was_sent_renews_nothing() -> None:
     device, edge = ends()
-    header = Header(query="q", origin="o", seq=0, through=0, rows=1, born=1)
+    header = Header(query="q", origin=Origin("o"), seq=0, through=0, rows=1, born=1)
     device.offer(device._store.put(header, bytes(10)), 0)
     assert len(device.take_back("q")) == 1
     assert states(device, edge) == ("dialling", "listening")

@@ -13,18 +13,20 @@ from rove.data.log.segments.partition import Partition
 from rove.data.log.segments.reader import Reader
 from rove.data.log.segments.settings import LogSettings
 from rove.model.batch import Header
+from rove.model.ids import Origin
 from rove.sim.disk import SimDisk
 
+A, B = Origin("s", "a"), Origin("s", "b")
 SCHEMA = pa.schema([("n", pa.int64()), ("text", pa.string())])
 
 
-def rows(origin: str, seq: int, count: int = 3) -> bytes:
+def rows(origin: Origin, seq: int, count: int = 3) -> bytes:
     """Rows that say whose they are."""
-    batch = pa.record_batch([pa.array(range(seq, seq + count)), pa.array([origin] * count)], schema=SCHEMA)
+    batch = pa.record_batch([pa.array(range(seq, seq + count)), pa.array([str(origin)] * count)], schema=SCHEMA)
     return bytes(batch.serialize())
 
 
-def header(origin: str, seq: int, count: int = 3, through: int | None = None, *, late: bool = False) -> Header:
+def header(origin: Origin, seq: int, count: int = 3, through: int | None = None, *, late: bool = False) -> Header:
     last = seq if through is None else through
     return Header(origin=origin, seq=seq, through=last, rows=count, born=10 * (last - seq + 1), late=late)
 
@@ -47,7 +49,7 @@ def filled(folder: SimDisk, seqs: int, settings: LogSettings | None = None) -> P
     """A partition with so many batches of one origin, each a group of its own."""
     partition = Partition("p", SCHEMA, settings)
     for seq in range(seqs):
-        partition.append(header("a", seq), rows("a", seq))
+        partition.append(header(A, seq), rows(A, seq))
         commit(partition, folder, 1_000 + seq)
     return partition
 

@@ -14,7 +14,7 @@ from rove.data.log.segments.settings import LogSettings
 from rove.model.batch import Header
 from rove.model.errors import DataError, DiskError, SchemaMismatch
 from rove.sim.disk import SimDisk
-from tests.data.log.entries import SCHEMA, disk, filled, header, read_all, reopened, rows
+from tests.data.log.entries import SCHEMA, A, disk, filled, header, read_all, reopened, rows
 
 ONE_EACH = LogSettings(segment_entries=1)
 
@@ -25,7 +25,7 @@ def garble(folder: SimDisk, file: str, at: int) -> None:
 
 def test_a_group_is_rows_then_index_then_mark_each_synced_before_the_next() -> None:
     partition = Partition("p", SCHEMA)
-    assert partition.append(header("a", 0), rows("a", 0)) == 0
+    assert partition.append(header(A, 0), rows(A, 0)) == 0
     group = partition.flush(1)
     assert group is not None
     assert [(type(c), getattr(c, "file", None)) for c in group.commands] == [
@@ -42,8 +42,8 @@ def test_a_group_is_rows_then_index_then_mark_each_synced_before_the_next() -> N
 
 
 def test_the_rows_are_written_from_the_buffer_they_came_in() -> None:
-    partition, payload = Partition("p", SCHEMA), rows("a", 0)
-    partition.append(header("a", 0), payload)
+    partition, payload = Partition("p", SCHEMA), rows(A, 0)
+    partition.append(header(A, 0), payload)
     group = partition.flush(1)
     assert group is not None
     write = group.commands[0]
@@ -57,14 +57,14 @@ def test_a_sealed_segment_is_an_arrow_stream() -> None:
     folder = disk()
     filled(folder, 3, ONE_EACH)
     table = pa.ipc.open_stream(folder.mapped("0000000001.arrows", 0)).read_all()
-    assert table.column("text").to_pylist() == ["a"] * 3
+    assert table.column("text").to_pylist() == ["s/a"] * 3
 
 
 def test_empties_that_overlap_are_trimmed_to_what_is_new() -> None:
     partition, folder = Partition("p", SCHEMA), disk()
-    partition.append(header("a", 2), rows("a", 2))
-    assert partition.append(header("a", 0, 0, through=4)) == 2
-    assert partition.append(header("a", 1, 0, through=3)) is None
+    partition.append(header(A, 2), rows(A, 2))
+    assert partition.append(header(A, 0, 0, through=4)) == 2
+    assert partition.append(header(A, 1, 0, through=3)) is None
     commit(partition, folder, 1)
     assert [(e.header.seq, e.header.through) for e, _ in read_all(folder)] == [(2, 2), (0, 1), (3, 4)]
     assert (partition.duplicates, partition.trimmed) == (1, 1)
@@ -72,26 +72,26 @@ def test_empties_that_overlap_are_trimmed_to_what_is_new() -> None:
 
 def test_late_rows_do_not_stand_in_the_way_of_the_seq_they_came_from() -> None:
     partition = Partition("p", SCHEMA)
-    assert partition.append(header("a", 5, late=True), rows("a", 5)) == 0
-    assert partition.append(header("a", 5), rows("a", 5)) == 1
-    assert partition.append(header("a", 5, late=True), rows("a", 5)) is None
+    assert partition.append(header(A, 5, late=True), rows(A, 5)) == 0
+    assert partition.append(header(A, 5), rows(A, 5)) == 1
+    assert partition.append(header(A, 5, late=True), rows(A, 5)) is None
 
 
 @pytest.mark.parametrize(
     ("bad", "payload"),
     [
-        (header("a", 0, 3), None),
-        (header("a", 0, 0), rows("a", 0)),
-        (header("a", 0, 3, through=1), rows("a", 0)),
-        (header("a", 0, 3), rows("a", 0)[:-4]),
-        (header("a", 0, 3), bytes(64)),
+        (header(A, 0, 3), None),
+        (header(A, 0, 0), rows(A, 0)),
+        (header(A, 0, 3, through=1), rows(A, 0)),
+        (header(A, 0, 3), rows(A, 0)[:-4]),
+        (header(A, 0, 3), bytes(64)),
     ],
 )
 def test_rows_that_do_not_fit_their_header_are_refused(bad: Header, payload: bytes | None) -> None:
     partition = Partition("p", SCHEMA)
-    with pytest.raises(DataError, match="`a`"):
+    with pytest.raises(DataError, match="`s/a`"):
         partition.append(bad, payload)
-    assert partition.append(header("a", 0), rows("a", 0)) == 0
+    assert partition.append(header(A, 0), rows(A, 0)) == 0
 
 
 def test_columns_that_need_a_dictionary_are_refused() -> None:
@@ -103,11 +103,11 @@ def test_columns_that_need_a_dictionary_are_refused() -> None:
 def test_a_full_disk_acks_nothing_and_goes_on_when_there_is_room() -> None:
     partition, folder = Partition("p", SCHEMA), disk()
     folder.capacity_bytes = 200
-    partition.append(header("a", 0), rows("a", 0))
+    partition.append(header(A, 0), rows(A, 0))
     assert not commit(partition, folder, 1_000_000)
     assert partition.trouble is not None
     assert "full" in partition.trouble
-    assert partition.append(header("a", 0), rows("a", 0)) is None
+    assert partition.append(header(A, 0), rows(A, 0)) is None
     folder.capacity_bytes = None
     assert not commit(partition, folder, 1_000_001)  # it waits before it tries again
     assert commit(partition, folder, 2_000_000) == range(1)
@@ -116,18 +116,18 @@ def test_a_full_disk_acks_nothing_and_goes_on_when_there_is_room() -> None:
 
 
 def test_too_much_for_a_slow_disk_is_refused_and_not_taken() -> None:
-    partition = Partition("p", SCHEMA, LogSettings(pending_bytes=2 * (len(rows("a", 0)) + HEADER_BYTES)))
+    partition = Partition("p", SCHEMA, LogSettings(pending_bytes=2 * (len(rows(A, 0)) + HEADER_BYTES)))
     for seq in range(2):
-        partition.append(header("a", seq), rows("a", seq))
+        partition.append(header(A, seq), rows(A, seq))
     with pytest.raises(Backlog, match="seq 2"):
-        partition.append(header("a", 2), rows("a", 2))
+        partition.append(header(A, 2), rows(A, 2))
     commit(partition, disk(), 1)
-    assert partition.append(header("a", 2), rows("a", 2)) == 2
+    assert partition.append(header(A, 2), rows(A, 2)) == 2
 
 
 def test_a_mark_that_cannot_be_written_costs_no_ack_and_is_written_later() -> None:
     partition, folder = filled(folder := disk(), 1), folder
-    partition.append(header("a", 1), rows("a", 1))
+    partition.append(header(A, 1), rows(A, 1))
     folder.fail_after = 4
     assert commit(partition, folder, 1_000_000) == range(1, 2)
     assert partition.trouble is not None
@@ -172,9 +172,9 @@ def test_deleted_segments_are_not_forgotten() -> None:
     partition.consumed("spark", Position(4))
     assert retire(partition, folder, 9_999) == 4
     again = reopened(folder)
-    assert again.ledger.frontier.next("a") == 5
-    assert again.ledger.counts()["a"].born == 50
-    assert again.append(header("a", 1), rows("a", 1)) is None
+    assert again.ledger.frontier.next(A) == 5
+    assert again.ledger.counts()[A].born == 50
+    assert again.append(header(A, 1), rows(A, 1)) is None
     assert again.consumers == {"spark": 4}
 
 
@@ -198,9 +198,9 @@ def test_a_damaged_record_of_a_sealed_segment_is_named_by_origin_and_seqs() -> N
     garble(folder, "0000000000.index", size - 100)
     again = reopened(folder)
     [damage] = again.quarantine
-    assert (damage.file, damage.origin, damage.through) == ("0000000000.index", "a", damage.seq)
+    assert (damage.file, damage.origin, damage.through) == ("0000000000.index", A, damage.seq)
     assert damage.seq in (1, 2)
-    assert again.ledger.frontier.next("a") == 6
+    assert again.ledger.frontier.next(A) == 6
 
 
 def test_a_lost_index_is_named_by_what_it_held() -> None:
@@ -208,7 +208,7 @@ def test_a_lost_index_is_named_by_what_it_held() -> None:
     filled(folder, 6, LogSettings(segment_entries=2))
     folder.execute(Delete("0000000001.index"))
     [damage] = reopened(folder).quarantine
-    assert (damage.file, damage.origin, damage.seq, damage.through) == ("0000000001.index", "a", 2, 3)
+    assert (damage.file, damage.origin, damage.seq, damage.through) == ("0000000001.index", A, 2, 3)
 
 
 def test_a_damaged_record_of_the_open_segment_is_quarantined_and_the_log_goes_on_in_a_new_one() -> None:
@@ -216,13 +216,13 @@ def test_a_damaged_record_of_the_open_segment_is_quarantined_and_the_log_goes_on
     partition = filled(folder, 2)
     end = folder.sizes()["0000000000.index"]
     for seq in range(2, 6):
-        partition.append(header("a", seq), rows("a", seq))
+        partition.append(header(A, seq), rows(A, seq))
         commit(partition, folder, 2_000 + seq)
     garble(folder, "0000000000.index", end + 4)  # the CRC of seq 2
     again = reopened(folder)
     [damage] = again.quarantine
-    assert (damage.origin, damage.seq, damage.through) == ("a", 2, 2)
-    assert again.append(header("a", 6), rows("a", 6)) == 6
+    assert (damage.origin, damage.seq, damage.through) == (A, 2, 2)
+    assert again.append(header(A, 6), rows(A, 6)) == 6
     commit(again, folder, 3_000)
     commit(again, folder, 3_001)
     reader = Reader(folder)
@@ -236,7 +236,7 @@ def test_damaged_rows_are_named_to_whoever_reads_them_and_the_others_are_read() 
     reader = Reader(folder)
     first, second = reader.entries()
     garble(folder, "0000000000.arrows", first.offset + first.length - 1)
-    with pytest.raises(Damaged, match=r"0000000000\.arrows .*`a` seqs 0 to 0"):
+    with pytest.raises(Damaged, match=r"0000000000\.arrows .*`s/a` seqs 0 to 0"):
         reader.read(first)
     assert reader.read(second) is not None
 
@@ -246,8 +246,8 @@ def test_lost_rows_are_quarantined() -> None:
     filled(folder, 2)
     folder.execute(Delete("0000000000.arrows"))
     again = reopened(folder)
-    assert [(d.origin, d.seq) for d in again.quarantine[1:]] == [("a", 0), ("a", 1)]
-    assert again.append(header("a", 2), rows("a", 2)) == 2
+    assert [(d.origin, d.seq) for d in again.quarantine[1:]] == [(A, 0), (A, 1)]
+    assert again.append(header(A, 2), rows(A, 2)) == 2
 
 
 def test_a_partition_refuses_other_columns() -> None:
@@ -272,7 +272,7 @@ def test_columns_may_be_added_and_old_segments_stay_as_they_are() -> None:
     partition = Partition.recover("p", wider, folder.sizes(), folder.read)
     commit(partition, folder, 4_000)
     batch = pa.record_batch([pa.array([9]), pa.array(["x"]), pa.array([1], pa.int32())], schema=wider)
-    partition.append(header("a", 2, 1), bytes(batch.serialize()))
+    partition.append(header(A, 2, 1), bytes(batch.serialize()))
     commit(partition, folder, 5_000)
     found = [batch for _, batch in read_all(folder)]
     assert [b.schema.names for b in found if b is not None] == [["n", "text"], ["n", "text"], ["n", "text", "more"]]

@@ -14,11 +14,12 @@ from rove.data.log.segments.format import Entry
 from rove.data.log.segments.partition import Partition
 from rove.data.log.segments.reader import Reader
 from rove.data.log.segments.settings import LogSettings
+from rove.model.ids import Origin
 from rove.sim.disk import SimDisk
-from tests.data.log.entries import SCHEMA, header, rows
+from tests.data.log.entries import SCHEMA, A, B, header, rows
 
-ORIGINS = st.sampled_from(["a", "b"])
-Key = tuple[str, int, bool]
+ORIGINS = st.sampled_from([A, B])
+Key = tuple[Origin, int, bool]
 
 
 class PartitionOnABadDisk(RuleBasedStateMachine):
@@ -44,7 +45,7 @@ class PartitionOnABadDisk(RuleBasedStateMachine):
         return {key for keys, _, _ in self.log for key in keys}
 
     @rule(origin=ORIGINS, seq=st.integers(0, 12), late=st.booleans(), count=st.integers(1, 20))
-    def append_rows(self, origin: str, seq: int, late: bool, count: int) -> None:
+    def append_rows(self, origin: Origin, seq: int, late: bool, count: int) -> None:
         new = (origin, seq, late) not in self.taken
         payload = rows(origin, seq, count)
         position = self.partition.append(header(origin, seq, count, late=late), payload)
@@ -53,12 +54,12 @@ class PartitionOnABadDisk(RuleBasedStateMachine):
             self.log.append(([(origin, seq, late)], payload, count))
 
     @rule(origin=ORIGINS, more=st.integers(1, 4))
-    def append_in_order(self, origin: str, more: int) -> None:
+    def append_in_order(self, origin: Origin, more: int) -> None:
         for _ in range(more):
             self.append_rows(origin, self.partition.ledger.frontier.next(origin), False, 2)
 
     @rule(origin=ORIGINS, seq=st.integers(0, 12), more=st.integers(0, 6))
-    def append_empties(self, origin: str, seq: int, more: int) -> None:
+    def append_empties(self, origin: Origin, seq: int, more: int) -> None:
         taken, runs, run = self.taken, [], []
         for s in range(seq, seq + more + 1):
             if (origin, s, False) not in taken:
@@ -143,7 +144,7 @@ class PartitionOnABadDisk(RuleBasedStateMachine):
     @invariant()
     def the_ledger_is_the_twin(self) -> None:
         taken = self.taken
-        for origin in ("a", "b"):
+        for origin in (A, B):
             for late, frontier in ((False, self.partition.ledger.frontier), (True, self.partition.ledger.late)):
                 assert [s for s in range(20) if frontier.has(origin, s)] == [
                     s for s in range(20) if (origin, s, late) in taken

@@ -8,7 +8,7 @@ from rove.data.log.segments.commit import commit
 from rove.data.log.segments.partition import Partition
 from rove.data.log.segments.settings import LogSettings
 from rove.sim.disk import SimDisk
-from tests.data.log.entries import filled, header, read_all, reopened, rows
+from tests.data.log.entries import A, filled, header, read_all, reopened, rows
 
 
 def test_power_may_go_at_any_moment_of_any_second_attempt() -> None:
@@ -18,7 +18,7 @@ def test_power_may_go_at_any_moment_of_any_second_attempt() -> None:
         folder = SimDisk(random.Random(seed))
         partition = filled(folder, 1, LogSettings(segment_entries=2))
         for seq in range(1, 6):
-            partition.append(header("a", seq), rows("a", seq))
+            partition.append(header(A, seq), rows(A, seq))
         folder.fail_after = fails_at
         commit(partition, folder, 2_000)
         return partition, folder
@@ -34,7 +34,7 @@ def test_power_may_go_at_any_moment_of_any_second_attempt() -> None:
                 again = reopened(folder)
                 assert again.quarantine == []
                 for seq in range(6):
-                    again.append(header("a", seq), rows("a", seq))
+                    again.append(header(A, seq), rows(A, seq))
                 commit(again, folder, 9_000_001)
                 commit(again, folder, 9_000_002)
                 assert sorted(e.header.seq for e, _ in read_all(folder)) == list(range(6))

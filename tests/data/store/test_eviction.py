@@ -13,6 +13,7 @@ from rove.data.store.kept_batch import KEPT_BYTES_MIN
 from rove.data.store.store import Store
 from rove.model.batch import Header
 from rove.model.errors import SetupError
+from rove.model.ids import Origin
 
 LIMIT = 4_000
 ARRIVALS = st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 1_500)), max_size=60)
@@ -25,7 +26,7 @@ def filled(chosen: Policy, arrivals: list[tuple[str, int]]) -> tuple[Store, list
     for query, size in arrivals:
         seq = seqs[query]
         seqs[query] += 1
-        header = Header(origin=f"o/{query}", seq=seq, through=seq, rows=size, born=size, query=query)
+        header = Header(origin=Origin("o", query), seq=seq, through=seq, rows=size, born=size, query=query)
         store.put(header, bytes(size))
         while rows_bytes(store) > LIMIT and (victim := chosen.victim(store.in_memory, query)) is not None:
             store.evict(victim)
@@ -121,7 +122,9 @@ def test_weights_share_the_room() -> None:
 
 def test_what_was_sent_is_not_thrown_away() -> None:
     store = Store(LIMIT)
-    sent, waits = (store.put(Header(origin="o", seq=n, through=n, rows=1, born=1, query="q"), b"x") for n in range(2))
+    sent, waits = (
+        store.put(Header(origin=Origin("o"), seq=n, through=n, rows=1, born=1, query="q"), b"x") for n in range(2)
+    )
     sent.number = 1
     store.sent(sent)
     assert policy("fifo").victim(store.in_memory, "q") is waits
@@ -133,7 +136,7 @@ def test_what_was_sent_is_not_thrown_away() -> None:
 def test_late_rows_between_two_headers_do_not_keep_them_apart() -> None:
     store = Store(LIMIT)
     before, late, after = (
-        store.put(Header(origin="o", seq=seq, through=seq, rows=1, born=1, query="q", late=late), b"x")
+        store.put(Header(origin=Origin("o"), seq=seq, through=seq, rows=1, born=1, query="q", late=late), b"x")
         for seq, late in ((0, False), (0, True), (1, False))
     )
     for victim in (before, after):  # with a disk, late rows stay in memory for longer than the others

@@ -38,7 +38,7 @@ from tests.portable.rows import assert_same_rows
 SECOND_US = 1_000_000
 START_US = 1_760_000_000 * SECOND_US
 COLUMNS = "sensor int, ts timestamp, value bigint"
-ORIGIN, EDGE = Origin("s/device"), NodeId("edge")
+ORIGIN, EDGE = Origin("s", "device"), NodeId("edge")
 ROWS = 200
 EXACT = ["__pane", "key", "__n__n", "__amounts__hi", "__amounts__lo", "__low__min", "__last__max"]
 
@@ -58,7 +58,7 @@ def test_a_window_makes_of_folded_rows_what_it_makes_of_rows(query: Callable[[An
     @given(streams.feeds(), st.lists(st.booleans(), min_size=40, max_size=40), st.integers(0, 12))
     def check(feed: streams.Feed, folds: list[bool], closed_s: int) -> None:
         """Some batches are folded, some are not, and some come after their windows have closed."""
-        plain, folded = (WindowConfig(window).build("w") for _ in range(2))
+        plain, folded = (WindowConfig(window).build(Origin("w", stage=1)) for _ in range(2))
         out: list[list[Batch]] = [[], []]
         late = [0, 0]
         batches = [batch for stream, batch in feed if stream == "a" and batch.data is not None]
@@ -110,7 +110,7 @@ class Network:
         )  # fmt: skip
         above = Fragment(
             **common, runs=(window, Stage(window + 1)), waits={Stage(0): (ORIGIN,)}, next=None,
-            makes={window: Origin("q/w"), Stage(window + 1): Origin("q/f")},
+            makes={window: Origin("q", stage=1), Stage(window + 1): Origin("q", stage=2)},
             sinks={Stage(window + 1): Sink(kind="discard")},
         )  # fmt: skip
         self.device = Worker(

@@ -117,7 +117,7 @@ def test_what_a_relays_own_operators_give_is_packed_though_a_batch_from_below_br
         version=Version(1),
         plan=named(codec.encode(plan)),
         runs=tuple(Stage(n) for n in range(1, len(plan.operators))),
-        makes={window: Origin("w/1")},
+        makes={window: Origin("w", stage=1)},
         waits={Stage(0): (ORIGIN,)},
         next=WEST,
         sinks={},
@@ -131,7 +131,9 @@ def test_what_a_relays_own_operators_give_is_packed_though_a_batch_from_below_br
         batch = pa.RecordBatch.from_arrays([moments, pa.array(range(COUNT), pa.int32())], names=["ts", "key"])
         header = Header(origin=ORIGIN, seq=number - 1, through=number - 1, rows=COUNT, born=COUNT, query="w")
         relay.handle(Arrived(b"c", Data(number, header), encode_rows(batch)), 4)
-    assert [e.header.origin for e in relay.store if e.receipt is not None and e.payload is not None] == ["w/1"]
+    assert [e.header.origin for e in relay.store if e.receipt is not None and e.payload is not None] == [
+        Origin("w", stage=1)
+    ]
     assert [order.kind for order in packs(relay.handle(Tick(), LATER + 4))] == [f"w {window}"]
 
 

@@ -17,7 +17,7 @@ from rove.data.store.store import Store
 from rove.data.worker import Worker
 from rove.model.batch import Header
 from rove.model.events import Arrived, Tick
-from rove.model.ids import NodeId, QueryId
+from rove.model.ids import NodeId, Origin, QueryId
 from rove.model.messages import PROTOCOL, Ack, Orders, Peer, Welcome
 from rove.sim.disk import SimDisk
 from tests.data.test_worker import COLUMNS, ORIGIN, fragment, orders, rows
@@ -107,7 +107,7 @@ def test_other_rows_are_not_shared() -> None:
 
 def test_rows_that_two_queries_have_on_their_way_to_the_disk_leave_until_the_last_is_there() -> None:
     store, disk = Store(2_000), SimDisk(Random(1))
-    headers = (Header(origin="o", seq=0, through=0, rows=1, born=1, query=query) for query in "ab")
+    headers = (Header(origin=Origin("o"), seq=0, through=0, rows=1, born=1, query=query) for query in "ab")
     first, second = (store.put(header, bytes(1_000)) for header in headers)
     store.share(first, second)
     for entry in (first, second):

@@ -57,7 +57,7 @@ class Device:
     def __init__(self, shelf: SimShelf, incarnation: int = 1, **settings: object) -> None:
         settings = {"memory_bytes": 20_000, "disk_bytes": 1_000_000, "evict": "fifo", **settings}
         found = WorkerSettings(node=NodeId("device"), kind="device", parents=(WEST,), **settings)  # type: ignore[arg-type]
-        self.shelf, self.origin, self.now = shelf, Origin(f"s/device~{incarnation}"), 0
+        self.shelf, self.origin, self.now = shelf, Origin("s", "device", incarnation), 0
         self.worker = Worker(found, incarnation, durable=True)
         self.worker.add_source("s", self.origin, COLUMNS)
         self.evicted: list[Evicted] = []
@@ -137,7 +137,10 @@ def test_what_was_on_the_disk_is_sent_by_the_next_start_under_its_old_name(power
     device.second()
     shelf.crash([], power)
     again = Device(shelf, 2)
-    assert {s.origin for s in again.worker.report().facts.sources} == {"s/device~1", "s/device~2"}
+    assert {s.origin for s in again.worker.report().facts.sources} == {
+        Origin("s", "device", 1),
+        Origin("s", "device", 2),
+    }
     again.second(rows(5, 77))
     sent = again.meets(2)
     assert sent[0] == (again.origin, 0, rows(5, 77)), "what is in memory does not wait for the disk"
@@ -145,7 +148,7 @@ def test_what_was_on_the_disk_is_sent_by_the_next_start_under_its_old_name(power
     assert again.worker.report().tallies[0].buffered == 3_000
     again.obey(again.worker.handle(Arrived("west", Ack(len(sent), 10**9)), again.now))
     again.second()
-    assert [s.origin for s in again.worker.report().facts.sources] == ["s/device~2"]
+    assert [s.origin for s in again.worker.report().facts.sources] == [Origin("s", "device", 2)]
     assert shelf.folders("ring") == []
 
 
@@ -187,14 +190,14 @@ def test_a_query_that_is_over_when_a_device_is_back_leaves_nothing_on_its_disk()
     device.second()
     settings = WorkerSettings(node=NodeId("device"), kind="device", parents=(WEST,), disk_bytes=10**6)
     again = Worker(settings, 2, durable=True)
-    again.add_source("s", Origin("s/device~2"), COLUMNS)
+    again.add_source("s", Origin("s", "device", 2), COLUMNS)
     done_at_once(again, shelf, again.handle(Tick(), 0), 0)
     assert again.report().unknown == ("q",)
     again.handle(Arrived("coordinator", Orders(PROTOCOL, (), (QueryId("q"),))), 1)
     assert again.report().tallies == (), "some of it may have arrived; the coordinator knows what has"
     done_at_once(again, shelf, again.handle(Tick(), SECOND), SECOND)
     assert shelf.folders("ring") == []
-    assert [s.origin for s in again.report().facts.sources] == ["s/device~2"]
+    assert [s.origin for s in again.report().facts.sources] == [Origin("s", "device", 2)]
 
 
 def test_damaged_rows_are_counted_and_passed_over() -> None:

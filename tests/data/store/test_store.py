@@ -25,7 +25,7 @@ from rove.data.store.pack_queue import PATIENCE_US, PackQueue
 from rove.data.store.retention import Retention
 from rove.data.store.store import Store
 from rove.model.batch import Header
-from rove.model.ids import NodeId, QueryId
+from rove.model.ids import NodeId, Origin, QueryId
 from rove.model.messages import Held
 from tests.data.store.twin import HEADER_BYTES, Batch, Twin
 
@@ -108,7 +108,7 @@ class StoreMachine(RuleBasedStateMachine):
         """Batches of a source go to several queries, some too late. Those that keep the same rows keep them once."""
         for late in lates:
             header = Header(
-                origin=f"{origin}/device",
+                origin=Origin(origin, "device"),
                 seq=0,
                 through=0,
                 stage=stage,
@@ -160,7 +160,7 @@ class StoreMachine(RuleBasedStateMachine):
         """A batch that an earlier start had written is in the store again, and on the disk."""
         seq = self.seqs.get((query, "before"), 0)
         self.seqs[query, "before"] = seq + 1
-        header = Header(origin="o/device~1", seq=seq, through=seq, query=query, rows=size, born=size)
+        header = Header(origin=Origin("o", "device", 1), seq=seq, through=seq, query=query, rows=size, born=size)
         rows = self.disk.write(bytes(size))
         twin = Batch(header, bytes(size), self.now, alone=True)
         self.pairs[twin] = self.store.put(header, rows, None, self.now, alone=True)

@@ -20,7 +20,7 @@ from rove.data.store.thinning import Thinning, every
 from rove.data.worker import Worker
 from rove.model.batch import Header
 from rove.model.events import Arrived
-from rove.model.ids import NodeId
+from rove.model.ids import NodeId, Origin
 from rove.model.messages import PROTOCOL, Data, Peer, Welcome
 from tests.data.test_worker import COLUMNS, ORIGIN, SCHEMA, fragment, orders
 
@@ -139,6 +139,6 @@ def test_what_operators_gave_is_not_thinned() -> None:
     (running,) = device.worker.running().values()
     running.fragment = replace(running.fragment, feeds=())
     for n in range(60):
-        header = Header(query="q", origin="q/3/device", seq=n, through=n, rows=ROWS, born=ROWS)
+        header = Header(query="q", origin=Origin("q", "device", stage=3), seq=n, through=n, rows=ROWS, born=ROWS)
         device.worker._exits.forward(running, header, encode_rows(rows(n)), None)
     assert {h.rows for h, _ in device.arrives()} == {0, ROWS}

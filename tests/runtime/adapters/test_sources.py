@@ -11,6 +11,7 @@ import pyarrow.parquet
 import pytest
 
 from rove.model.errors import SetupError
+from rove.model.ids import Origin
 from rove.model.schema import parse_schema
 from rove.runtime.adapters.sources import Producers, generated, read_spec
 
@@ -90,7 +91,7 @@ def test_a_file_that_does_not_fit_its_stream_is_named(tmp_path: Path) -> None:
 def test_a_source_keeps_its_pace_and_waits_when_told() -> None:
     producers = Producers((read_spec("s=generate:rows=1,rate=10,batches=4", "n int", "dev1"),), 3, 0)
     (origin,) = producers.all
-    assert origin == "s/dev1~3"
+    assert origin == Origin("s", "dev1", 3)
 
     def made(now: int) -> list[Any]:
         return [event.data is not None for event in producers.make(now)]

@@ -11,13 +11,13 @@ import zmq
 from rove.model.batch import Header
 from rove.model.errors import SetupError
 from rove.model.events import Arrived, Garbled
-from rove.model.ids import NodeId
+from rove.model.ids import NodeId, Origin
 from rove.model.messages import Data, Goodbye, Message, Peer
 from rove.runtime.network import zeromq
 from rove.runtime.network.keys import Keys, new_keys
 from rove.runtime.network.zeromq import Wires
 
-HEADER = Header(origin="trains/dev1", seq=0, through=0, rows=1, born=1)
+HEADER = Header(origin=Origin("trains", "dev1"), seq=0, through=0, rows=1, born=1)
 Open = Callable[..., Wires]
 
 

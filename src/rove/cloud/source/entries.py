@@ -12,6 +12,7 @@ import numpy as np
 
 from rove.data.log.segments.format import Entry
 from rove.model.clock import MICROS_MIN
+from rove.model.ids import Origin
 
 Entries: TypeAlias = np.ndarray[Any, Any]  # of `ENTRY`
 UNKNOWN = -(2**63)  # an event time that is not in the header, only in the rows
@@ -44,14 +45,14 @@ class Names:
     """Numbers for origins. An origin keeps its number."""
 
     def __init__(self) -> None:
-        self.list: list[str] = []
-        self._numbers: dict[str, int] = {}
+        self.list: list[Origin] = []
+        self._numbers: dict[Origin, int] = {}
 
-    def number(self, name: str) -> int:
-        number = self._numbers.get(name)
+    def number(self, origin: Origin) -> int:
+        number = self._numbers.get(origin)
         if number is None:
-            number = self._numbers[name] = len(self.list)
-            self.list.append(name)
+            number = self._numbers[origin] = len(self.list)
+            self.list.append(origin)
         return number
 
 

@@ -41,7 +41,7 @@ class Quarantine:
         note = {
             "file": damaged.file,
             "offset": damaged.offset,
-            "origin": damaged.origin,
+            "origin": None if damaged.origin is None else str(damaged.origin),
             "seq": damaged.seq,
             "through": damaged.through,
             "rows": rows,

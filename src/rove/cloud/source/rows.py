@@ -19,6 +19,7 @@ from rove.cloud.source.shape import Label, Shape, event_times
 from rove.data.log.segments.commands import Bytes
 from rove.data.log.segments.damage import Damaged, EntriesGone
 from rove.data.log.segments.format import data_file
+from rove.model.ids import Origin
 from rove.model.schema import BIGINT
 from rove.runtime.disk import LogFolder
 
@@ -30,7 +31,7 @@ class FolderRows:
     """Reads entries of one folder. Reading in order is cheapest: each segment is then mapped once."""
 
     def __init__(
-        self, folder: str | Path, shape: Shape, origins: Mapping[int, str] | Sequence[str], skip: bool
+        self, folder: str | Path, shape: Shape, origins: Mapping[int, Origin] | Sequence[Origin], skip: bool
     ) -> None:
         self._folder, self._shape, self._origins = Path(folder), shape, origins
         self._disk = LogFolder(folder)

@@ -19,6 +19,7 @@ from rove.cloud.source.options import Options
 from rove.data.log.segments.format import data_file, segment_of
 from rove.model.clock import MICROS_MAX, MICROS_MIN
 from rove.model.errors import DiskError, PlanError, SchemaMismatch, nearest
+from rove.model.ids import Origin
 from rove.model.schema import BIGINT, BOOLEAN, STRING, TIMESTAMP, TIMESTAMP_NTZ, WINDOW
 from rove.runtime.disk import LogFolder
 
@@ -30,7 +31,7 @@ NAMES = {"_origin": STRING, "_seq": BIGINT, "_watermark": TIMESTAMP, "_produced_
 class Label:
     """The values of an entry's header, which hold for all its rows."""
 
-    origin: str
+    origin: Origin
     seq: int
     watermark: int
     produced_at: int
@@ -38,7 +39,7 @@ class Label:
     def column(self, name: str, rows: int) -> pa.Array:
         match name:
             case "_origin":
-                value = pa.scalar(self.origin, STRING)
+                value = pa.scalar(str(self.origin), STRING)
             case "_seq":
                 value = pa.scalar(self.seq, BIGINT)
             case "_watermark":

@@ -17,6 +17,7 @@ from rove.cloud.source.admission import Pick
 from rove.cloud.source.entries import places
 from rove.cloud.source.rows import FolderRows, coalesced
 from rove.cloud.source.shape import Shape
+from rove.model.ids import Origin
 
 ROWS_PER_SHARE_MIN = 8_192
 
@@ -25,7 +26,7 @@ class Part(NamedTuple):
     """Picked entries of one folder, and the names of their origins."""
 
     pick: Pick
-    origins: dict[int, str]
+    origins: dict[int, Origin]
 
 
 class Share(InputPartition):
@@ -51,7 +52,7 @@ class Share(InputPartition):
 
 def shares(
     picks: Sequence[Pick],
-    origins: Mapping[str, Sequence[str]],
+    origins: Mapping[str, Sequence[Origin]],
     parallelism: int,
     bounds: tuple[int, int],
     beat: int | None = None,

@@ -15,6 +15,7 @@ from rove.control.members.accounts import account_lines
 from rove.control.members.membership import Member, Membership
 from rove.control.members.spark_side import SparkSide
 from rove.control.placement import Load
+from rove.model.ids import Origin
 from rove.model.messages import Tally
 
 
@@ -61,10 +62,10 @@ def accounts(
     return account_lines(tallies, wall, alive(queries, membership), membership.unheard(now), stopped)
 
 
-def alive(queries: Iterable[Query], membership: Membership) -> set[str]:
+def alive(queries: Iterable[Query], membership: Membership) -> set[Origin]:
     """The origins that may still make rows: sources of known nodes, and operators where they run now.
     O(sources + fragments)."""
-    found: set[str] = {source.origin for member in membership.members.values() for source in member.record.sources}
+    found: set[Origin] = {source.origin for member in membership.members.values() for source in member.record.sources}
     for query in queries:
         if not query.stopped:
             found.update(origin for fragment in query.fragments.values() for origin in fragment.makes.values())

@@ -74,9 +74,7 @@ def origin(terms: Terms, stage: Stage, node: NodeId, starts: Mapping[NodeId, int
     """The origin of a stateful operator's output: one name for a merging operator, one for each node of a partial one.
     On a node without a disk it changes with each start, because its numbers begin at 0 again."""
     merging = merges(terms.stages.operators[stage])
-    name = f"{terms.query}/{stage}" if merging else f"{terms.query}/{stage}/{node}"
-    start = starts.get(node)
-    return Origin(f"{name}~{start}" if start else name)
+    return Origin(terms.query, "" if merging else node, starts.get(node) or 0, stage)
 
 
 def relay(terms: Terms, version: Version, part: Part, in_order: bool) -> Fragment:

@@ -9,6 +9,7 @@ from collections.abc import Container, Iterable
 
 from rove.control.asks.requests import AccountLine
 from rove.model.clock import MICROS_MAX, MICROS_MIN
+from rove.model.ids import Origin
 from rove.model.messages import Tally
 
 _SUMMED = ("produced", "delivered", "buffered", "resent", "duplicates", "evicted", "late", "lost")
@@ -17,14 +18,14 @@ _SUMMED = ("produced", "delivered", "buffered", "resent", "duplicates", "evicted
 def account_lines(
     tallies: Iterable[Tally],
     wall: int,
-    alive: Container[str],
-    unheard: Container[str] = (),
+    alive: Container[Origin],
+    unheard: Container[Origin] = (),
     stopped: Container[str] = (),
 ) -> list[AccountLine]:
     """One line for each query and origin. Rows in flight of an origin that is not `alive`, or of a `stopped` query, are
     lost. An `unheard` origin may have made more rows than it has reported. O(tallies)."""
-    sums: dict[tuple[str, str], dict[str, int]] = {}
-    marks: dict[tuple[str, str], int] = {}
+    sums: dict[tuple[str, Origin], dict[str, int]] = {}
+    marks: dict[tuple[str, Origin], int] = {}
     for tally in tallies:
         key = (tally.query, tally.origin)
         line = sums.setdefault(key, dict.fromkeys(_SUMMED, 0))
@@ -47,5 +48,5 @@ def account_lines(
             line["produced"] = max(
                 line["produced"], done
             )  # rows that were delivered, evicted, late or lost were produced
-        lines.append(AccountLine(query=query, origin=origin, in_flight=left, watermark_lag_ms=lag, **line))
+        lines.append(AccountLine(query=query, origin=str(origin), in_flight=left, watermark_lag_ms=lag, **line))
     return lines

@@ -323,7 +323,7 @@ class Membership:
         yield from (tally for member in self.members.values() for tally in member.tallies.values())
         yield from self.ended.tallies()
 
-    def unheard(self, now: int) -> set[str]:
+    def unheard(self, now: int) -> set[Origin]:
         """The sources of nodes that are away. O(sources)."""
         away = (member for member in self.members.values() if member.state(now) != "up")
         return {source.origin for member in away for source in member.record.sources}

@@ -13,15 +13,15 @@ from msgspec.structs import replace
 
 from rove.data.ends.appending import Appending
 from rove.data.ends.pending_input import PendingBatch
-from rove.data.ends.wait_changes import is_word, to_say
+from rove.data.ends.wait_changes import changes_of
 from rove.data.events import DiskDone, OnDisk
 from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.link.receipts import FrameReceipt
 from rove.data.log.folders import Folders
-from rove.model.batch import Header
+from rove.model.batch import Header, HeaderKind
 from rove.model.errors import RoveError
 from rove.model.events import Payload
-from rove.model.ids import QueryId, source_of
+from rove.model.ids import Origin, QueryId
 
 FOLDER = "memory"
 NO_COLUMNS = pa.schema([])  # rows of all stages are in one folder
@@ -34,7 +34,7 @@ class InputLog:
         self._folders = folders
         self._logs: dict[QueryId, Appending] = {}
         self._dirty: dict[QueryId, Appending] = {}
-        self.duplicates: dict[tuple[str, str], int] = {}  # by query and origin
+        self.duplicates: dict[tuple[str, Origin], int] = {}  # by query and origin
 
     @property
     def pending_bytes(self) -> int:
@@ -54,16 +54,16 @@ class InputLog:
     ) -> None:
         """Make a batch safe before the operators here compute with it. Stages number apart what they take."""
         query = running.fragment.query
-        if not self._log(query).append(replace(header, origin=f"{header.stage} {header.origin}"), rows, receipt):
-            key = (query, source_of(header.origin))
+        if not self._log(query).append(replace(header, kind=HeaderKind.INPUT), rows, receipt):
+            key = (query, header.origin.unsided)
             self.duplicates[key] = self.duplicates.get(key, 0) + 1
 
     def expect(self, running: RunningFragment) -> None:
         """Keep whom the operators here wait for, and for whom no longer, at its place among the batches: a second run
         has to wait for the same origins at the same moments."""
         log = self._log(running.fragment.query)
-        for word in list(to_say(running, log.partition.ledger.frontier)):
-            log.append(word, None, None)
+        for change in list(changes_of(running, log.partition.ledger.lanes)):
+            log.append(change, None, None)
 
     def flush(self, now: int) -> list[OnDisk]:
         """Disk work for what waits. O(queries that wait)."""
@@ -85,20 +85,17 @@ class InputLog:
         safe = log.done(event)
         return [PendingBatch(query, each.header, each.rows) for each in safe if each.header is not None]
 
-    def took(self, query: QueryId, origin: str, seq: int) -> bool:
+    def took(self, query: QueryId, origin: Origin, seq: int) -> bool:
         """Whether a batch of a source is in the log of a query, on the disk or on its way to it."""
         log = self._logs.get(query)
-        if log is None:
-            return False
-        frontier = log.partition.ledger.frontier
-        return any(frontier.has(name, seq) for name in frontier.table() if source_of(name) == origin)
+        return log is not None and log.partition.ledger.took(origin, seq)
 
     def close(self, query: QueryId) -> list[Header]:
         """A query was stopped: its folder stays, nothing is added to it. What was on its way there."""
         log = self._logs.pop(query, None)
         self._dirty.pop(query, None)
         self._folders.forget(input_folder(query))
-        return [] if log is None else [header for header in log.close() if not is_word(header.origin)]
+        return [] if log is None else [header for header in log.close() if header.kind is HeaderKind.INPUT]
 
     def waiting(self) -> Iterator[Header]:
         """Headers of batches that wait for the disk."""

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from rove.data.log.segments.ledger import Ledger
 from rove.model.batch import Batch, Header
 from rove.model.clock import END, MICROS_MAX, MICROS_MIN
+from rove.model.ids import Origin
 from rove.model.messages import Sink
 from rove.model.schema import BIGINT
 
@@ -27,16 +28,16 @@ class LowWatermark:
 
     def __init__(self, sink: Sink, ledger: Ledger) -> None:
         self._sink, self._ledger = sink, ledger
-        self._marks: dict[str, int] = {}
+        self._marks: dict[Origin, int] = {}
         self._lowest = MICROS_MIN
         self.low = ledger.low
 
-    def wait(self, origins: Iterable[str]) -> None:
+    def wait(self, origins: Iterable[Origin]) -> None:
         """Wait for these from now on, and for nobody else."""
         self._marks = {origin: self._ledger.marks.get(origin, MICROS_MIN) for origin in origins}
         self._settle()
 
-    def heard(self, origin: str) -> None:
+    def heard(self, origin: Origin) -> None:
         """An origin has promised something, or has not: its batches may come out of order."""
         before, mark = self._marks.get(origin), self._ledger.marks.get(origin, MICROS_MIN)
         if before is not None and mark > before:

@@ -22,14 +22,13 @@ from rove.data.fragment.running_fragment import RunningFragment, encode_rows
 from rove.data.link.receipts import FrameReceipt
 from rove.data.log.folders import Folders
 from rove.data.log.segments.partition import Partition
-from rove.model.batch import Header
+from rove.model.batch import Header, HeaderKind
 from rove.model.errors import DiskError, SetupError
 from rove.model.events import Payload
-from rove.model.ids import QueryId, Stage, source_of
+from rove.model.ids import NOBODY, Origin, QueryId, Stage
 from rove.model.messages import Fragment, Sink
 from rove.plan.stages import Stages
 
-NOBODY = ""  # the origin of entries that only carry the low watermark on
 OWN = ("log", "memory", "ring")  # folders that no sink of a user's may be in
 FOLDED = "-folded"  # behind the name of a folder with late rows, if these are states of them
 
@@ -53,10 +52,10 @@ class Output:
         self._dirty: dict[str, Appending] = {}
         self._early: dict[str, deque[_Early]] = {}
         self._early_bytes = 0
-        self._discarded: dict[tuple[str, Stage], Frontier] = {}
-        self.counts: dict[tuple[str, str], Count] = {}  # by query and origin
-        self.duplicates: dict[tuple[str, str], int] = {}
-        self.watermarks: dict[tuple[str, str], int] = {}
+        self._discarded: dict[tuple[str, Stage], Frontier[Origin]] = {}
+        self.counts: dict[tuple[str, Origin], Count] = {}  # by query and origin
+        self.duplicates: dict[tuple[str, Origin], int] = {}
+        self.watermarks: dict[tuple[str, Origin], int] = {}
 
     @property
     def pending_bytes(self) -> int:
@@ -140,7 +139,7 @@ class Output:
         query = running.fragment.query
         kept, aside = parted(header, batch.data, late)
         self._append(late_folder(query, running.stages, stage), aside.header, encode_rows(aside.data), receipt)
-        self.counts.setdefault((query, source_of(header.origin)), Count()).late += aside.rows
+        self.counts.setdefault((query, header.origin.unsided), Count()).late += aside.rows
         return kept.header, encode_rows(kept.data)
 
     def take_late(
@@ -187,10 +186,10 @@ class Output:
 
     def _carry_on(self, name: str, partition: Partition) -> None:
         """Tell readers how far event time has come, if it has, with an entry of nobody's."""
-        watermark, ledger = self._watermarks.get(name), partition.ledger
-        if watermark is not None and watermark.low > ledger.low:
-            seq = ledger.frontier.next(NOBODY)
-            partition.append(Header(origin=NOBODY, seq=seq, through=seq), None, watermark.low)
+        watermark = self._watermarks.get(name)
+        if watermark is not None and watermark.low > partition.ledger.low:
+            header = Header(origin=NOBODY, seq=0, through=0, kind=HeaderKind.LOW_WATERMARK)
+            partition.append(header, None, watermark.low)
 
     def retire(self) -> list[AskReaders]:
         """Before segments are deleted, who still reads them? O(folders)."""
@@ -214,11 +213,12 @@ class Output:
                 if waiting.header is not None and event.folder in self._watermarks:
                     self._delivered(end.query, waiting.header)
 
-    def took(self, query: str, origin: str, seq: int) -> bool:
+    def took(self, query: str, origin: Origin, seq: int) -> bool:
         """Whether a batch of a source is in a folder of a query, on the disk or on its way to it."""
-        frontiers = [end.partition.ledger.frontier for end in self._ends.values() if end.query == query]
-        frontiers += [f for (q, _), f in self._discarded.items() if q == query]
-        return any(f.has(name, seq) for f in frontiers for name in f.table() if source_of(name) == origin)
+        if any(end.partition.ledger.took(origin, seq) for end in self._ends.values() if end.query == query):
+            return True
+        frontiers = [f for (q, _), f in self._discarded.items() if q == query]
+        return any(f.has(name, seq) for f in frontiers for name in f.table() if name.unsided == origin)
 
     def close(self, query: QueryId) -> list[Header]:
         """A query was stopped: its folders stay, nothing is added to them. What was on its way to them."""
@@ -248,7 +248,7 @@ class Output:
         end = self._ends[name]
         self._dirty[name] = end
         if not end.append(header, rows, receipt):
-            key = (end.query, source_of(header.origin))
+            key = (end.query, header.origin.unsided)
             self.duplicates[key] = self.duplicates.get(key, 0) + 1
 
     def _discard(self, query: str, stage: Stage, header: Header) -> None:
@@ -260,14 +260,14 @@ class Output:
             self.duplicates[key] = self.duplicates.get(key, 0) + 1
 
     def _delivered(self, query: str, header: Header) -> None:
-        key = (query, header.origin.partition("|")[0])
+        key = (query, header.origin.unsided)
         self.counts.setdefault(key, Count()).take(header)
         self.watermarks[key] = max(self.watermarks.get(key, header.watermark), header.watermark)
 
     def _count_again(self, query: str, partition: Partition) -> None:
         """What was delivered before a restart counts as delivered."""
         for origin, found in partition.ledger.counts().items():
-            key = (query, origin.partition("|")[0])
+            key = (query, origin.unsided)
             count = self.counts.setdefault(key, Count())
             count.delivered += found.born - found.late
             count.late += found.late

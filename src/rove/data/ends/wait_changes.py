@@ -1,10 +1,8 @@
-"""Words among the batches that operators with memory are fed from: whom they wait for, from here on.
+"""Changes of who operators with memory wait for, kept among the batches that these are fed from.
 
-Law: what operators compute follows from the batches and these words in their order, so a second run waits for the same
-origins at the same moments, and computes the same. A word is the header of an empty batch whose origin begins with it.
-
-    +3 trains/tram~7    wait for it, in what comes from stage 3         -3 trains/tram~7    wait no longer
-    ?3 trains/tram~7    let it in, and wait for nothing of it           x trains/tram~7     it will not speak again
+Law: what operators compute follows from the batches and these changes in their order, so a second run waits for the
+same origins at the same moments, and computes the same. A change is a header without rows: its kind says what changes,
+for its origin, in what comes from its stage.
 """
 
 from __future__ import annotations
@@ -14,50 +12,55 @@ from collections.abc import Iterator
 from rove.data.fragment.frontier import Frontier
 from rove.data.fragment.pipeline import Emitted
 from rove.data.fragment.running_fragment import RunningFragment
-from rove.model.batch import Header
-from rove.model.ids import Stage
-
-EXPECT, DISMISS, KNOW, GONE = "+", "-", "?", "x"
-
-
-def is_word(origin: str) -> bool:
-    """Whether an entry is a word; batches begin with the number of their stage."""
-    return origin.startswith((EXPECT, DISMISS, KNOW, GONE))
+from rove.data.log.segments.ledger import Lane
+from rove.model.batch import Header, HeaderKind
+from rove.model.errors import StateError
+from rove.model.ids import Origin, Stage
 
 
-def to_say(running: RunningFragment, said: Frontier) -> Iterator[Header]:
-    """What has to be said for a fragment, after all that was said before. O(origins)."""
-    wanted = {f"{stage} {origin}" for stage, origins in running.fragment.waits.items() for origin in origins}
-    before = {name[1:] for name in said.table() if name.startswith(EXPECT)}
-    for name in sorted(wanted | before):
-        # Both words take turns, and each counts how often it was said.
-        times, waits = said.next(f"{EXPECT}{name}"), said.next(f"{EXPECT}{name}") > said.next(f"{DISMISS}{name}")
-        if waits != (name in wanted):
-            yield _word(EXPECT, name, times) if name in wanted else _word(DISMISS, name, times - 1)
-    known = {f"{stage} {origin}" for stage, origins in running.fragment.knows.items() for origin in origins}
-    for name in sorted(known):
-        if not said.next(f"{EXPECT}{name}") and not said.next(f"{KNOW}{name}"):
-            yield _word(KNOW, name)
-    for origin in sorted(running.unheard(name for name in said.table() if not name.startswith(GONE))):
-        if not said.next(f"{GONE} {origin}"):
-            yield _word(GONE, f" {origin}")
+def changes_of(running: RunningFragment, kept: Frontier[Lane]) -> Iterator[Header]:
+    """What a fragment changes, after all the changes that are kept. O(origins)."""
+    lanes = list(kept.table())
+    wanted = _pairs(running.fragment.waits)
+    before = {(lane.stage, lane.origin) for lane in lanes if lane.kind is HeaderKind.EXPECT}
+    for stage, origin in sorted(wanted | before):
+        # Both kinds take turns, and each counts how often it came.
+        expected = kept.next(Lane(HeaderKind.EXPECT, stage, origin))
+        dismissed = kept.next(Lane(HeaderKind.DISMISS, stage, origin))
+        if (expected > dismissed) != ((stage, origin) in wanted):
+            yield (
+                _change(HeaderKind.EXPECT, stage, origin, expected)
+                if (stage, origin) in wanted
+                else _change(HeaderKind.DISMISS, stage, origin, dismissed)
+            )
+    for stage, origin in sorted(_pairs(running.fragment.knows)):
+        met = (Lane(kind, stage, origin) for kind in (HeaderKind.EXPECT, HeaderKind.KNOW))
+        if not any(map(kept.next, met)):
+            yield _change(HeaderKind.KNOW, stage, origin)
+    for origin in sorted(running.unheard(lane.origin for lane in lanes if lane.kind is not HeaderKind.GONE)):
+        if not kept.next(Lane(HeaderKind.GONE, 0, origin)):
+            yield _change(HeaderKind.GONE, 0, origin)
 
 
-def heeded(running: RunningFragment, header: Header) -> list[Emitted]:
-    """Do what a word says; what comes out because of it."""
-    pipeline, stage, origin = running.pipeline, Stage(header.stage), header.origin.partition(" ")[2]
-    match header.origin[0]:
-        case "+":
+def apply_change(running: RunningFragment, header: Header) -> list[Emitted]:
+    """Do what a change says; what comes out because of it."""
+    pipeline, stage, origin = running.pipeline, Stage(header.stage), header.origin
+    match header.kind:
+        case HeaderKind.EXPECT:
             return pipeline.expect({stage: [origin]})
-        case "-":
+        case HeaderKind.DISMISS:
             return pipeline.leave(stage, [origin])
-        case "?":
+        case HeaderKind.KNOW:
             pipeline.know({stage: [origin]})
             return []
-        case _:
+        case HeaderKind.GONE:
             return pipeline.gone({origin})
+    raise StateError(f"`{origin}` {header.seq} is a {header.kind.name}, which changes nobody's waiting")
 
 
-def _word(mark: str, name: str, times: int = 0) -> Header:
-    stage = name.partition(" ")[0]
-    return Header(origin=f"{mark}{name}", seq=times, through=times, stage=int(stage or 0))
+def _pairs(book: dict[Stage, tuple[Origin, ...]]) -> set[tuple[int, Origin]]:
+    return {(stage, origin) for stage, origins in book.items() for origin in origins}
+
+
+def _change(kind: HeaderKind, stage: int, origin: Origin, times: int = 0) -> Header:
+    return Header(kind=kind, origin=origin, seq=times, through=times, stage=stage)

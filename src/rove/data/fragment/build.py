@@ -40,7 +40,7 @@ from rove.plan.sites import site
 from rove.plan.stages import Stages, ordered, stateful
 
 Config: TypeAlias = WindowConfig | JoinConfig | ScanConfig | CountWindowConfig
-Waits: TypeAlias = Mapping[Stage, Iterable[str]]  # origins, by the stage of the source or stateful operator they are
+Waits: TypeAlias = Mapping[Stage, Iterable[Origin]]  # by the stage of the source or stateful operator they are
 
 
 @dataclass(slots=True, eq=False)
@@ -114,16 +114,16 @@ class Steps:
             _fuse(step)
         self.with_memory = [step for step in self._steps.values() if step.logic is not None]
 
-    def origins_into(self, operator: Operator, waits: Waits) -> list[str]:
+    def origins_into(self, operator: Operator, waits: Waits) -> list[Origin]:
         """Who an operator hears from, by the names it hears them under, if `waits` come in."""
         apart = isinstance(operator, Join) or (isinstance(operator, Union) and _alike(operator))
-        found: list[str] = []
+        found: list[Origin] = []
         for side, below in enumerate(operator.inputs):
             origins = self.origins_of(below, waits)
-            found += [sided(o, side) for o in origins] if apart else origins
+            found += [o.on_side(side) for o in origins] if apart else origins
         return list(dict.fromkeys(found))
 
-    def origins_of(self, operator: Operator, waits: Waits) -> list[str]:
+    def origins_of(self, operator: Operator, waits: Waits) -> list[Origin]:
         """Under which names batches come out of an operator, if `waits` come in."""
         if not (isinstance(operator, Source | Received) or stateful(operator)):
             return self.origins_into(operator, waits)
@@ -165,11 +165,6 @@ def ends(stages: Stages) -> list[int]:
             sides = stages.inputs[reader].count(Stage(n))
             found[n] += sides * (1 if stateful(stages.operators[reader]) else found[reader])
     return found
-
-
-def sided(origin: str, side: int) -> str:
-    """An origin as one side of a union or join hears it: there, one source may speak on several sides."""
-    return f"{origin}|{side}"
 
 
 def _alike(union: Union) -> bool:

@@ -10,26 +10,28 @@ of bounds lies at or below it. Origins whose seqs came without gaps, nearly all,
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Hashable
 from itertools import pairwise
+from typing import Generic, TypeVar
 
 from rove.model.errors import DataError, StateError
 
-Table = dict[str, list[int]]  # origin → its next seq, then the bounds of what was taken beyond it
+By = TypeVar("By", bound=Hashable)  # an origin, or whatever else numbers batches
 
 
-class Frontier:
+class Frontier(Generic[By]):
     """Per origin, all seqs below `next` and disjoint ranges beyond. Ranges are given and returned inclusive."""
 
     __slots__ = ("_beyond", "_next")
 
     def __init__(self) -> None:
-        self._next: dict[str, int] = {}
-        self._beyond: dict[str, list[int]] = {}  # only origins that have gaps
+        self._next: dict[By, int] = {}
+        self._beyond: dict[By, list[int]] = {}  # only origins that have gaps
 
-    def take(self, origin: str, first: int, through: int) -> list[tuple[int, int]]:
+    def take(self, origin: By, first: int, through: int) -> list[tuple[int, int]]:
         """Take a range; the parts of it that are new. O(1) in order, O(log ranges) and a shift otherwise.
 
-        >>> frontier = Frontier()
+        >>> frontier: Frontier[str] = Frontier()
         >>> frontier.take("train-7", 0, 2), frontier.take("train-7", 2, 4), frontier.take("train-7", 3, 3)
         ([(0, 2)], [(3, 4)], [])
         """
@@ -38,7 +40,7 @@ class Frontier:
             return [(first, through)]
         return self._take(origin, first, through)
 
-    def _take(self, origin: str, first: int, through: int) -> list[tuple[int, int]]:
+    def _take(self, origin: By, first: int, through: int) -> list[tuple[int, int]]:
         if not 0 <= first <= through:
             raise DataError(
                 f"`{origin}` sent seqs {first} to {through}; a range starts at 0 or later and ends after it"
@@ -61,27 +63,27 @@ class Frontier:
             del self._beyond[origin]
         return [(a, b - 1) for a, b in zip(edges[::2], edges[1::2], strict=True) if a < b]
 
-    def has(self, origin: str, seq: int) -> bool:
+    def has(self, origin: By, seq: int) -> bool:
         """Whether a seq was taken."""
         if seq < self._next.get(origin, 0):
             return seq >= 0
         return bisect_right(self._beyond.get(origin, ()), seq) % 2 == 1
 
-    def next(self, origin: str) -> int:
+    def next(self, origin: By) -> int:
         """The first seq that was not taken."""
         return self._next.get(origin, 0)
 
-    def gaps(self, origin: str) -> list[tuple[int, int]]:
+    def gaps(self, origin: By) -> list[tuple[int, int]]:
         """The ranges that are missing below the highest seq taken."""
         edges = [self._next.get(origin, 0), *self._beyond.get(origin, ())]
         return [(a, b - 1) for a, b in zip(edges[:-1:2], edges[1::2], strict=True)]
 
-    def table(self) -> Table:
-        """Everything, for a snapshot."""
+    def table(self) -> dict[By, list[int]]:
+        """Everything, for a snapshot: by origin its next seq, then the bounds of what was taken beyond it."""
         beyond = self._beyond
         return {origin: [following, *beyond.get(origin, ())] for origin, following in self._next.items()}
 
-    def load(self, table: Table) -> None:
+    def load(self, table: dict[By, list[int]]) -> None:
         """Take back what `table` gave, in place of what is here."""
         for origin, edges in table.items():
             if len(edges) % 2 == 0 or edges[0] < 0 or any(a >= b for a, b in pairwise(edges)):

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from rove.model.batch import Batch
 from rove.model.errors import UnknownOrigin
+from rove.model.ids import Origin
 
 
 class Intake:
@@ -20,14 +21,14 @@ class Intake:
     first is the beginning, since a route keeps the order of what is sent on it.
     """
 
-    def __init__(self, origins: Iterable[str], forgets: bool = False) -> None:
+    def __init__(self, origins: Iterable[Origin], forgets: bool = False) -> None:
         self._next = dict.fromkeys(origins, 0)
         self._forgets = forgets
-        self._held: dict[str, dict[int, Batch]] = {}
-        self._gone: set[str] = set()
+        self._held: dict[Origin, dict[int, Batch]] = {}
+        self._gone: set[Origin] = set()
         self.duplicates = 0
 
-    def offer(self, origin: str, batch: Batch) -> list[Batch]:
+    def offer(self, origin: Origin, batch: Batch) -> list[Batch]:
         """The batches that may now go in, in order: this one, and those held for it; none if it must wait."""
         header = batch.header
         expected = self._next.get(origin)
@@ -43,7 +44,7 @@ class Intake:
             return []
         return self._sorted_in(origin, batch, expected)
 
-    def leave(self, origin: str) -> list[Batch]:
+    def leave(self, origin: Origin) -> list[Batch]:
         """An origin is gone for good: gaps in its numbers will not close, and what was held for them goes in."""
         if origin not in self._next:
             return []
@@ -51,14 +52,14 @@ class Intake:
         held = self._held.pop(origin, {})
         return [held[seq] for seq in sorted(held)]
 
-    def expects(self, origin: str) -> bool:
+    def expects(self, origin: Origin) -> bool:
         """Whether this is one of those it waits for, or has heard from."""
         return origin in self._next
 
-    def took(self, origin: str, seq: int) -> bool:
+    def took(self, origin: Origin, seq: int) -> bool:
         return seq < self._next.get(origin, 0)
 
-    def expect(self, origins: Iterable[str]) -> None:
+    def expect(self, origins: Iterable[Origin]) -> None:
         """Wait for these as well, from their first batch on."""
         for origin in origins:
             self._next.setdefault(origin, 0)
@@ -67,16 +68,16 @@ class Intake:
         """What came too early and waits."""
         return (batch for early in self._held.values() for batch in early.values())
 
-    def table(self) -> dict[str, int]:
+    def table(self) -> dict[Origin, int]:
         """The next number of each origin; what is held counts as not taken."""
         return dict(sorted(self._next.items()))
 
-    def load(self, table: dict[str, int]) -> None:
+    def load(self, table: dict[Origin, int]) -> None:
         """Take back what `table` gave, for the origins that are waited for now."""
         self._next |= {origin: number for origin, number in table.items() if origin in self._next}
         self._held = {}
 
-    def _sorted_in(self, origin: str, batch: Batch, expected: int) -> list[Batch]:
+    def _sorted_in(self, origin: Origin, batch: Batch, expected: int) -> list[Batch]:
         early = self._held.setdefault(origin, {})
         known = early.get(batch.header.seq)
         if known is not None and known.header.through >= batch.header.through:

@@ -18,7 +18,7 @@ from rove.plan.operators import Operator, Received, Source, walk
 from rove.plan.rules.split_aggregates import merge_aggregates
 from rove.plan.stages import Stages, stateful
 
-Rows = Mapping[str, Mapping[str, list[pa.RecordBatch]]]  # stream → origin → batches in order
+Rows = Mapping[str, Mapping[Origin, list[pa.RecordBatch]]]  # stream → origin → batches in order
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class LocalPipeline:
     """Whole plans by sink, in one place. `origins` are those each stream will have; `name` tells places apart."""
 
     def __init__(
-        self, plans: Mapping[str, Operator], origins: Mapping[str, Iterable[str]], name: str = "local"
+        self, plans: Mapping[str, Operator], origins: Mapping[str, Iterable[Origin]], name: str = "local"
     ) -> None:
         self._origins = {stream: tuple(found) for stream, found in origins.items()}
         _refuse_shared(self._origins)
@@ -51,7 +51,7 @@ class LocalPipeline:
         self._sources = _sources(stages)
         # A stateful operator is named by what it computes: the same whatever else runs here.
         makes = {
-            Stage(n): Origin(f"{name}/{_fingerprint(op)}") for n, op in enumerate(stages.operators) if stateful(op)
+            Stage(n): Origin(_fingerprint(op), name, stage=0) for n, op in enumerate(stages.operators) if stateful(op)
         }
         waits = {stage: self._origins.get(stream, ()) for stream, (stage, _) in self._sources.items()}
         self._pipeline = Pipeline(stages, waits, makes)
@@ -171,13 +171,12 @@ def _fingerprint(operator: Operator) -> str:
     return blake2b(text.encode(), digest_size=6).hexdigest()
 
 
-def _refuse_shared(origins: Mapping[str, Iterable[str]]) -> None:
+def _refuse_shared(origins: Mapping[str, Iterable[Origin]]) -> None:
     """An origin belongs to one stream, or its numbers would not name its batches."""
-    owners: dict[str, str] = {}
+    owners: dict[Origin, str] = {}
     for stream, found in origins.items():
         for origin in found:
             if owners.setdefault(origin, stream) != stream:
                 raise PlanError(
-                    f"origin `{origin}` is declared for `{owners[origin]}` and `{stream}`; name it after its stream "
-                    f"too, as in `{stream}/{origin}`"
+                    f"origin `{origin}` is declared for `{owners[origin]}` and `{stream}`; name it after its stream"
                 )

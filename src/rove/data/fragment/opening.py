@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.log.folders import Folders
 from rove.model.batch import Batch
-from rove.model.ids import QueryId
+from rove.model.ids import Origin, QueryId
 from rove.model.messages import Fragment
 
 
@@ -70,7 +70,7 @@ class Openings:
     def fragments(self) -> dict[QueryId, Fragment]:
         return {query: opening.fragment for query, opening in self._waiting.items()}
 
-    def feeds(self, origin: str) -> list[QueryId]:
+    def feeds(self, origin: Origin) -> list[QueryId]:
         """Queries that will get what a source makes now."""
         return [q for q, o in self._waiting.items() if o.running is not None and origin in o.fragment.feeds]
 

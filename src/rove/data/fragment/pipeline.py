@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from rove.data.fragment.build import Door, Step, Steps, ends, sided
+from rove.data.fragment.build import Door, Step, Steps, ends
 from rove.data.operators.join import JoinLogic
 from rove.data.operators.logic import NOTHING, Output
 from rove.data.operators.stateless_run import through
@@ -49,8 +49,8 @@ class Saved:
 
     of: str
     state: Snapshot
-    taken: dict[str, int]
-    marks: dict[str, int]
+    taken: dict[Origin, int]
+    marks: dict[Origin, int]
     low: int
 
 
@@ -82,7 +82,7 @@ class Pipeline:
     def __init__(
         self,
         stages: Stages,
-        waits: Mapping[Stage, Iterable[str]],
+        waits: Mapping[Stage, Iterable[Origin]],
         makes: Mapping[Stage, Origin],
         runs: Collection[Stage] | None = None,
         forgets: bool = False,
@@ -94,7 +94,7 @@ class Pipeline:
         self._steps = Steps(stages, self._waits, makes, here, forgets)
         self._with_memory = self._steps.with_memory
         self.faults = 0  # batches whose rows could not be computed
-        self.counts: dict[str, Count] = {}  # by origin
+        self.counts: dict[Origin, Count] = {}  # by origin
         self._ends = ends(stages)
 
     def process(self, stage: Stage, batch: Batch) -> list[Emitted]:
@@ -103,7 +103,7 @@ class Pipeline:
         self._send(self._steps.doors[stage], batch, emitted)
         return emitted
 
-    def expect(self, waits: Mapping[Stage, Iterable[str]]) -> list[Emitted]:
+    def expect(self, waits: Mapping[Stage, Iterable[Origin]]) -> list[Emitted]:
         """Wait for more origins than before. What those had promised who are back may close windows."""
         emitted: list[Emitted] = []
         for stage, origins in waits.items():
@@ -116,21 +116,21 @@ class Pipeline:
                 self._pass_on(step, step.logic.watermark(step.waits.low), emitted)
         return emitted
 
-    def know(self, origins: Mapping[Stage, Iterable[str]]) -> None:
+    def know(self, origins: Mapping[Stage, Iterable[Origin]]) -> None:
         """Hear these as well, should they speak, and wait for none of them."""
         for step in self._with_memory:
             if step.intake is not None:
                 step.intake.expect(self._steps.origins_into(step.operator, origins))
 
-    def origins_at(self, stage: Stage, waits: Mapping[Stage, Iterable[str]]) -> list[str]:
+    def origins_at(self, stage: Stage, waits: Mapping[Stage, Iterable[Origin]]) -> list[Origin]:
         """Under which names batches come as far as a stage, if these are the origins that come in."""
         return self._steps.origins_of(self._stages.operators[stage], waits)
 
-    def waited(self) -> dict[Stage, tuple[str, ...]]:
+    def waited(self) -> dict[Stage, tuple[Origin, ...]]:
         """The origins that come in from elsewhere, by stage."""
         return dict(self._waits)
 
-    def leave(self, stage: Stage, origins: Collection[str]) -> list[Emitted]:
+    def leave(self, stage: Stage, origins: Collection[Origin]) -> list[Emitted]:
         """Wait for these no longer. What they held up comes out; should they speak after all, they are heard, and what
         comes too late is late."""
         self._waits[stage] = tuple(o for o in self._waits.get(stage, ()) if o not in origins)
@@ -144,7 +144,7 @@ class Pipeline:
                     self._pass_on(step, step.logic.watermark(step.waits.low), emitted)
         return emitted
 
-    def gone(self, origins: Collection[str]) -> list[Emitted]:
+    def gone(self, origins: Collection[Origin]) -> list[Emitted]:
         """These will not speak again, and what is missing of them will not come: what waited for it goes on."""
         emitted: list[Emitted] = []
         steps = [step for step in self._with_memory if step.intake is not None]
@@ -153,12 +153,12 @@ class Pipeline:
             for step in steps
             if step.intake is not None
             for name in list(step.intake.table())
-            if name.partition("|")[0] in origins
+            if name.unsided in origins
             for batch in step.intake.leave(name)
         ]
         for step, name, batch in held:
             if step.intake is not None:
-                side = int(name.partition("|")[2] or 0)
+                side = name.side[-1] if name.side else 0
                 for each in step.intake.offer(name, batch):
                     self._compute(step, name, each, emitted, side)
         return emitted
@@ -179,14 +179,14 @@ class Pipeline:
         """Batches that came too early for some operator and wait for those before them."""
         return (b for s in self._with_memory if s.intake is not None for b in s.intake.held())
 
-    def took(self, origin: str, seq: int) -> bool:
+    def took(self, origin: Origin, seq: int) -> bool:
         """Whether an operator that waits for others has taken a batch."""
         return any(
             step.intake.took(name, seq)
             for step in self._with_memory
             if step.waits is not None and step.intake is not None
             for name in step.intake.table()
-            if name.partition("|")[0] == origin
+            if name.unsided == origin
         )
 
     def low(self) -> int | None:
@@ -229,9 +229,9 @@ class Pipeline:
             if step.waits is not None:
                 step.waits.load(each.marks, each.low)
 
-    def count(self, origin: str) -> Count:
+    def count(self, origin: Origin) -> Count:
         """The account of an origin, by the name it has at its source."""
-        return self.counts.setdefault(origin.partition("|")[0], Count())
+        return self.counts.setdefault(origin.unsided, Count())
 
     def late_went(self, header: Header) -> None:
         """Late rows that came from here were thrown away: they count as evicted, and no more as late."""
@@ -258,19 +258,19 @@ class Pipeline:
                 # This reader takes it on another node, or has; where no other reader leads it there, it passes by.
                 emitted.append(Emitted(door.stage, batch, passes=True))
 
-    def _hears(self, step: Step, origin: str, side: int) -> bool:
+    def _hears(self, step: Step, origin: Origin, side: int) -> bool:
         """Whether an operator that takes batches in order is where an origin meets it."""
-        name = sided(origin, side) if isinstance(step.logic, JoinLogic) else origin
+        name = origin.on_side(side) if isinstance(step.logic, JoinLogic) else origin
         return step.intake is not None and step.intake.expects(name)
 
     def _deliver(self, step: Step, batch: Batch, emitted: list[Emitted], side: int, left: bool = False) -> None:
         if step.intake is not None:
-            origin = sided(batch.header.origin, side) if isinstance(step.logic, JoinLogic) else batch.header.origin
+            origin = batch.header.origin.on_side(side) if isinstance(step.logic, JoinLogic) else batch.header.origin
             for each in step.intake.offer(origin, batch):
                 self._compute(step, origin, each, emitted, side)
             return
         if step.sides_alike:
-            batch = Batch(replace(batch.header, origin=sided(batch.header.origin, side)), batch.data)
+            batch = Batch(replace(batch.header, origin=batch.header.origin.on_side(side)), batch.data)
         elif step.run and batch.data is not None:
             try:
                 batch = through(step.compiled, batch)
@@ -278,7 +278,7 @@ class Pipeline:
                 batch = self._fault(step, batch, fault, emitted)
         self._send(step.door, batch, emitted, left)
 
-    def _compute(self, step: Step, origin: str, batch: Batch, emitted: list[Emitted], side: int) -> None:
+    def _compute(self, step: Step, origin: Origin, batch: Batch, emitted: list[Emitted], side: int) -> None:
         logic, header = step.logic, batch.header
         if logic is None:
             return

@@ -16,7 +16,7 @@ from rove.data.ends.exits import Exits
 from rove.data.ends.input_log import InputLog
 from rove.data.ends.output import Output
 from rove.data.ends.pending_input import PendingBatch, PendingInput
-from rove.data.ends.wait_changes import heeded, is_word
+from rove.data.ends.wait_changes import apply_change
 from rove.data.events import LogRead
 from rove.data.fragment.entrance import Entrance
 from rove.data.fragment.fragments import Fragments
@@ -24,10 +24,10 @@ from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.fragment.states import FragmentEvent
 from rove.data.store.store import Store
 from rove.data.turn import Turn
-from rove.model.batch import Header
+from rove.model.batch import Header, HeaderKind
 from rove.model.errors import DiskError, RoveError
 from rove.model.events import Payload
-from rove.model.ids import QueryId, Stage, source_of
+from rove.model.ids import QueryId, Stage
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -82,14 +82,14 @@ class Replay:
                 self.accounts.lose(query, header, type(error).__name__)
 
     def _again(self, found: PendingBatch) -> None:
-        """A batch, or the word to wait for an origin."""
+        """A batch, or a change of who is waited for."""
         running, header = self.fragments.running.get(found.query), found.header
         if running is None:
             return
-        if is_word(header.origin):
-            self.exits.emit(running, heeded(running, header))
+        if header.kind is HeaderKind.INPUT:
+            self._compute(running, replace(header, kind=HeaderKind.BATCH), found.payload)
         else:
-            self._compute(running, replace(header, origin=header.origin.partition(" ")[2]), found.payload)
+            self.exits.emit(running, apply_change(running, header))
 
     def _compute(self, running: RunningFragment, header: Header, payload: Payload | None) -> None:
         try:
@@ -97,6 +97,6 @@ class Replay:
             self.entrance.run(running, Stage(header.stage), batch, payload, None)
         except RoveError as error:  # it is on the disk, and the next start loses it again: it is counted with the rest
             self.accounts.refuse(type(error).__name__)
-            count = running.pipeline.count(source_of(header.origin))
+            count = running.pipeline.count(header.origin)
             count.lost += header.born + header.lost
             count.evicted += header.evicted

@@ -19,7 +19,7 @@ from rove.data.store.packing import unpack
 from rove.model.batch import Batch, Header
 from rove.model.errors import PlanError, ProtocolError
 from rove.model.events import Payload
-from rove.model.ids import NodeId, Stage, source_of
+from rove.model.ids import NodeId, Origin, Stage
 from rove.model.messages import Fragment
 from rove.model.schema import schema_text
 from rove.model.states import Machine
@@ -85,7 +85,7 @@ class RunningFragment:
         """Where rows may go from here, the best first."""
         return () if self.fragment.next is None else (self.fragment.next, *self.fragment.others)
 
-    def expect(self, waits: Mapping[Stage, Iterable[str]]) -> list[Emitted]:
+    def expect(self, waits: Mapping[Stage, Iterable[Origin]]) -> list[Emitted]:
         """Wait for these origins from now on, and for no others; what comes out because of it."""
         before = self.pipeline.waited()
         emitted = self.pipeline.expect(waits)
@@ -97,11 +97,11 @@ class RunningFragment:
         """Of the streams it reads."""
         return {stream: schema_text(self.stages.operators[stage].schema) for stream, stage in self.sources.items()}
 
-    def unheard(self, names: Iterable[str]) -> set[str]:
+    def unheard(self, names: Iterable[Origin]) -> set[Origin]:
         """Of these origins, those that are neither waited for nor known here any more."""
         fragment = self.fragment
         heard = {o for book in (fragment.waits, fragment.knows) for origins in book.values() for o in origins}
-        return {source_of(name) for name in names} - heard - set(fragment.makes.values()) - set(fragment.feeds)
+        return {name.unsided for name in names} - heard - set(fragment.makes.values()) - set(fragment.feeds)
 
     def touches(self, stage: int) -> bool:
         """Whether anything is done here to a batch that has come so far."""
@@ -126,8 +126,8 @@ class RunningFragment:
         inputs = self.stages.inputs[header.stage]
         if not header.late or not inputs:
             return self.stages.operators[header.stage].schema
-        side = header.origin.partition("|")[2]
-        return self.stages.operators[inputs[int(side) if side and len(inputs) > 1 else 0]].schema
+        side = header.origin.side[-1] if header.origin.side and len(inputs) > 1 else 0
+        return self.stages.operators[inputs[side]].schema
 
     def _folded_schema(self, header: Header) -> pa.Schema:
         stage = Stage(header.stage)
@@ -165,7 +165,7 @@ class RunningFragment:
     def process(self, stage: Stage, batch: Batch) -> list[Emitted]:
         return self.pipeline.process(stage, batch)
 
-    def counts(self) -> dict[str, Count]:
+    def counts(self) -> dict[Origin, Count]:
         return self.pipeline.counts
 
     def _settle(self) -> None:

@@ -8,17 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rove.model.clock import MICROS_MIN
+from rove.model.ids import Origin
 
 
 class Watermarks:
     """Origins and their promises. An update is O(1) unless it comes from the slowest origin, then O(origins)."""
 
-    def __init__(self, origins: Iterable[str]) -> None:
+    def __init__(self, origins: Iterable[Origin]) -> None:
         self._marks = dict.fromkeys(origins, MICROS_MIN)
-        self._left: dict[str, int] = {}  # what those had promised who are not waited for, any more or yet
+        self._left: dict[Origin, int] = {}  # what those had promised who are not waited for, any more or yet
         self.low = MICROS_MIN
 
-    def heard(self, origin: str, mark: int) -> bool:
+    def heard(self, origin: Origin, mark: int) -> bool:
         """Take an origin's promise; whether the low watermark rose."""
         before = self._marks.get(origin)
         if before is None:
@@ -29,7 +30,7 @@ class Watermarks:
         self._marks[origin] = mark
         return before <= self.low and self._settle()
 
-    def expect(self, origins: Iterable[str]) -> bool:
+    def expect(self, origins: Iterable[Origin]) -> bool:
         """Wait for these as well; whether the low watermark rose. What has been promised on already stays promised, and
         so does what they promised while nobody waited for them: one that has ended says nothing more."""
         new = [origin for origin in origins if origin not in self._marks]
@@ -37,7 +38,7 @@ class Watermarks:
             self._marks[origin] = self._left.pop(origin, MICROS_MIN)
         return bool(new) and self._settle()
 
-    def leave(self, origin: str) -> bool:
+    def leave(self, origin: Origin) -> bool:
         """Wait for this one no longer; whether the low watermark rose."""
         mark = self._marks.pop(origin, None)
         if mark is None:
@@ -50,10 +51,10 @@ class Watermarks:
         rose, self.low = low > self.low, max(low, self.low)
         return rose
 
-    def table(self) -> dict[str, int]:
+    def table(self) -> dict[Origin, int]:
         return dict(sorted(self._marks.items()))
 
-    def load(self, marks: dict[str, int], low: int) -> None:
+    def load(self, marks: dict[Origin, int], low: int) -> None:
         """Take back what `table` gave, for the origins that are waited for now."""
         self._marks |= {origin: mark for origin, mark in marks.items() if origin in self._marks}
         self.low = low

@@ -29,7 +29,7 @@ from rove.data.store.store import Store
 from rove.model.batch import Header
 from rove.model.errors import BrokenInvariant, ProtocolError
 from rove.model.events import Conn, Payload, Send
-from rove.model.ids import NodeId
+from rove.model.ids import NodeId, Origin
 from rove.model.messages import PROTOCOL, Ack, Beat, Data, Hello, Message, Refused, Resend, Welcome
 from rove.model.states import Machine
 
@@ -65,7 +65,7 @@ class Link:
         self._live = Queue()  # not sent yet, came since the route is there, may overtake those
         self._live_next = False
         self._reading: deque[KeptBatch] = deque()  # not sent yet, next, behind rows that are read from the disk
-        self._origins: Counter[tuple[str, str]] = Counter()  # query and origin of those
+        self._origins: Counter[tuple[str, Origin]] = Counter()  # query and origin of those
         self._loading = Loading(peer)
         self._unacked: deque[KeptBatch] = deque()  # sent, in the order of their numbers
         self._unsaid: deque[KeptBatch] = deque()  # of those, to be sent again
@@ -77,7 +77,7 @@ class Link:
         self._safe: set[int] = set()  # of those, in safe hands behind one that is not
         self._granted, self._acked, self._said = 0, 0, (-1, -1)
         self._heard_us, self._spoke_us, self._asked_us = 0, -self.beat_us, -RESEND_US
-        self.resent: dict[tuple[str, str], int] = {}
+        self.resent: dict[tuple[str, Origin], int] = {}
         self.sessions = 0
 
     # What the node asks
@@ -441,5 +441,5 @@ class Link:
         self.resent[key] = self.resent.get(key, 0) + header.born
 
 
-def _origin(entry: KeptBatch) -> tuple[str, str]:
+def _origin(entry: KeptBatch) -> tuple[str, Origin]:
     return entry.header.query, entry.header.origin

@@ -8,6 +8,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from rove.data.operators.labels import gathered, unlabelled
+from rove.model.ids import Origin, read_origin
 from rove.model.schema import BIGINT
 
 _LABELS = pa.schema([("__pane", BIGINT), ("__origin", pa.string())])
@@ -18,9 +19,9 @@ class RowsByPane:
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
-        self._panes: dict[int, dict[str, list[pa.RecordBatch]]] = {}
+        self._panes: dict[int, dict[Origin, list[pa.RecordBatch]]] = {}
 
-    def add(self, number: int, origin: str, rows: pa.RecordBatch) -> None:
+    def add(self, number: int, origin: Origin, rows: pa.RecordBatch) -> None:
         self._panes.setdefault(number, {}).setdefault(origin, []).append(rows)
 
     def occupied(self) -> list[int]:
@@ -34,7 +35,7 @@ class RowsByPane:
     def table(self) -> pa.Table:
         """Everything, for a snapshot."""
         parts = (
-            ((number, origin), rows)
+            ((number, str(origin)), rows)
             for number in sorted(self._panes)
             for origin in sorted(self._panes[number])
             for rows in self._panes[number][origin]
@@ -45,4 +46,4 @@ class RowsByPane:
         """Take back what `table` gave."""
         self._panes = {}
         for (number, origin), rows in unlabelled(table, _LABELS, self._schema):
-            self.add(number, origin, rows)
+            self.add(number, read_origin(origin), rows)

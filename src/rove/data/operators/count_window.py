@@ -11,6 +11,7 @@ from rove.data.operators.ordered import OrderedLogic, group_numbers
 from rove.data.operators.segments import positions
 from rove.data.operators.states import States
 from rove.model.batch import one_batch
+from rove.model.ids import Origin
 from rove.model.schema import BIGINT
 from rove.plan.aggregates import AggregateCall, aggregate, state_name
 from rove.plan.expressions.tree import Column
@@ -23,7 +24,7 @@ _ROWS, _TIME, _NUMBER = "__rows", "__time", "__number"
 class CountWindowConfig:
     plan: CountWindow
 
-    def build(self, origin: str) -> CountWindowLogic:
+    def build(self, origin: Origin) -> CountWindowLogic:
         return CountWindowLogic(self.plan, origin)
 
 
@@ -32,7 +33,7 @@ class CountWindowLogic(OrderedLogic):
 
     kind = "count window"
 
-    def __init__(self, plan: CountWindow, origin: str) -> None:
+    def __init__(self, plan: CountWindow, origin: Origin) -> None:
         super().__init__(plan, origin)
         schema = plan.input.schema
         self._size = plan.rows

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from rove.data.operators.panes import PaneClock
 from rove.data.operators.states import States
 from rove.model.batch import one_batch
-from rove.model.ids import Stage
+from rove.model.ids import NOBODY, Stage
 from rove.model.schema import BIGINT, TIMESTAMP
 from rove.plan.aggregates import aggregate
 from rove.plan.expressions.arrow import compile_expression
@@ -58,7 +58,7 @@ class Fold:
         self._schema = folded_schema(window)
         self._states = States(window.keys, (*window.aggregates, _COUNT), source)
         self._time = compile_expression(window.time, source)
-        self._clock = PaneClock(window.window.panes, "")
+        self._clock = PaneClock(window.window.panes, NOBODY)
 
     def __call__(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """One row a pane and key. Rows without a time are in no window, and go. O(rows)."""

@@ -15,6 +15,7 @@ from rove.data.operators.logic import NOTHING, Output, late_rows
 from rove.data.operators.panes import PaneClock
 from rove.model.batch import Batch, one_batch
 from rove.model.errors import PlanError
+from rove.model.ids import Origin
 from rove.model.schema import BIGINT
 from rove.model.state import Snapshot
 from rove.plan.expressions.arrow import compile_expression
@@ -28,14 +29,14 @@ LEFT, RIGHT = 0, 1
 class JoinConfig:
     plan: Join
 
-    def build(self, origin: str) -> JoinLogic:
+    def build(self, origin: Origin) -> JoinLogic:
         return JoinLogic(self.plan, origin)
 
 
 class JoinLogic:
     """Keeps both sides of open windows; one hash join on keys and row numbers a window, then one take a column."""
 
-    def __init__(self, plan: Join, origin: str) -> None:
+    def __init__(self, plan: Join, origin: Origin) -> None:
         found = plan.window_key()
         if found is None:
             raise PlanError("the edge joins only within a shared window of event time")

@@ -13,6 +13,7 @@ from rove.data.operators.logic import NOTHING, Output, late_rows
 from rove.data.operators.panes import PaneClock
 from rove.data.operators.states import States
 from rove.model.batch import Batch, one_batch
+from rove.model.ids import Origin
 from rove.model.schema import BIGINT
 from rove.model.state import Snapshot
 from rove.plan.expressions.tree import Column
@@ -25,7 +26,7 @@ class OrderedLogic:
 
     kind = "ordered"
 
-    def __init__(self, plan: Scan | CountWindow, origin: str) -> None:
+    def __init__(self, plan: Scan | CountWindow, origin: Origin) -> None:
         schema = plan.input.schema
         self._plan = plan
         self._clock = PaneClock(Window(plan.every_us, plan.every_us), origin)

@@ -16,6 +16,7 @@ from rove.data.operators.logic import NOTHING, Output
 from rove.model.batch import Batch, empty, named
 from rove.model.clock import MICROS_MIN
 from rove.model.errors import DataError
+from rove.model.ids import Origin
 from rove.model.schema import BIGINT
 from rove.plan.windows import Window
 
@@ -25,7 +26,7 @@ ROWS_PER_FILTER = 2_048  # below this many rows a pane, one sort is cheaper than
 class PaneClock:
     """Which panes are complete and which window is next, for one operator's output."""
 
-    def __init__(self, window: Window, origin: str) -> None:
+    def __init__(self, window: Window, origin: Origin) -> None:
         self.window, self.origin = window, origin
         self.base_us, self.pane_us = window.origin_us, window.pane_us
         self.next_window = 0

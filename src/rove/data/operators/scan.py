@@ -13,6 +13,7 @@ from rove.data.operators.ordered import OrderedLogic, group_numbers
 from rove.data.operators.segments import running
 from rove.data.operators.states import States
 from rove.model.batch import one_batch
+from rove.model.ids import Origin
 from rove.plan.operators import Scan
 
 
@@ -20,7 +21,7 @@ from rove.plan.operators import Scan
 class ScanConfig:
     plan: Scan
 
-    def build(self, origin: str) -> ScanLogic:
+    def build(self, origin: Origin) -> ScanLogic:
         return ScanLogic(self.plan, origin)
 
 

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from rove.data.operators.logic import NOTHING, Output, late_rows, stepped
 from rove.model.batch import Batch, Header
 from rove.model.clock import MICROS_MAX, MICROS_MIN
+from rove.model.ids import Origin, read_origin
 from rove.model.schema import BIGINT, STRING
 from rove.model.state import Snapshot
 
@@ -39,7 +40,7 @@ class WatermarkLogic:
     def __init__(self, config: WatermarkConfig) -> None:
         self._delay_us, self._replaces = config.delay_us, config.replaces
         self._index = config.schema.get_field_index(config.column)
-        self._marks: dict[str, int] = {}
+        self._marks: dict[Origin, int] = {}
 
     def process(self, batch: Batch) -> Output:
         header = batch.header
@@ -63,16 +64,15 @@ class WatermarkLogic:
         return NOTHING
 
     def snapshot(self) -> Snapshot:
-        origins = sorted(self._marks)
-        marks = pa.table(
-            {"origin": pa.array(origins, STRING), "mark": pa.array([self._marks[o] for o in origins], BIGINT)}
-        )
-        return Snapshot("watermark", tables={"marks": marks})
+        origins, marks = zip(*sorted(self._marks.items()), strict=True) if self._marks else ((), ())
+        table = pa.table({"origin": pa.array(map(str, origins), STRING), "mark": pa.array(marks, BIGINT)})
+        return Snapshot("watermark", tables={"marks": table})
 
     def restore(self, snapshot: Snapshot) -> None:
         snapshot.expect("watermark")
         marks = snapshot.tables["marks"]
-        self._marks = dict(zip(marks["origin"].to_pylist(), marks["mark"].to_pylist(), strict=True))
+        origins = map(read_origin, marks["origin"].to_pylist())
+        self._marks = dict(zip(origins, marks["mark"].to_pylist(), strict=True))
 
     def _on_time(
         self, header: Header, data: pa.RecordBatch | None, mark: int, oldest: int | None, newest: int | None

@@ -20,6 +20,7 @@ from rove.data.operators.runs import Runs
 from rove.data.operators.sliding import Sliding
 from rove.data.operators.states import States
 from rove.model.batch import Batch, Header
+from rove.model.ids import Origin, read_origin
 from rove.model.schema import BIGINT, TIMESTAMP, WINDOW
 from rove.model.state import Snapshot
 from rove.plan.expressions.arrow import compile_expression
@@ -35,14 +36,14 @@ _MERGED = -2  # the level under which a snapshot keeps a pane that is complete a
 class WindowConfig:
     plan: Aggregate
 
-    def build(self, origin: str) -> WindowLogic:
+    def build(self, origin: Origin) -> WindowLogic:
         return WindowLogic(self.plan, origin)
 
 
 class WindowLogic:
     """Lift, fold, merge, finish. A batch costs its lifts and, once in `FOLD_ROWS` rows, one hash aggregation."""
 
-    def __init__(self, plan: Aggregate, origin: str) -> None:
+    def __init__(self, plan: Aggregate, origin: Origin) -> None:
         self._plan = plan
         schema = plan.input.schema
         window = plan.window.panes if plan.mode == "partial" else plan.window
@@ -50,7 +51,7 @@ class WindowLogic:
         self._states = States(plan.keys, plan.aggregates, schema, lifted=plan.mode == "final")
         self._time = compile_expression(plan.time, schema)
         self._bounds_known = isinstance(plan.time, Column) and plan.time.name == plan.input.traits.event_time
-        self._open: dict[int, dict[str, Runs]] = {}
+        self._open: dict[int, dict[Origin, Runs]] = {}
         self._merged: dict[int, pa.RecordBatch] = {}
         self._sliding = Sliding(window.panes_per_window, self._pane, self._states.merge)
 
@@ -92,10 +93,10 @@ class WindowLogic:
             if level == _MERGED:
                 self._merged[number] = part
             else:
-                self._runs(number, origin).put(level, part)
+                self._runs(number, read_origin(origin)).put(level, part)
         self._sliding = Sliding(self._clock.window.panes_per_window, self._pane, self._states.merge)
 
-    def _runs(self, number: int, origin: str) -> Runs:
+    def _runs(self, number: int, origin: Origin) -> Runs:
         return self._open.setdefault(number, {}).setdefault(origin, Runs())
 
     def _occupied(self) -> list[int]:
@@ -134,7 +135,7 @@ class WindowLogic:
         for number in sorted(self._open):
             for origin in sorted(self._open[number]):
                 for level, part in self._open[number][origin].labelled():
-                    yield (number, origin, level), part
+                    yield (number, str(origin), level), part
 
 
 def _late(header: Header, data: pa.RecordBatch, which: pa.Array) -> Batch:

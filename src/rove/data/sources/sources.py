@@ -16,7 +16,7 @@ from rove.data.events import Go, Produced, Wait
 from rove.model.batch import Batch, Header, empty
 from rove.model.clock import END, MICROS_MIN
 from rove.model.errors import UnknownOrigin
-from rove.model.ids import Origin, name_of
+from rove.model.ids import SOURCE, Origin
 from rove.model.messages import Fragment, SourceHere
 from rove.model.schema import conformed, parse_schema
 
@@ -71,8 +71,8 @@ class Sources:
 
     def renamed(self, fragment: Fragment) -> Fragment:
         """A fragment of the last start, with the origins that its sources are now."""
-        now = {name_of(origin): origin for origin in self._all}
-        today = {origin: now.get(name_of(origin), origin) for origin in fragment.feeds}
+        now = {origin.any_start: origin for origin in self._all}
+        today = {origin: now.get(origin.any_start, origin) for origin in fragment.feeds}
         waits = {stage: tuple(today.get(o, o) for o in origins) for stage, origins in fragment.waits.items()}
         return replace(fragment, feeds=tuple(today.values()), waits=waits)
 
@@ -101,11 +101,10 @@ class Sources:
         """The columns of streams, from a query that reads them."""
         self._columns |= columns
 
-    def listed(self, earlier: Collection[str] = ()) -> tuple[SourceHere, ...]:
-        """All of them, and those of earlier starts whose rows are still here: a source is named `stream/node`."""
+    def listed(self, earlier: Collection[Origin] = ()) -> tuple[SourceHere, ...]:
+        """All of them, and those of earlier starts whose rows are still here."""
         found = {origin: (source.stream, source.columns) for origin, source in self._all.items()}
         for origin in earlier:
-            stream = name_of(origin).rpartition("/")[0]
-            if stream in self._columns:
-                found.setdefault(Origin(origin), (stream, self._columns[stream]))
+            if origin.stage == SOURCE and origin.name in self._columns:
+                found.setdefault(origin, (origin.name, self._columns[origin.name]))
         return tuple(SourceHere(stream=s, origin=o, columns=columns) for o, (s, columns) in sorted(found.items()))

@@ -17,7 +17,6 @@ from rove.data.store.packing import pack, unpack
 from rove.data.store.store import Store
 from rove.model.errors import ProtocolError
 from rove.model.events import Payload
-from rove.model.ids import source_of
 
 LOOK_MIN = 64  # entries, before it is looked which of them have gone
 
@@ -66,7 +65,7 @@ class Degradable:
 
     def _may_change(self, entry: KeptBatch, running: RunningFragment) -> bool:
         header = entry.header
-        mine = source_of(header.origin) in running.fragment.feeds and entry.may_go and not header.late
+        mine = header.origin.unsided in running.fragment.feeds and entry.may_go and not header.late
         return mine and entry.whole and entry.in_memory is not None and not entry.sharers and self._store.holds(entry)
 
 

@@ -20,12 +20,11 @@ from rove.data.log.folders import Folders
 from rove.data.log.segments.commands import START, Position
 from rove.data.log.segments.settings import LogSettings
 from rove.data.log.segments.stored import Stored
-from rove.model.batch import Header
+from rove.model.batch import Header, HeaderKind
 from rove.model.ids import QueryId
 
 FOLDER = "ring"
 SENT = "-sent"  # behind a start: what may have arrived
-NOBODY = ""  # the origin of all entries: they are numbered by the store
 NO_COLUMNS = pa.schema([])
 PATIENCE_US = 30_000_000  # for a disk that does not answer, from the first question on
 PAUSE_US = 200_000  # between two attempts to list or to read
@@ -106,7 +105,7 @@ class LeftBehind:
             return True
         query = query_of(event.folder)
         for entry in event.entries:
-            found = Found(as_it_was(entry.header, query), entry.rows, event.folder, entry.position)
+            found = Found(replace(entry.header, kind=HeaderKind.BATCH), entry.rows, event.folder, entry.position)
             self._found.setdefault(query, []).append(found)
         self._notes += [Note(f"a batch in {event.folder} cannot be read: {why}") for why in event.unread]
         reading.unread += len(event.unread)
@@ -184,13 +183,3 @@ def query_of(folder: str) -> QueryId:
 def start_of(folder: str) -> str:
     """Which start of the node a folder is of."""
     return folder.split("/")[1].removesuffix(SENT)
-
-
-def as_written(header: Header, number: int) -> Header:
-    """A header as the ring's own numbers want it: whose batch it is stands where the query's name was."""
-    return replace(header, origin=NOBODY, seq=number, through=number, query=f"{header.seq} {header.origin}")
-
-
-def as_it_was(header: Header, query: QueryId) -> Header:
-    seq, _, origin = header.query.partition(" ")
-    return replace(header, origin=origin, seq=int(seq), through=int(seq), query=query)

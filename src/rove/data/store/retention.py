@@ -33,7 +33,7 @@ from rove.data.store.spill import Spill
 from rove.data.store.store import Store
 from rove.data.store.thinning import Thinning
 from rove.model.batch import Header
-from rove.model.ids import QueryId, source_of
+from rove.model.ids import NOBODY, Origin, QueryId
 
 
 class Retention:
@@ -53,7 +53,7 @@ class Retention:
             self._on_disk = Spill(store, folders, settings.disk_bytes, incarnation)
         self.disk_bytes = 0 if self._on_disk is None else settings.disk_bytes
         self._degrading: dict[QueryId, Degrading] = {}
-        self._batch = ("", -1)  # the last batch of a source of which something was kept
+        self._batch = (NOBODY, -1)  # the last batch of a source of which something was kept
         self._recent: list[KeptBatch] = []  # and what that was
         self._notes: list[Note] = []
         self._policy: Policy = Guarded(own_policy, self._notes.append) if own_policy is not None else _named(settings)
@@ -72,11 +72,11 @@ class Retention:
             self._degrading[query].waits(entry)
         elif entry.may_go and self._shared(entry):
             return []
-        made_here = entry.receipt is None or source_of(entry.header.origin) in running.fragment.makes.values()
+        made_here = entry.receipt is None or entry.header.origin.unsided in running.fragment.makes.values()
         return self._pack_queue.waits(entry, schema, now) if self._pack_queue is not None and made_here else []
 
     def _shared(self, entry: KeptBatch) -> bool:
-        batch = (source_of(entry.header.origin), entry.header.seq)
+        batch = (entry.header.origin.unsided, entry.header.seq)
         if batch != self._batch:
             self._batch, self._recent = batch, []
         for other in self._recent:
@@ -118,7 +118,7 @@ class Retention:
                 if less is not None:
                     smaller, rows = less[0].header, less[1]
                     if rows:
-                        yield Evicted(owner, source_of(smaller.origin), smaller.seq, smaller.through, rows)
+                        yield Evicted(owner, smaller.origin.unsided, smaller.seq, smaller.through, rows)
                     continue
             for each in list(victim.sharers or (victim,)):  # rows that several queries kept go for all of them
                 if each.may_go:
@@ -126,7 +126,7 @@ class Retention:
                     self._store.evict(each)
                     if gone.late and owner in queries:
                         queries[owner].pipeline.late_went(gone)
-                    yield Evicted(owner, source_of(gone.origin), gone.seq, gone.through, gone.born, gone.late)
+                    yield Evicted(owner, gone.origin.unsided, gone.seq, gone.through, gone.born, gone.late)
             self._spill()
 
     @property
@@ -180,7 +180,7 @@ class Retention:
         found = [
             (each, self._store.put(each.header, each.rows, None, now, alone=True))  # it may have arrived
             for each in self._on_disk.left_behind.take(running.fragment.query)
-            if source_of(each.header.origin) not in running.fragment.makes.values()
+            if each.header.origin.unsided not in running.fragment.makes.values()
         ]
         self._on_disk.adopt(found)
         return [entry for _, entry in found]
@@ -189,7 +189,7 @@ class Retention:
         """Batches on the disk of an earlier start whose queries nobody has asked for yet."""
         return [] if self._on_disk is None else list(self._on_disk.left_behind.headers())
 
-    def earlier(self) -> set[str]:
+    def earlier(self) -> set[Origin]:
         """Origins of earlier starts whose batches are still here."""
         return set() if self._on_disk is None else self._on_disk.origins()
 

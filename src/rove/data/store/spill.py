@@ -17,6 +17,8 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from rove.data.events import DiskDone, Listed, LogRead, OnDisk
 from rove.data.log.folders import Folders
 from rove.data.log.segments.commands import Clear, Group, Position
@@ -24,10 +26,11 @@ from rove.data.log.segments.partition import Partition
 from rove.data.log.segments.settings import LogSettings
 from rove.data.log.segments.stored import stored
 from rove.data.store.kept_batch import KEPT_BYTES_MIN, KeptBatch
-from rove.data.store.left_behind import FOLDER, NO_COLUMNS, SENT, Found, LeftBehind, as_written, is_of
+from rove.data.store.left_behind import FOLDER, NO_COLUMNS, SENT, Found, LeftBehind, is_of
 from rove.data.store.store import Store
+from rove.model.batch import HeaderKind
 from rove.model.errors import RoveError
-from rove.model.ids import source_of
+from rove.model.ids import Origin
 
 WAITS_US = 1_000_000  # what waits for longer is written
 RETRY_US = 10_000_000  # between two attempts to use a disk that cannot be used
@@ -90,11 +93,11 @@ class Spill:
             self._store.spilled(entry, found.rows)
             self._folders[found.folder].live.append((found.position, entry))
 
-    def origins(self) -> set[str]:
+    def origins(self) -> set[Origin]:
         """Who made the batches of earlier starts that are still here. O(batches of earlier starts)."""
         old = (folder for name, folder in self._folders.items() if not is_of(name, self._mine))
         here = (e.header for folder in old for _, e in folder.live if self._needs(e))
-        return {source_of(header.origin) for header in (*self.left_behind.headers(), *here)}
+        return {header.origin.unsided for header in (*self.left_behind.headers(), *here)}
 
     # What waits now
 
@@ -197,7 +200,7 @@ class Spill:
     def _append(self, folder: _Folder, entry: KeptBatch) -> None:
         if folder.partition is None:
             return
-        header = as_written(entry.header, folder.partition.end)
+        header = replace(entry.header, kind=HeaderKind.SPILLED)
         position = folder.partition.append(header, entry.in_memory)
         if position is not None:
             folder.writing[position] = entry

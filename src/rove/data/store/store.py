@@ -19,7 +19,7 @@ from rove.data.store.eviction import Candidates
 from rove.data.store.kept_batch import KEPT_BYTES_MIN, KeptBatch, Receipt
 from rove.model.batch import Header
 from rove.model.events import Payload
-from rove.model.ids import QueryId
+from rove.model.ids import Origin, QueryId
 from rove.model.messages import Held
 
 K = TypeVar("K", bound=Hashable)
@@ -37,13 +37,13 @@ class Store:
         self.shrunk = (0, 0)  # bytes of all rows that were made small: before, and after
         self._entries: dict[str, dict[int, KeptBatch]] = {}  # by query, the oldest first
         self._bytes: dict[str, int] = {}
-        self._rows: dict[tuple[str, str], int] = {}
+        self._rows: dict[tuple[str, Origin], int] = {}
         self.in_memory = Candidates(self.bytes_of)  # what may go to make room in memory
         self.on_disk = Candidates(self.bytes_of)  # and what on the disk
         self._unwritten: OrderedDict[int, KeptBatch] = (
             OrderedDict()
         )  # with rows, from here, not on their way to the disk
-        self._last: dict[tuple[str, str, int], KeptBatch] = {}  # by query, origin and stage, the one that came last
+        self._last: dict[tuple[str, Origin, int], KeptBatch] = {}  # by query, origin and stage, the one that came last
         self._count = 0
 
     def put(
@@ -282,7 +282,7 @@ class Store:
             Held(QueryId(query), self._bytes[query], waits(entries)) for query, entries in sorted(self._entries.items())
         )
 
-    def rows(self) -> dict[tuple[str, str], int]:
+    def rows(self) -> dict[tuple[str, Origin], int]:
         """Rows kept, as they were at their origins, by query and origin."""
         return dict(self._rows)
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
+from msgspec.structs import replace
 
 from rove.data.events import Produced
 from rove.model.errors import RoveError, SetupError, nearest
@@ -53,9 +54,9 @@ class SourceSpec(msgspec.Struct, frozen=True, kw_only=True):
     idle: float = 0.0  # event time is the present time: after this many silent seconds, the watermark goes on
 
     @property
-    def name(self) -> str:
-        """The name of the source, without the start of its process."""
-        return f"{self.stream}/{self.node}"
+    def origin(self) -> Origin:
+        """The source, without the start of its process."""
+        return Origin(self.stream, self.node)
 
 
 _OPTIONS: dict[str, type[int] | type[float] | type[str]] = {
@@ -116,7 +117,7 @@ def generated(spec: SourceSpec) -> Iterator[pa.RecordBatch]:
         yield from replayed(spec.file, parse_schema(spec.columns), spec.rows, spec.batches)
         return
     schema = parse_schema(spec.columns)
-    maker = Maker(schema, spec.rows, f"{spec.seed} {spec.name}", spec.start_us, spec.step_us)
+    maker = Maker(schema, spec.rows, f"{spec.seed} {spec.origin}", spec.start_us, spec.step_us)
     for number in range(spec.batches) if spec.batches else count():
         yield maker.batch(number)
 
@@ -181,7 +182,7 @@ class Producers:
     each start."""
 
     def __init__(self, specs: tuple[SourceSpec, ...], incarnation: int, now: int) -> None:
-        self.all = {o: Producer(s, o, now) for s in specs for o in (Origin(f"{s.name}~{incarnation}"),)}
+        self.all = {o: Producer(s, o, now) for s in specs for o in (replace(s.origin, start=incarnation),)}
 
     def make(self, now: int) -> Iterator[Produced]:
         for producer in self.all.values():

@@ -6,6 +6,7 @@ Law: damage is named by file, and by origin and seqs as far as they can be known
 from __future__ import annotations
 
 from rove.model.errors import DiskError
+from rove.model.ids import Origin
 
 
 class Damaged(DiskError):
@@ -17,7 +18,7 @@ class Damaged(DiskError):
         *,
         file: str,
         offset: int = 0,
-        origin: str | None = None,
+        origin: Origin | None = None,
         seq: int | None = None,
         through: int | None = None,
     ) -> None:

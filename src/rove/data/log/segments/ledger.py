@@ -5,11 +5,27 @@ Law: the ledger depends on the entries alone, so replaying them on the ledger at
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import msgspec
 
-from rove.data.fragment.frontier import Frontier, Table
-from rove.model.batch import Header
+from rove.data.fragment.frontier import By, Frontier
+from rove.model.batch import Header, HeaderKind
 from rove.model.clock import MICROS_MAX, MICROS_MIN
+from rove.model.ids import NOBODY, Origin
+
+_COUNTED_HERE = (HeaderKind.SPILLED, HeaderKind.LOW_WATERMARK)  # new whenever they come, and only counted
+
+
+class Lane(msgspec.Struct, frozen=True, order=True, array_like=True):
+    """What numbers entries that are no batches of an output: their kind, their stage and their origin."""
+
+    kind: HeaderKind
+    stage: int
+    origin: Origin
+
+
+Table: TypeAlias = dict[Origin, list[int]]  # as `Frontier.table` gives it
 
 
 class Count(msgspec.Struct, frozen=True, array_like=True):
@@ -27,41 +43,63 @@ class LedgerTable(msgspec.Struct, frozen=True, array_like=True):
 
     frontier: Table
     late: Table
-    counts: dict[str, list[int]]
-    marks: dict[str, int] = {}
+    counts: dict[Origin, list[int]]
+    marks: dict[Origin, int] = {}
     low: int = MICROS_MIN
     newest: int = MICROS_MIN
-    ahead: dict[str, dict[int, int]] = {}
+    ahead: dict[Origin, dict[int, int]] = {}
+    lanes: dict[Lane, list[int]] = {}
 
 
 class Ledger:
-    """Frontiers and counts. Late rows have a frontier of their own, since most seqs have none of them."""
+    """Frontiers and counts. Late rows have a frontier of their own, since most seqs have none of them; so has whatever
+    is no batch of an output (`lanes`)."""
 
-    __slots__ = ("_counts", "ahead", "frontier", "late", "low", "marks", "newest")
+    __slots__ = ("_counts", "ahead", "frontier", "lanes", "late", "low", "marks", "newest")
 
     def __init__(self, table: LedgerTable | None = None) -> None:
-        self.frontier, self.late = Frontier(), Frontier()
-        self._counts: dict[str, list[int]] = {}
-        self.marks: dict[str, int] = {}  # what each origin has promised with all the batches that came without a gap
-        self.ahead: dict[str, dict[int, int]] = {}  # promises of batches that came before others, by seq
+        self.frontier: Frontier[Origin] = Frontier()
+        self.late: Frontier[Origin] = Frontier()
+        self.lanes: Frontier[Lane] = Frontier()
+        self._counts: dict[Origin, list[int]] = {}
+        self.marks: dict[Origin, int] = {}  # what each origin has promised with all the batches that came without a gap
+        self.ahead: dict[Origin, dict[int, int]] = {}  # promises of batches that came before others, by seq
         self.low = MICROS_MIN  # the low watermark when the last entry was written
         self.newest = MICROS_MIN  # event time
         if table is not None:
             self.frontier.load(table.frontier)
             self.late.load(table.late)
+            self.lanes.load(table.lanes)
             self._counts, self.marks, self.ahead = table.counts, table.marks, table.ahead
             self.low, self.newest = table.low, table.newest
 
     def take(self, header: Header) -> list[tuple[int, int]]:
         """The seqs of a header that are new."""
+        if header.kind is not HeaderKind.BATCH:
+            return self._take_lane(header)
         frontier = self.late if header.late else self.frontier
         return frontier.take(header.origin, header.seq, header.through)
+
+    def _take_lane(self, header: Header) -> list[tuple[int, int]]:
+        if header.kind in _COUNTED_HERE:
+            lane = Lane(header.kind, 0, NOBODY)
+            number = self.lanes.next(lane)
+            self.lanes.take(lane, number, number)
+            return [(header.seq, header.through)]
+        return self.lanes.take(Lane(header.kind, header.stage, header.origin), header.seq, header.through)
+
+    def took(self, origin: Origin, seq: int) -> bool:
+        """Whether a batch of an origin was taken, on whatever side and at whatever stage. O(origins)."""
+        if any(self.frontier.has(each, seq) for each in self.frontier.table() if each.unsided == origin):
+            return True
+        lanes = (lane for lane in self.lanes.table() if lane.kind is HeaderKind.INPUT)
+        return any(self.lanes.has(lane, seq) for lane in lanes if lane.origin.unsided == origin)
 
     def count(self, header: Header, low: int) -> None:
         """Count the rows of an entry, and keep what it promises."""
         self.low = max(self.low, low)
-        if not header.origin:
-            return  # nobody's entry, which carries the low watermark on
+        if header.kind is not HeaderKind.BATCH:
+            return
         counts = self._counts.get(header.origin)
         if counts is None:
             counts = self._counts[header.origin] = [0, 0, 0, 0, 0]
@@ -90,24 +128,38 @@ class Ledger:
                 del self.ahead[origin]
         self.marks[origin] = max(self.marks.get(origin, mark), mark)
 
-    def counts(self) -> dict[str, Count]:
+    def counts(self) -> dict[Origin, Count]:
         """Every origin's rows."""
         return {origin: Count(*counts) for origin, counts in self._counts.items()}
 
     def table(self) -> LedgerTable:
         """Everything, to be stored at once: the counts and marks are not copied."""
         return LedgerTable(
-            self.frontier.table(), self.late.table(), self._counts, self.marks, self.low, self.newest, self.ahead
+            self.frontier.table(),
+            self.late.table(),
+            self._counts,
+            self.marks,
+            self.low,
+            self.newest,
+            self.ahead,
+            self.lanes.table(),
         )
 
 
-def untaken(table: LedgerTable, ledger: Ledger) -> list[tuple[str, int, int]]:
+def untaken(table: LedgerTable, ledger: Ledger) -> list[tuple[Origin, int, int]]:
     """What `table` says was taken and `ledger` has not, which takes it: origin, first and last seq."""
+    return [
+        *_missing(table.frontier, ledger.frontier),
+        *_missing(table.late, ledger.late),
+        *((lane.origin, first, last) for lane, first, last in _missing(table.lanes, ledger.lanes)),
+    ]
+
+
+def _missing(stored: dict[By, list[int]], frontier: Frontier[By]) -> list[tuple[By, int, int]]:
     missing = []
-    for stored, frontier in ((table.frontier, ledger.frontier), (table.late, ledger.late)):
-        for origin, (following, *beyond) in stored.items():
-            edges = [0, following, *beyond]
-            for first, end in zip(edges[::2], edges[1::2], strict=True):
-                if first < end:
-                    missing += [(origin, a, b) for a, b in frontier.take(origin, first, end - 1)]
+    for origin, (following, *beyond) in stored.items():
+        edges = [0, following, *beyond]
+        for first, end in zip(edges[::2], edges[1::2], strict=True):
+            if first < end:
+                missing += [(origin, a, b) for a, b in frontier.take(origin, first, end - 1)]
     return missing
