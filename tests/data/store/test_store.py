@@ -178,8 +178,10 @@ class StoreMachine(RuleBasedStateMachine):
     def send(self, pick: int, breaks: bool) -> None:
         """A link sends a batch, for the first time or again; its rows may turn out to be unreadable."""
         twin = self._pick(pick, lambda b: True)
-        if twin is None:
-            return
+        if twin is not None:
+            self._send(twin, breaks)
+
+    def _send(self, twin: Batch, breaks: bool = False) -> None:
         entry = self.pairs[twin]
         self.frames += 1
         self.store.sent(entry)
@@ -248,9 +250,12 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(pick=PICK)
     def thin(self, pick: int) -> None:
         """Of rows that nobody shares half are kept."""
-        twin = self._pick(pick, lambda b: b.may_go and b.may_change and len(b.group) == 1 and b.header.rows >= 2)
-        if twin is None or twin.rows is None:
-            return
+        twin = self._pick(pick, _can_be_thinned)
+        if twin is not None:
+            self._thin(twin)
+
+    def _thin(self, twin: Batch) -> None:
+        assert twin.rows is not None
         gone = twin.header.rows // 2
         kept, header = bytes((len(twin.rows) + 1) // 2), twin.header
         twin.header = replace(header, rows=header.rows - gone, born=header.born - gone, evicted=header.evicted + gone)
@@ -274,11 +279,19 @@ class StoreMachine(RuleBasedStateMachine):
             self.packing[order.order] = (twin, order.payload)  # type: ignore[attr-defined]
 
     @precondition(lambda self: self.packing)
-    @rule(pick=PICK, size=st.sampled_from([1, 700, 4_000]) | st.none())
-    def packed(self, pick: int, size: int | None) -> None:
-        """Rows were made small, or larger, or could not be; they may be sent or gone meanwhile."""
+    @rule(
+        pick=PICK,
+        size=st.sampled_from([1, 700, 4_000]) | st.none(),
+        meanwhile=st.sampled_from(["waits", "waits", "is sent", "is thinned"]),
+    )
+    def packed(self, pick: int, size: int | None, meanwhile: str) -> None:
+        """Rows were made small, or larger, or could not be; much may have become of them meanwhile."""
         order = sorted(self.packing)[pick % len(self.packing)]
         twin, plain = self.packing.pop(order)
+        if meanwhile == "is sent" and twin in self.twin.batches:
+            self._send(twin)
+        elif meanwhile == "is thinned" and twin in self.twin.batches and _can_be_thinned(twin):
+            self._thin(twin)
         small = None if size is None else bytes(size)
         if small is not None and len(small) < len(plain) and twin.rows == plain and _waits(twin, self.twin):
             self.twin.packed(twin, small)
@@ -388,6 +401,10 @@ def seen(entry: KeptBatch) -> tuple[object, ...]:
 def _seen(batch: Batch) -> tuple[object, ...]:
     rows = len(batch.rows) if batch.rows is not None and batch.place == "disk" else batch.rows
     return batch.header, rows, HEADER_BYTES + batch.rows_bytes, batch.disk_bytes, False
+
+
+def _can_be_thinned(batch: Batch) -> bool:
+    return batch.may_go and batch.may_change and len(batch.group) == 1 and batch.header.rows >= 2
 
 
 def _waits(batch: Batch, twin: Twin) -> bool:
