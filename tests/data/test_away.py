@@ -8,20 +8,25 @@ from msgspec.structs import replace
 
 import rove
 from rove.control.members.accounts import account_lines
-from rove.data.events import Evicted, Produced
+from rove.data.events import Evicted, Produced, Remember
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
 from rove.model.batch import Header
 from rove.model.events import Arrived, Send, Tick
 from rove.model.ids import NodeId, Origin, QueryId, Stage, Version
-from rove.model.messages import PROTOCOL, Ack, Data, Hello, Orders, Peer, Tally, Welcome
+from rove.model.messages import PROTOCOL, Ack, Data, Fragment, Hello, Orders, Peer, Tally, Welcome
 from rove.plan import codec
 from rove.plan.stages import Stages
-from tests.data.plans import named
+from tests.data.plans import named, plans_of
 from tests.data.test_strangers import KNOWN, UP, part
 from tests.data.test_strangers import SCHEMA as KEPT_SCHEMA
 from tests.data.test_worker import COLUMNS, ORIGIN, alone, fragment, orders, rows
 from tests.lines import line, lines
+
+
+def kept(before: Fragment) -> Remember:
+    """What a device had kept that ran one fragment."""
+    return Remember((before,), (Peer(node=NodeId("west"), address="there"),), plans_of(before))
 
 
 def heard(device: Worker) -> list[Header]:
@@ -68,7 +73,7 @@ def test_what_went_leaves_nothing_behind_however_long_a_device_is_away(known: bo
     if known:
         device.handle(orders(fragment(NodeId("west"), (ORIGIN,)), peers=peers), 0)
     else:
-        device.remembered((fragment(NodeId("west"), (ORIGIN,)),), peers)
+        device.remembered(kept(fragment(NodeId("west"), (ORIGIN,))))
     for n in range(1_000):
         device.handle(Produced(ORIGIN, rows(), n), n)
     (running,) = device.running().values()
@@ -139,7 +144,7 @@ def test_a_device_that_starts_where_nobody_hears_it_runs_what_it_ran_before() ->
     device.add_source("s", Origin("s", "device", 2), COLUMNS)
     before = fragment(NodeId("west"), (Origin("s", "device", 1),))
     before = replace(before, waits={Stage(0): (Origin("s", "device", 1), Origin("s", "other", 1))})
-    device.remembered((before,), (Peer(node=NodeId("west"), address="there"),))
+    device.remembered(kept(before))
     device.handle(Produced(Origin("s", "device", 2), rows(), 0), 1)
     assert device.store.rows() == {("q", Origin("s", "device", 2)): 2}
     (running,) = device.running().values()
@@ -151,7 +156,7 @@ def test_rows_of_sources_that_nobody_above_knows_yet_are_kept_until_they_are_kno
     origin = Origin("s", "device", 2)
     device.add_source("s", origin, COLUMNS)
     before = fragment(NodeId("west"), (Origin("s", "device", 1),))
-    device.remembered((before,), (Peer(node=NodeId("west"), address="there"),))
+    device.remembered(kept(before))
     for n in range(2):
         device.handle(Produced(origin, rows(), 0), n)
     device.handle(Tick(), 2)
@@ -168,9 +173,7 @@ def test_rows_of_sources_that_nobody_above_knows_yet_are_kept_until_they_are_kno
 def test_a_query_that_is_stopped_loses_what_was_kept_until_it_is_known() -> None:
     device = Worker(WorkerSettings(node=NodeId("device"), kind="device", parents=(NodeId("west"),)), 2)
     device.add_source("s", Origin("s", "device", 2), COLUMNS)
-    device.remembered(
-        (fragment(NodeId("west"), (Origin("s", "device", 1),)),), (Peer(node=NodeId("west"), address="x"),)
-    )
+    device.remembered(kept(fragment(NodeId("west"), (Origin("s", "device", 1),))))
     device.handle(Produced(Origin("s", "device", 2), rows(), 0), 1)
     device.handle(Arrived("coordinator", Orders(PROTOCOL, (), (QueryId("q"),))), 2)
     (tally,) = device.report().tallies
@@ -184,13 +187,13 @@ def test_whoever_wants_to_know_is_told_of_a_route_that_is_cut_and_there_again() 
     def told(now: int) -> list[str]:
         return lines(device.handle(Tick(), now))
 
-    reached, not_reached = (f"to coordinator: Report, runs nothing, reaches {who}" for who in ("west", "nothing"))
-    assert told(1) == ["to west: Hello, start 1", not_reached]
+    reached, not_reached = (f"to coordinator: News, reaches {who}" for who in ("west", "nothing"))
+    assert told(1) == ["to west: Hello, start 1", "to coordinator: Report, runs nothing, reaches nothing"]
     device.handle(Arrived("west", Welcome(PROTOCOL, NodeId("west"), 7, 1, 0, 10**6)), 2)
     assert told(1_000_000) == ["to west: Ack 0", "to west: Beat, sent 0, acked 0", reached], "no news at first"
     hello = "to west: Hello, start 1, has 0 frames of start 7"
     assert told(5_000_000) == [hello, "cut from west", not_reached]
-    assert told(6_000_000) == [hello, not_reached]
+    assert told(6_000_000) == [hello, "to coordinator: News, nothing new"]
     device.handle(Arrived("west", Welcome(PROTOCOL, NodeId("west"), 7, 1, 0, 10**6)), 8_000_000)
     assert told(9_000_000) == ["to west: Beat, sent 0, acked 0", "met west", reached]
 
@@ -212,7 +215,7 @@ def test_a_route_that_is_left_while_it_is_there_is_not_cut(answers: bool) -> Non
     told = device.handle(Tick(), 1_000_000)
     assert lines(told) == [
         "to west: Hello, start 1'",
-        "to coordinator: Report, runs q v2, reaches west, east",
+        "to coordinator: News, runs q v2",
     ]
     hello = told[0].message if isinstance(told[0], Send) else None
     assert isinstance(hello, Hello)
@@ -221,10 +224,9 @@ def test_a_route_that_is_left_while_it_is_there_is_not_cut(answers: bool) -> Non
     device.handle(Arrived(east, Ack(1, 10**6)), 2_500_000)
     there = ["to west: Ack 0", "to west: Beat, sent 0, acked 0", "to east: Beat, sent 1, acked 1"]
     cut = ["to west: Hello, start 1'", "to east: Beat, sent 1, acked 1", "cut from west"]
-    reaches = "west, east" if answers else "east"
     assert lines(device.handle(Tick(), 3_500_000)) == [
         *(there if answers else cut),
-        f"to coordinator: Report, runs q v2, reaches {reaches}",
+        "to coordinator: News, nothing new" if answers else "to coordinator: News, reaches east",
     ]
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from random import Random
-
 import pytest
 from msgspec.structs import replace
 
@@ -19,7 +17,6 @@ from rove.model.batch import Header
 from rove.model.events import Arrived, Tick
 from rove.model.ids import NodeId, Origin, QueryId
 from rove.model.messages import PROTOCOL, Ack, Orders, Peer, Welcome
-from rove.sim.disk import SimDisk
 from tests.data.test_worker import COLUMNS, ORIGIN, fragment, orders, rows
 from tests.lines import lines
 
@@ -106,14 +103,14 @@ def test_other_rows_are_not_shared() -> None:
 
 
 def test_rows_that_two_queries_have_on_their_way_to_the_disk_leave_until_the_last_is_there() -> None:
-    store, disk = Store(2_000), SimDisk(Random(1))
+    store, rows_there = Store(2_000), Stored("ring", "rows", 0, 1_000, 0)
     headers = (Header(origin=Origin("o"), seq=0, through=0, rows=1, born=1, query=query) for query in "ab")
     first, second = (store.put(header, bytes(1_000)) for header in headers)
     store.share(first, second)
     for entry in (first, second):
         store.leaves(entry)
     assert (store.leaving_bytes, store.room) == (1_000, 2_000 - 2 * KEPT_BYTES_MIN)
-    store.spilled(first, Stored(disk, "rows", 0, 1_000, 0))
+    store.spilled(first, rows_there)
     assert (store.leaving_bytes, store.room) == (1_000, 2_000 - 2 * KEPT_BYTES_MIN), "the second takes them along"
-    store.spilled(second, Stored(disk, "rows", 0, 1_000, 0))
+    store.spilled(second, rows_there)
     assert (store.leaving_bytes, store.bytes) == (0, 2 * KEPT_BYTES_MIN)

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from zlib import crc32
 
 import pyarrow as pa
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -28,6 +29,7 @@ from rove.model.batch import Header
 from rove.model.ids import NodeId, Origin, QueryId
 from rove.model.messages import Held
 from tests.data.store.twin import HEADER_BYTES, Batch, Twin
+from tests.depth import examples
 
 LIMIT_BYTES = 5_000
 QUERIES = ("a", "b", "c")
@@ -36,21 +38,6 @@ KEPT = st.dictionaries(st.sampled_from(QUERIES), SIZES | st.none(), min_size=1) 
 KEPT_ALIKE = st.builds(dict.fromkeys, st.lists(st.sampled_from(QUERIES), min_size=2, unique=True), SIZES)
 PICK = st.integers(0, 2**16)
 SCHEMA = pa.schema([])
-
-
-@dataclass
-class Platter:
-    """A disk of which single files can become unreadable."""
-
-    files: dict[str, bytes] = field(default_factory=dict)
-
-    def write(self, rows: bytes) -> Stored:
-        name = str(len(self.files))
-        self.files[name] = rows
-        return Stored(self, name, 0, len(rows), crc32(rows))  # type: ignore[arg-type]
-
-    def read(self, file: str, offset: int, length: int) -> bytes:
-        return self.files[file][offset : offset + length]
 
 
 @dataclass
@@ -70,7 +57,7 @@ class StoreMachine(RuleBasedStateMachine):
     def begin(self, name: str, weight: float) -> None:
         self.now, self.seqs, self.frames = 0, dict[tuple[str, ...], int](), 0
         self.policy, self.weights = name, {"a": weight}
-        self.store, self.twin, self.disk = Store(LIMIT_BYTES), Twin(), Platter()
+        self.store, self.twin, self.files = Store(LIMIT_BYTES), Twin(), 0
         node = WorkerSettings(
             node=NodeId("device"), kind="device", memory_bytes=LIMIT_BYTES, evict=name, weights=self.weights
         )
@@ -161,7 +148,7 @@ class StoreMachine(RuleBasedStateMachine):
         seq = self.seqs.get((query, "before"), 0)
         self.seqs[query, "before"] = seq + 1
         header = Header(origin=Origin("o", "device", 1), seq=seq, through=seq, query=query, rows=size, born=size)
-        rows = self.disk.write(bytes(size))
+        rows = self._stored(bytes(size))
         twin = Batch(header, bytes(size), self.now, alone=True)
         self.pairs[twin] = self.store.put(header, rows, None, self.now, alone=True)
         self.twin.put(twin)
@@ -188,12 +175,8 @@ class StoreMachine(RuleBasedStateMachine):
         entry.number = self.frames
         twin.sent = True
         if breaks and isinstance(entry.payload, Stored):
-            self.disk.files[entry.payload.file] = b"garbage"
-        readable = twin.place != "disk" or self.disk.files[entry.payload.file] != b"garbage"  # type: ignore[union-attr]
-        if not readable:
+            self.store.unreadable(entry)
             self.twin.lost(twin)
-        rows = self.store.rows_of(entry)
-        assert (None if rows is None else bytes(rows)) == twin.rows
 
     @rule(pick=PICK)
     def ack(self, pick: int) -> None:
@@ -323,8 +306,12 @@ class StoreMachine(RuleBasedStateMachine):
             kept = twin in self.twin.batches and twin.rows is not None
             assert kept == (entry.payload is not None and self.store.holds(entry))
             if twin.rows is not None and kept:
-                self.store.spilled(entry, self.disk.write(twin.rows))
+                self.store.spilled(entry, self._stored(twin.rows))
                 self.twin.spilled(twin)
+
+    def _stored(self, rows: bytes) -> Stored:
+        self.files += 1
+        return Stored("ring", str(self.files), 0, len(rows), crc32(rows))
 
     # What can be seen
 
@@ -412,8 +399,8 @@ def _waits(batch: Batch, twin: Twin) -> bool:
     return not batch.header.packed and all(b.may_change and b in twin.batches for b in batch.group)
 
 
-TestStore = StoreMachine.TestCase
-TestStore.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestStore = pytest.mark.deep(StoreMachine.TestCase)
+TestStore.settings = settings(max_examples=examples(750), stateful_step_count=40, deadline=None)
 
 
 def test_the_twin_counts_in_the_same_bytes() -> None:
