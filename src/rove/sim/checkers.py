@@ -321,11 +321,12 @@ def check_accounts(world: World) -> None:
     machine = world.coordinator.machine
     if machine is None:
         raise BrokenLaw("the coordinator is down after healing")
-    made = {query: _made(world, query, machine.deployments.parts(machine.queries[query])[0]) for query in world.first}
+    placed = [id for id in world.first if machine.queries[id].deployment is not None]
+    made = {id: _made(world, id, machine.deployments.parts(machine.queries[id])[0]) for id in placed}
     for line in machine.snapshot(world.now, START_US + world.now).accounts:
         if line.produced != line.delivered + line.evicted + line.late + line.lost or line.in_flight:
             raise BrokenLaw(f"the account of {line.origin} for `{line.query}` does not add up: {line}")
-        most = made[QueryId(line.query)].get(line.origin)
+        most = made.get(QueryId(line.query), {}).get(line.origin)  # none, if it was stopped before a restart
         if most is not None and line.produced > most:
             raise BrokenLaw(f"{line.origin} made {most} rows for `{line.query}`: {line}")
 

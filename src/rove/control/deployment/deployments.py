@@ -181,6 +181,8 @@ class Deployments:
         while self._marks:
             id = next(iter(self._marks))
             mark, query = self._marks.pop(id), self.queries[id]
+            if query.stopped:  # it may have been marked before
+                continue
             if query.deployment is None:
                 try:
                     change = self.place(query)
