@@ -52,7 +52,7 @@ BEGIN_US = 1_700_000_000_000_000
 ROWS_PER_S = 1_000
 PATIENCE_S = 120.0  # how long to wait for micro-batches
 CAB_BATCH_ROWS = 60  # one hour of a taxi
-RAW, PARTIAL = "raw rows", "partial results"
+RAW, PARTIAL = "raw-rows", "partial-results"  # names of queries as well
 GOAL, LATENCY_GOAL, SAVED_GOAL = 0.8, 1.2, 10.0
 
 
@@ -64,10 +64,12 @@ class Sizes:
     turns: int
     turns_min: int  # the least number of turns
     turns_s: float  # no further turn begins after this time
-    parts_more: bool  # also measure entries of 1,000 rows, and aggregates
+    small_entries: bool  # also measure entries of 1,000 rows
+    aggregates: bool  # also measure aggregates
     batches_of_one: int
     batches_late: int  # micro-batches whose latency is measured
     taxi_rows: int
+    java_options: str = ""
 
 
 SMOKE = Sizes(
@@ -75,17 +77,20 @@ SMOKE = Sizes(
     turns=1,
     turns_min=1,
     turns_s=0.0,
-    parts_more=True,
+    small_entries=False,
+    aggregates=True,
     batches_of_one=3,
     batches_late=2,
     taxi_rows=5_000,
+    java_options="-XX:TieredStopAtLevel=1",  # the compiler that starts fastest
 )
 QUICK = Sizes(
     batch_rows=400_000,
     turns=15,
     turns_min=3,
     turns_s=6.0,
-    parts_more=False,
+    small_entries=False,
+    aggregates=False,
     batches_of_one=6,
     batches_late=6,
     taxi_rows=100_000,
@@ -95,7 +100,8 @@ FULL = Sizes(
     turns=15,
     turns_min=15,
     turns_s=0.0,
-    parts_more=True,
+    small_entries=True,
+    aggregates=True,
     batches_of_one=60,
     batches_late=80,
     taxi_rows=2_000_000,
@@ -116,7 +122,7 @@ class Bench:
 
 def run(sizes: Sizes, data: Path | None = None) -> dict[str, Any]:
     """Run all parts, one after the other. `data` is the folder with taxi traces."""
-    with tempfile.TemporaryDirectory() as folder, _session() as spark:
+    with tempfile.TemporaryDirectory() as folder, _session(sizes) as spark:
         bench = Bench(spark, Path(folder), sizes, data)
         with Progress(transient=True) as progress:
             for part in progress.track(PARTS, description="Spark reads the log"):
@@ -125,11 +131,14 @@ def run(sizes: Sizes, data: Path | None = None) -> dict[str, Any]:
 
 
 @contextmanager
-def _session() -> Iterator[Any]:
+def _session(sizes: Sizes) -> Iterator[Any]:
     from rove.cloud.session import spark_session, streaming_settings
     from rove.cloud.source import register
 
-    spark = spark_session("local[*]", {**streaming_settings(), "spark.driver.memory": "4g"}, "rove-bench", record=True)
+    settings = {**streaming_settings(), "spark.driver.memory": "4g"}
+    if sizes.java_options:
+        settings["spark.driver.extraJavaOptions"] = sizes.java_options
+    spark = spark_session("local[*]", settings, "rove-bench", record=True)
     register(spark)
     try:
         yield spark
@@ -146,7 +155,7 @@ def scan(bench: Bench) -> None:
     ):
         rows = made(bench.sizes.batch_rows)
         ways = {"log": Log(bench, kind, rows, ENTRY_ROWS), "parquet": Parquet(bench, kind, rows)}
-        if bench.sizes.parts_more:
+        if bench.sizes.small_entries:
             ways["log, entries of 1,000 rows"] = Log(bench, kind, rows, ENTRY_ROWS_SMALL)
         found = in_turns(bench, ways)
         ratios = [ours / theirs for ours, theirs in zip(found["log"], found["parquet"], strict=True)]
@@ -159,7 +168,7 @@ def scan(bench: Bench) -> None:
 def aggregate(bench: Bench) -> None:
     """The same with a count and a sum for each key. For Parquet, Spark itself prunes the columns that are not
     needed."""
-    if not bench.sizes.parts_more:
+    if not bench.sizes.aggregates:
         return
     rows = numbers(bench.sizes.batch_rows)
     ways = {

@@ -1,0 +1,18 @@
+"""The benchmark of what lies between the log and Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.bench.smoke import smoke
+
+
+def test_its_smoke_form_computes_every_check(tmp_path: Path) -> None:
+    values = smoke("cloud", tmp_path)
+    assert set(values) == {
+        "source_vs_parquet",
+        "source_vs_parquet_strings",
+        "latency_vs_rate",
+        "bytes_into_spark_saved",
+    }
+    assert all(value > 0 for value in values.values())
