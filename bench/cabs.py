@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from rove.model.ids import Origin
 from rove.model.schema import parse_schema
 
 COLUMNS = "ts timestamp, cab string, lat double, lon double, occupied int"
@@ -40,12 +41,12 @@ def points(rows: int, data: Path | None) -> tuple[pa.Table, bool]:
     return made, False
 
 
-def by_cab(table: pa.Table, rows_per_batch: int) -> dict[str, list[pa.RecordBatch]]:
+def by_cab(table: pa.Table, rows_per_batch: int) -> dict[Origin, list[pa.RecordBatch]]:
     """The batches that each cab sends."""
     ordered = table.take(pc.sort_indices(table, [("cab", "ascending"), ("ts", "ascending")])).combine_chunks()
     found, start = {}, 0
     for count in pc.value_counts(ordered["cab"]).to_pylist():
         part = ordered.slice(start, count["counts"])
-        found[count["values"]] = part.combine_chunks().to_batches(max_chunksize=rows_per_batch)
+        found[Origin("cabs", count["values"])] = part.combine_chunks().to_batches(max_chunksize=rows_per_batch)
         start += count["counts"]
     return found
