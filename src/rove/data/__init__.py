@@ -1,1 +1,1 @@
-"""The data's walk: operators on record batches, pipelines of them."""
+"""The data plane of a node: fragments, operators, links, stores and logs."""

@@ -1,7 +1,7 @@
-"""What became of every row, by query and origin.
+"""A node's counts of rows, by query and origin.
 
-Law: produced = delivered + evicted + late + lost + what is still on its way, at every moment. Each node counts what
-happened on it; the sum over nodes is the account.
+Law: produced = delivered + evicted + late + lost + in flight, at every moment. Each node counts what happens on it; the
+sum over all nodes is the account.
 """
 
 from __future__ import annotations
@@ -22,37 +22,37 @@ COUNTED = ("produced", "delivered", "evicted", "late", "lost")
 
 
 class Accounts:
-    """What this node's sources produced, and what it could not take; the rest is asked of those who counted it."""
+    """Counts what this node's sources produced and what it refused. Other counts come from the parts that keep them."""
 
     def __init__(self) -> None:
-        self.refused: dict[str, int] = {}  # messages, and batches on the disk, that were not taken, by reason
+        self.refused: dict[str, int] = {}  # refused messages, and unreadable batches on the disk, by reason
         self._produced: dict[tuple[str, Origin], int] = {}
         self._gone: dict[tuple[str, Origin], Count] = {}
         self._stopped: dict[tuple[str, Origin], Count] = {}
 
     def produced(self, query: str, origin: Origin, rows: int) -> None:
-        """Rows a source made for a query, once for each place in it that they go to."""
+        """Count rows that a source made for a query, once for each place in the plan where they go."""
         key = (query, origin)
         self._produced[key] = self._produced.get(key, 0) + rows
 
     def refuse(self, why: str) -> None:
-        """Something was not taken."""
+        """Count a refused message or batch."""
         self.refused[why] = self.refused.get(why, 0) + 1
 
     def lose(self, query: str, header: Header, why: str) -> None:
-        """A batch that nobody will take."""
+        """Count a batch that no node will take."""
         self.refuse(why)
         self.write_off(query, header)
 
     def write_off(self, query: str, header: Header) -> None:
-        """The rows of a batch are accounted for as lost, and those that had gone before as what they were."""
+        """Count the rows of a batch as lost, and rows that were evicted or lost earlier as such."""
         if not header.late:
             count = self._gone.setdefault((query, header.origin.unsided), Count())
             count.lost += header.born + header.lost
             count.evicted += header.evicted
 
     def stopped(self, query: str, counts: Mapping[Origin, Count]) -> None:
-        """What a query had counted when it was stopped here stays counted."""
+        """Keep the counts of a query that was stopped here."""
         for origin, count in counts.items():
             known = self._stopped.setdefault((query, origin), Count())
             for what in COUNTED:

@@ -1,7 +1,7 @@
-"""What can happen to a worker beside messages, and what it may ask beside sending them.
+"""The events of a worker besides messages, and its commands besides sending.
 
-Law: a worker touches no disk. It asks for disk work with a command, and goes on; the answer is an event. The disk of a
-node answers in the order in which it was asked.
+Law: a worker touches no disk. It asks for disk work with a command and goes on; the answer is an event. The disk of a
+node answers in the order of the commands.
 
     Open … Opened, OpenFailed      OnDisk … DiskDone      ReadLog … LogRead      Load … Loaded
     ListFolders … Listed           AskReaders … Readers
@@ -28,8 +28,8 @@ from rove.model.messages import Fragment, Peer
 
 @dataclass(frozen=True, slots=True)
 class Produced:
-    """A source has made rows; None with `ended` when it will make no more. One that is silent may still promise that
-    no event time before `promise` follows."""
+    """A source has made rows; None with `ended` if it will make no more. A silent source may still promise that no
+    event time before `promise` follows."""
 
     origin: Origin
     data: pa.RecordBatch | None
@@ -40,17 +40,17 @@ class Produced:
 
 @dataclass(frozen=True, slots=True)
 class DiskDone:
-    """A group for a folder has been carried out; `trouble` says what went wrong, and is empty if nothing did."""
+    """A group for a folder has been executed. `trouble` says what went wrong; it is empty if nothing did."""
 
     folder: str
     token: int
     trouble: str = ""
-    unpublished: str = ""  # why readers could not be told of a group that is safe
+    unpublished: str = ""  # why readers could not be told of a group that is safe on the disk
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A partition is open, and went up to a mark when it was. It belongs to the machine from now on."""
+    """A partition is open. `upto` is how far it went when it was opened. It belongs to the machine from now on."""
 
     folder: str
     number: int
@@ -60,7 +60,7 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class OpenFailed:
-    """A partition could not be opened, for now."""
+    """A partition could not be opened. It may work later."""
 
     folder: str
     number: int
@@ -69,8 +69,9 @@ class OpenFailed:
 
 @dataclass(frozen=True, slots=True)
 class LogRead:
-    """A part of a log that was read back from a position: its entries, where the next part begins, and whether it is
-    `over`. `unread` says of which entries the rows are gone. With `trouble` there are none; `damaged` trouble stays."""
+    """A part of a log, read back from a position: its entries, where the next part begins, and whether it is the last
+    (`over`). `unread` names entries whose rows are gone. With `trouble` there are no entries; `damaged` trouble is
+    permanent."""
 
     folder: str
     position: Position
@@ -84,7 +85,7 @@ class LogRead:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Rows that a link asked for; None with the trouble if they cannot be read now, or are `gone` for good."""
+    """Rows that a link asked for. None, with the trouble, if they cannot be read now or are `gone` for good."""
 
     peer: NodeId
     order: int
@@ -95,7 +96,7 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """The folders with a partition below one, or why they could not be listed."""
+    """The folders with a partition below a folder, or why they could not be listed."""
 
     prefix: str
     folders: tuple[str, ...]
@@ -104,7 +105,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Readers:
-    """Who reads a folder from outside, by name, and the first position that each still needs."""
+    """The outside readers of a folder, by name, with the first position that each still needs."""
 
     folder: str
     positions: dict[str, Position]
@@ -112,7 +113,7 @@ class Readers:
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """Rows that were made small; None if they could not be."""
+    """Packed rows; None if they could not be packed."""
 
     order: int
     payload: Payload | None
@@ -127,30 +128,30 @@ class Dial:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """A source should make no rows for now: there is no room for them."""
+    """Tell a source to wait, because there is no room for its rows."""
 
     origin: Origin
 
 
 @dataclass(frozen=True, slots=True)
 class Go:
-    """A source may go on."""
+    """Tell a source to go on."""
 
     origin: Origin
 
 
 @dataclass(frozen=True, slots=True)
 class Remember:
-    """Keep these for the next start: a node with a disk goes on without the coordinator."""
+    """Store the fragments for the next start, so that a node with a disk can go on without the coordinator."""
 
     fragments: tuple[Fragment, ...]
     peers: tuple[Peer, ...]
-    plans: Mapping[str, bytes] = field(default_factory=dict)  # of the fragments, by digest
+    plans: Mapping[str, bytes] = field(default_factory=dict)  # the plans of the fragments, by digest
 
 
 @dataclass(frozen=True, slots=True)
 class OnDisk:
-    """Carry out a group of the log in a folder, then tell with `DiskDone`."""
+    """Execute a group of log commands in a folder. The answer is `DiskDone`."""
 
     folder: str
     group: Group
@@ -158,18 +159,18 @@ class OnDisk:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """Open a partition, or make it: its folder, its lock, and what is found there. The answer carries the `number`."""
+    """Open a partition, or create it: lock its folder and recover its files. The answer carries the `number`."""
 
     folder: str
     number: int
     schema: pa.Schema
-    settings: LogSettings | None = None  # None: those of the node
+    settings: LogSettings | None = None  # None means the settings of the node
 
 
 @dataclass(frozen=True, slots=True)
 class ReadLog:
-    """Read a part of an open partition back, from a position, no further than a mark; with the `rows`, which have to be
-    whole then, or only to see which of them can still be read."""
+    """Read a part of an open partition back, from a position up to a mark. With `rows`, the rows are read and must be
+    intact; without, it is only checked which rows can still be read."""
 
     folder: str
     position: Position
@@ -188,21 +189,21 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class ListFolders:
-    """List the folders with a partition below one."""
+    """List the folders with a partition below a folder."""
 
     prefix: str
 
 
 @dataclass(frozen=True, slots=True)
 class AskReaders:
-    """Look who reads a folder from outside, and what they still need."""
+    """Ask which outside readers a folder has, and what they still need."""
 
     folder: str
 
 
 @dataclass(frozen=True, slots=True)
 class Pack:
-    """Make the rows of an entry small, when there is time, then tell with `Packed`. Those of one `kind` are alike."""
+    """Pack the rows of an entry when there is time. The answer is `Packed`. Rows of the same `kind` are alike."""
 
     order: int
     kind: str
@@ -212,26 +213,26 @@ class Pack:
 
 @dataclass(frozen=True, slots=True)
 class Evicted:
-    """Tell whoever wants to know: these rows of a query had to go."""
+    """For hooks: rows of a query were evicted."""
 
     query: QueryId
     origin: Origin
     seq: int
     through: int
     rows: int
-    late: bool = False  # they had come too late, and were counted as that
+    late: bool = False  # the rows were late, and had been counted as late
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Tell whoever wants to know: a parent is not heard any more."""
+    """For hooks: the link to a parent is cut."""
 
     peer: NodeId
 
 
 @dataclass(frozen=True, slots=True)
 class Met:
-    """Tell whoever wants to know: a parent that was away is there again."""
+    """For hooks: a parent that was away is back."""
 
     peer: NodeId
     away_us: int
@@ -239,7 +240,7 @@ class Met:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Tell whoever runs this node, once; `error` is a user's own, if one was raised."""
+    """Log a message once. `error` is the exception of a user's code, if there was one."""
 
     text: str
     error: Exception | None = None
@@ -247,7 +248,8 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """The process is about to end: whatever the disk takes should be on it. Said until nothing comes of it."""
+    """The process is about to end. Write everything that the disk takes. Repeated until the worker has nothing to
+    do."""
 
 
 DiskAnswer: TypeAlias = DiskDone | Opened | OpenFailed | LogRead | Loaded | Listed | Readers

@@ -1,7 +1,7 @@
 """A node's reports to the coordinator: the first is whole, later ones say what has changed.
 
-Law: reports of one start are numbered without gaps, so whoever takes them sees at once that one is missing, and asks
-for a whole one. No report is larger than a message may be: tallies that do not fit follow in the next ones.
+Law: reports of one start are numbered without gaps, so the coordinator notices a missing one at once and asks for a
+whole one. No report is larger than a message may be: tallies that do not fit follow in the next reports.
 """
 
 from __future__ import annotations

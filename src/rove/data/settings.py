@@ -1,4 +1,4 @@
-"""Who a node is, and what bounds it has."""
+"""The settings of a worker: its identity and its bounds."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import msgspec
 from rove.model.ids import NodeId
 from rove.model.messages import Kind
 
-Backlog: TypeAlias = Literal["beside", "first", "last"]  # where what was kept goes, seen from what is new
+Backlog: TypeAlias = Literal["beside", "first", "last"]  # when kept batches are sent, relative to new ones
 
 
 class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Who a node is and what bounds it has."""
+    """A worker's identity and bounds."""
 
     node: NodeId
     kind: Kind
     address: str = ""
     parents: tuple[NodeId, ...] = ()
     slots: int = 8
-    memory_bytes: int = 50_000_000  # batches it may hold
-    disk_bytes: int = 0  # batches that wait may have so much of its disk, behind those in memory
-    evict: str = "block"  # what goes when they are too many: block, fifo, query_aware or priority
-    weights: dict[str, float] = {}  # of queries, for priority
-    compress: Literal["zstd", "lz4", "off"] = "zstd"  # batches that wait: zstd, lz4 or off
-    backlog: Backlog = "beside"  # what was kept while a route was cut, beside what is new
-    silent_us: int = 3_000_000  # a parent that is not heard for so long is not there
+    memory_bytes: int = 50_000_000  # for batches that the node holds
+    disk_bytes: int = 0  # disk space for waiting batches, when memory is full
+    evict: str = "block"  # the eviction policy: block, fifo, query_aware or priority
+    weights: dict[str, float] = {}  # the weights of queries, for priority
+    compress: Literal["zstd", "lz4", "off"] = "zstd"  # how waiting batches are packed
+    backlog: Backlog = "beside"  # batches kept while a route was cut are sent beside new ones
+    silent_us: int = 3_000_000  # a parent that is silent for this long is away
     report_us: int = 1_000_000
-    keys: bool = False  # whether a peer has to prove its name
+    keys: bool = False  # whether peers must prove their identity
     trusts: bool = False  # whether it runs users' functions that come by value

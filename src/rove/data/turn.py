@@ -1,7 +1,7 @@
-"""The event that a node handles now: when it came, and what is to be done about it.
+"""The handling of one event: its time, and the commands so far.
 
-Law: all parts of a node add to one list, in the order in which they decide. What one part has decided stays decided,
-even if a later batch of the same event cannot be taken.
+Law: all parts of a node add commands to one list, in the order of their decisions. A decision stays, even if a later
+batch of the same event is refused.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from rove.data.events import Command
 
 
 class Turn:
-    """One event at a time. Every part of a node knows it; the worker begins it."""
+    """One event at a time. The worker begins it, and all parts of the node share it."""
 
     __slots__ = ("commands", "now")
 
@@ -19,5 +19,5 @@ class Turn:
         self.commands: list[Command] = []
 
     def begin(self, now: int) -> None:
-        """Another event: nothing is to be done about it yet."""
+        """Begin another event, without commands."""
         self.now, self.commands = now, []

@@ -1,9 +1,9 @@
-"""A node that works: device, edge or gateway, as one machine.
+"""A worker (device, edge node or gateway) as one state machine.
 
-Law: events in, commands out; no socket, file, clock or chance. A batch that came in is acked when what came of it is
-in safe hands: on a disk, in an operator's memory, or acked by the next node. So a node that only passes batches on may
-die at any time, and whoever sent them sends them again. Room is promised to peers before they use it, so what a node
-holds stays below its bound, and a source is told to wait before there is no room.
+Law: events in, commands out; no socket, file, clock or randomness. A received batch is acked when its results are safe:
+on a disk, in an operator's state, or acked by the next node. So a node that only passes batches on may die at any time,
+and the senders send the batches again. Room is promised to peers before they use it, so a node stays below its bound,
+and a source is told to wait before the room is used up.
 
     Arrived ─► link ─► fragment ─► store ─► link ─► Send          a batch that goes on
                           └──────► output ─► OnDisk … DiskDone ─► Ack       a batch that ends here
@@ -73,8 +73,8 @@ from rove.model.messages import (
 
 
 class Worker:
-    """Links, fragments, sources and ends of one node. `incarnation` differs from every earlier start of the node. One
-    that is `durable` has a disk. A `policy` of the user's own decides what goes when there is no room."""
+    """The links, fragments, sources and ends of one node. `incarnation` differs from every earlier start of the node. A
+    `durable` node has a disk. A user's own `policy` decides what is evicted when there is no room."""
 
     def __init__(
         self, settings: WorkerSettings, incarnation: int, durable: bool = False, policy: Policy | None = None
@@ -138,16 +138,16 @@ class Worker:
         )
         self._beat_due = self._report_due = 0
         self._changed = False
-        self._found = self._retention.knows  # whether it is known what earlier starts left on the disk
+        self._found = self._retention.knows  # whether the batches that earlier starts left on the disk are known
 
-    # Before it runs
+    # Before it starts
 
     def add_source(self, stream: str, origin: Origin, columns: str) -> None:
-        """Declare a producer of a stream on this node."""
+        """Declare a source of a stream on this node."""
         self.sources.add(stream, origin, columns)
 
     def remembered(self, kept: Remember, now: int = 0) -> list[Command]:
-        """Go on with what this node ran before it was stopped or died, whether or not anybody hears it."""
+        """Resume the fragments that this node ran before it stopped or died, with or without the coordinator."""
         self._turn.begin(now)
         self._meet(kept.peers)
         for fragment in kept.fragments:
@@ -155,10 +155,10 @@ class Worker:
         self._turn.commands += self._folders.ask(now)
         return self._turn.commands
 
-    # The one door
+    # Events
 
     def handle(self, event: Event, now: int) -> list[Command]:
-        """Take an event; what to do about it."""
+        """Take an event. Returns what to do about it."""
         self._turn.begin(now)
         match event:
             case Arrived():
@@ -189,7 +189,7 @@ class Worker:
         self._turn.commands += self._folders.ask(now)
         return self._turn.commands
 
-    # Its disk
+    # The disk
 
     def _disk_done(self, event: DiskDone) -> None:
         if self._retention.done(event):
@@ -201,7 +201,7 @@ class Worker:
         self._replay.became_safe(safe)
 
     def _opened(self, event: Opened | OpenFailed) -> None:
-        """A folder is open, or could not be opened: whoever waits for it goes on, or is told why not."""
+        """A folder is open, or could not be opened. Parts that wait for it go on, or learn why not."""
         if not self._folders.answered(event, self._turn.now):
             return
         self._retention.opened(event.folder)
@@ -218,7 +218,7 @@ class Worker:
             self._replay.read(event)
 
     def _find(self) -> None:
-        """Ask for what earlier starts left. Once all of it is known, queries that run already send their part of it."""
+        """Ask for batches that earlier starts left. Once all are known, running queries send theirs."""
         if self._found:
             return
         self._turn.commands += self._retention.look(self._turn.now)
@@ -231,7 +231,7 @@ class Worker:
                 self._deployment.pick_up(running)
 
     def due(self) -> int:
-        """When a Tick is next needed, if nothing else happens."""
+        """When the next Tick is needed, if nothing else happens."""
         return min(self._beat_due, self._report_due) if self._found else self._beat_due
 
     # Messages
@@ -259,7 +259,7 @@ class Worker:
                     self._entrance.refuse(conn, error.why, str(error))
 
     def _heard(self, link: Link | None, event: Arrived) -> list[Said]:
-        """A word of a peer about a link."""
+        """Handle a peer's message about its link."""
         message, conn, now = event.message, event.conn, self._turn.now
         if isinstance(message, Hello):
             return self._neighbours.hello(message, event, now)
@@ -267,7 +267,7 @@ class Worker:
             raise ProtocolError("unexpected", "say hello first")
         said = self._neighbours.heard(link, message, conn, now)
         if isinstance(message, Welcome):
-            # A parent is back: what follows from it waits only for those who come back with it.
+            # A parent is back. Wait a moment for others that come back with it, then choose routes.
             self._beat_due = min(self._beat_due, now + self._neighbours.beat_us // 5)
         return said
 
@@ -301,12 +301,12 @@ class Worker:
             if event.origin in running.fragment.feeds:
                 try:
                     self._entrance.feed(running, stream, batch)
-                except RoveError as error:  # one query's trouble is not another's
+                except RoveError as error:  # trouble of one query must not affect others
                     self.accounts.lose(running.fragment.query, batch.header, type(error).__name__)
         self._hold_sources()
 
     def _hold_sources(self) -> None:
-        """Where nothing is thrown away, or not fast enough, sources wait before there is no room."""
+        """Make sources wait before the room is used up, if nothing is evicted or not fast enough."""
         limit = self.settings.memory_bytes
         waits = self._retention.blocks or self._replay.pending.bytes + self._openings.bytes > limit // 4
         self._turn.commands += self.sources.held(self.room if waits else limit, limit)
@@ -334,7 +334,7 @@ class Worker:
             self._changed = True
 
     def _beat_if(self, turned: bool) -> None:
-        """Where a route is another, a link may begin anew, and says so at once."""
+        """After a route has changed, a link may need a new session. Let it say so at once."""
         if turned:
             self._beat_due = self._turn.now
 
@@ -360,13 +360,13 @@ class Worker:
                 self._turn.commands += self._routes.changed(self._fragments.running.items(), self._turn.now)
         if self._changed:
             self._fragments.forget_plans(fragment.plan for fragment in self._openings.fragments().values())
-        if self._changed and self.durable:  # kept before those below hear that they may begin
+        if self._changed and self.durable:  # stored before the nodes below are told that they may begin
             running = {query: each.fragment for query, each in self._fragments.running.items()}
             fragments = (running | self._openings.fragments()).values()
             kept = Remember(tuple(fragments), self._neighbours.peers, dict(self._fragments.plans))
             self._turn.commands.append(kept)
         self._changed = False
-        # Whoever hears of this node has to hear of the origins of its earlier starts, or waits for them no longer.
+        # A report must include the origins of earlier starts; otherwise others would no longer wait for them.
         if self._turn.now >= self._report_due and self._found:
             self._report_due = self._turn.now + self.settings.report_us
             self._turn.commands += self.reports()
@@ -375,18 +375,18 @@ class Worker:
 
     @property
     def room(self) -> int:
-        """Bytes this node may still take on."""
+        """How many bytes this node may still take."""
         waiting = self.output.pending_bytes + self.input_log.pending_bytes + self._openings.bytes
         return self.store.room - waiting - self._parking.bytes - self._replay.pending.bytes
 
-    # What it tells
+    # Reporting
 
     def reports(self) -> list[Command]:
-        """Tell the coordinator what is new."""
+        """The reports that tell the coordinator what has changed."""
         return [Send(COORDINATOR, report) for report in self._reports.next(self.report())]
 
     def report(self) -> Report:
-        """Who this node is, what it runs, and what it counted: the whole picture."""
+        """A whole report: what this node is, what it runs, and what it counted."""
         left = self._retention.left_behind()
         facts = Facts(
             kind=self.settings.kind,
@@ -421,12 +421,12 @@ class Worker:
         )
 
     def on_disk(self) -> Iterator[Header]:
-        """What waits on its disk, whichever start put it there."""
+        """The batches that wait on its disk, of any start."""
         yield from (entry.header for entry in self.store if entry.disk_bytes)
         yield from self._retention.left_behind()
 
     def troubles(self) -> dict[str, str]:
-        """What is wrong with its disk: with which folder, with the rows that wait there, with what is read back."""
+        """What is wrong with its disk, by folder or part."""
         found = {f"folder {name}": text for name, text in self._folders.troubles().items()}
         found |= {f"reading {name}": text for name, text in self._replay.pending.troubles().items()}
         found |= {f"rows for {name}": link.trouble for name, link in self.links().items() if link.trouble}
@@ -435,22 +435,22 @@ class Worker:
         return found
 
     def took(self, query: QueryId, origin: Origin, seq: int) -> bool:
-        """Whether a batch of a source has come to an end here, or to the log that operators are fed from."""
+        """Whether a batch of a source has reached its end here, or the input log of operators."""
         return self.output.took(query, origin, seq) or self.input_log.took(query, origin, seq)
 
     def waiting(self) -> Iterator[Header]:
-        """Headers of batches that wait for the disk."""
+        """The headers of batches that wait for the disk."""
         yield from self.output.waiting()
         yield from self.input_log.waiting()
 
     def fed(self, origin: Origin) -> list[QueryId]:
-        """Queries that get what a source makes now, at once or when their folders are open."""
+        """The queries that get the rows of a source, now or when their folders are open."""
         running = [q for q, r in self._fragments.running.items() if origin in r.fragment.feeds]
         return [*running, *(q for q in self._openings.feeds(origin) if q not in running)]
 
     @property
     def busy(self) -> bool:
-        """Whether something that is safe is still to be computed, or a fragment waits for its folders."""
+        """Whether safe input is still to be computed, or a fragment waits for its folders."""
         return bool(self._replay.pending or self._openings.fragments()) or not self._found
 
     def running(self) -> dict[QueryId, RunningFragment]:

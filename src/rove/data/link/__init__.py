@@ -1,1 +1,1 @@
-"""A node's neighbours: links, credit, receipts, and the routes that batches take."""
+"""The links of a node to its neighbours: sessions, credit, receipts, and the routes of batches."""

@@ -1,9 +1,9 @@
-"""Room that is promised to peers before they use it.
+"""Credit: room that is promised to peers before they use it.
 
-Law: a promise is never taken back, so the same room is not promised twice, but for a little that every peer gets, so
-that none starves behind others that are silent. A quarter of the room is kept for that little, and for the one frame
-with which each peer may go over its promise: peers × (`PROMISE_BYTES_MIN` + a frame) have to fit into it. (Where the
-room is all promised and peers go on sending, they get that little in every round trip: see decision 3.)
+Law: a promise is never taken back. So the same room is not promised twice, except for a small amount that every peer
+gets, so that no peer starves while others are silent. A quarter of the room is reserved for these small amounts, and
+for the one frame by which each peer may exceed its promise: peers × (`PROMISE_BYTES_MIN` + a frame) must fit into it.
+(If all room is promised and peers go on sending, they get that amount in every round trip: see decision 3.)
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from __future__ import annotations
 from rove.data.link.link import Link
 from rove.model.ids import NodeId
 
-PROMISE_BYTES_MIN = 16 * 1024  # room that every peer is promised while there is any
-PEERS_MIN = 8  # no peer is promised more than one part of so many
+PROMISE_BYTES_MIN = 16 * 1024  # promised to every peer while there is room
+PEERS_MIN = 8  # no peer is promised more than this fraction (1/8) of the room
 
 
 class Credit:
-    """What peers may still send. A moment costs O(links that said something, or were promised little)."""
+    """What peers may still send. A call costs O(links that sent something, or were promised little)."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._most = limit_bytes // PEERS_MIN
@@ -26,7 +26,8 @@ class Credit:
         self._hungry: dict[NodeId, Link] = {}
 
     def share(self, links: dict[NodeId, Link], room: int, peers: int) -> dict[NodeId, Link]:
-        """Promise the room there is, in equal parts, to these and to those who got little; everyone looked at."""
+        """Promise the free room in equal parts to these links and to links that got little. Returns all links looked
+        at."""
         room -= self._spare
         if room > 0:
             links = links | self._hungry

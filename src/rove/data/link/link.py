@@ -1,13 +1,13 @@
 """A link is a session between two nodes: numbered frames, cumulative acks, byte credits, a heartbeat, resume.
 
-Law: what was offered is kept until the peer has it in safe hands. Frames arrive once and in order, or are asked for
-again. A cut changes nothing but the time; when the peer has forgotten the session, everything not acked goes out again
-under new numbers, and who takes batches drops those it has. Rows that lie on the disk are read before their turn;
-rows of other origins go on meanwhile.
+Law: an offered batch is kept until the peer acks it. Frames arrive once and in order, or are requested again. A cut
+only costs time. If the peer has forgotten the session, everything that was not acked is sent again under new numbers,
+and the receiver drops duplicates. Rows on the disk are read before their turn; batches of other origins go on
+meanwhile.
 
     dialer                     listener
-      Hello(heard, received) ─────►        both tell which incarnation of the other they know and how many
-      ◄──────── Welcome(received, allowance)        of its frames they have; equal: go on, else: start anew
+      Hello(heard, received) ─────►        both say which incarnation of the other they know and how many
+      ◄──────── Welcome(received, allowance)        of its frames they have; if equal, they resume, else a new session
       Data 1 … n ─────────────────►
       ◄──────── Ack(through, allowance)
       Beat(sent, acked) ──────────►        more sent than received: ◄──── Resend(after)
@@ -33,17 +33,17 @@ from rove.model.ids import NodeId, Origin
 from rove.model.messages import PROTOCOL, Ack, Beat, Data, Hello, Message, Refused, Resend, Welcome
 from rove.model.states import Machine
 
-SILENT_US = 3_000_000  # a peer not heard for this long is away, if nobody says otherwise
-BEATS = 6  # signs of life, or attempts to reach a peer again, in that time
-READING_MAX = 256  # batches that are next and wait for rows from the disk
-SILENT_US_MIN = 60_000  # whoever wants to know sooner is not obliged
+SILENT_US = 3_000_000  # the default silence after which a peer is away
+BEATS = 6  # heartbeats, or attempts to reach a peer again, in that time
+READING_MAX = 256  # batches that are next in turn and wait for rows from the disk
+SILENT_US_MIN = 60_000  # shorter values that a peer asks for are raised to this
 RESEND_US = 200_000  # between two requests for the same frames
 Said: TypeAlias = Send | Load
-ANEW = 1 << 40  # from one incarnation of a link to its next; processes take theirs from a clock, or count from 1
+ANEW = 1 << 40  # added for each new session of a link; incarnations of processes come from a clock, or count from 1
 
 
 class Link:
-    """One side of a session. The side that dials speaks first; after that both are alike."""
+    """One side of a session. The side that dials sends the first message; after that both sides are alike."""
 
     def __init__(
         self,
@@ -58,38 +58,38 @@ class Link:
         self._silent_us, self.beat_us = silent_us, silent_us // BEATS
         self._incarnation, self._store = incarnation, store
         self._machine = Machine(LINK, LinkState.LISTENING, f"the link of {node} with {peer}")
-        self._dials = False  # whether we are the side that speaks first
+        self._dials = False  # whether this side dials
         self._conn: Conn | None = None
         self._peer_incarnation = 0
         self._waiting = Queue()  # not sent yet
-        self._live = Queue()  # not sent yet, came since the route is there, may overtake those
+        self._live = Queue()  # not sent yet, arrived since the route is up, may overtake the waiting ones
         self._live_next = False
         self._reading: deque[KeptBatch] = deque()  # not sent yet, next, behind rows that are read from the disk
         self._origins: Counter[tuple[str, Origin]] = Counter()  # query and origin of those
         self._loading = Loading(peer)
         self._unacked: deque[KeptBatch] = deque()  # sent, in the order of their numbers
-        self._unsaid: deque[KeptBatch] = deque()  # of those, to be sent again
+        self._unsaid: deque[KeptBatch] = deque()  # of those, the frames to be sent again
         self._numbered = 0
         self._sent_bytes, self._allowance = 0, 0
         self._received = 0
         self._received_bytes = 0
-        self._open: deque[int] = deque()  # received, not in safe hands yet
-        self._safe: set[int] = set()  # of those, in safe hands behind one that is not
+        self._open: deque[int] = deque()  # received and not safe yet
+        self._safe: set[int] = set()  # of those, safe ones behind a frame that is not
         self._granted, self._acked, self._said = 0, 0, (-1, -1)
         self._heard_us, self._spoke_us, self._asked_us = 0, -self.beat_us, -RESEND_US
         self.resent: dict[tuple[str, Origin], int] = {}
         self.sessions = 0
 
-    # What the node asks
+    # Calls of the node
 
     def dial(self, conn: Conn) -> None:
-        """Be the one who speaks first, on this connection."""
+        """Become the dialing side, on this connection."""
         self._dials, self._conn = True, conn
         self._away(LinkEvent.DIAL)
         self._spoke_us = -self.beat_us
 
     def offer(self, entry: KeptBatch, now: int, overtakes: bool = False) -> list[Said]:
-        """Carry a batch to the peer, now or as soon as it can be. One that `overtakes` need not wait for what was kept
+        """Send a batch to the peer, now or as soon as possible. A batch that `overtakes` need not wait for batches kept
         while the route was cut."""
         if entry.gone:
             return []
@@ -99,7 +99,7 @@ class Link:
         return self._pump(now) if self.up else []
 
     def receive(self, number: int, size: int, now: int) -> tuple[bool, list[Said]]:
-        """Whether a frame is new and in order; it stays open until `took`."""
+        """Take a frame. Returns whether it is new and in order; then it stays open until `took`."""
         self._heard_us = now
         if number == self._received + 1 and self.up:
             if self._received_bytes >= self._granted:
@@ -111,7 +111,7 @@ class Link:
         return False, self._ask_again(now) if self.up and number > self._received else []
 
     def took(self, number: int, session: int) -> None:
-        """A frame of a session is in safe hands. Those before it may still be open."""
+        """A frame of a session is safe. Frames before it may still be open."""
         if session != self.sessions:
             return
         if self._open and self._open[0] == number:
@@ -122,13 +122,13 @@ class Link:
             self._safe.add(number)
 
     def grant(self, room: int) -> int:
-        """Let the peer send so many bytes more than we have received; what is granted is never taken back."""
+        """Let the peer send `room` bytes more than we have received. A grant is never taken back."""
         self._granted = max(self._granted, self._received_bytes + max(0, room))
         return self._granted - self._received_bytes
 
     @property
     def outstanding(self) -> int:
-        """Bytes the peer may still send us."""
+        """The bytes that the peer may still send."""
         return max(0, self._granted - self._received_bytes)
 
     @property
@@ -142,7 +142,7 @@ class Link:
 
     @property
     def there(self) -> bool:
-        """Whether the peer can be reached: the link is up, or about to be again because we began it anew."""
+        """Whether the peer can be reached: the link is up, or will be again because we asked for a new session."""
         return self._machine.state is LinkState.UP or self._machine.state is LinkState.RENEWING
 
     def entries(self) -> Iterable[KeptBatch]:
@@ -154,22 +154,22 @@ class Link:
         return (*self._reading, *self._waiting, *self._live)
 
     def kept(self, query: str) -> list[KeptBatch]:
-        """What is not acked of a query, the oldest first; copies of what is elsewhere do not count."""
+        """The batches of a query that are not acked, the oldest first, without copies."""
         return [e for e in self.entries() if e.header.query == query and e.original is None]
 
     def forget(self, query: str) -> list[Header]:
-        """Drop what is not sent yet of a query that was stopped; what of it nobody else can have."""
+        """Drop unsent batches of a stopped query. Returns the headers of those that no other node can have."""
         dropped = [e for e in self._unsent() if e.header.query == query and not e.gone]
         lost = [e.header for e in dropped if e.nowhere_else]
         for entry in dropped:
-            if not entry.gone:  # as a copy is whose original was dropped before it
+            if not entry.gone:  # a copy is gone if its original was dropped before it
                 self._store.drop(entry)
         self._leave_out(query)
         return lost
 
     def take_back(self, query: str) -> list[KeptBatch]:
-        """What is not acked of a query, oldest first, to go another way; copies of what is elsewhere are forgotten. If
-        some of it was sent, its numbers are gone, so both sides begin anew."""
+        """Take back the batches of a query that are not acked, oldest first, for another route. Copies are dropped. If
+        some were sent, the numbers of the session are void, so a new session begins."""
         taken = [e for e in self.entries() if e.header.query == query]
         self._leave_out(query)
         if any(e.header.query == query for e in self._unacked):
@@ -186,12 +186,12 @@ class Link:
         return [entry for entry in taken if entry.original is None]
 
     def sweep(self) -> None:
-        """An entry that waits here may be gone. O(1), spread out."""
+        """A waiting entry may be gone. Amortized O(1)."""
         self._waiting.sweep()
         self._live.sweep()
 
     def _leave_out(self, query: str) -> None:
-        """Of what is not sent yet, nothing of this query."""
+        """Remove unsent batches of this query."""
         self._put_back()
         for queue in (self._waiting, self._live):
             queue.keep(lambda entry: entry.header.query != query)
@@ -199,10 +199,10 @@ class Link:
     def open_frames(self) -> int:
         return len(self._open)
 
-    # What the peer says
+    # Messages of the peer
 
     def heard(self, message: Message, conn: Conn, now: int) -> list[Said]:
-        """A word of the peer that is not Data."""
+        """Handle a message of the peer that is not Data."""
         if isinstance(message, Hello):
             return self._on_hello(message, conn, now)
         if isinstance(message, Welcome):
@@ -220,7 +220,7 @@ class Link:
                 return self._pump(now)
             case Beat(sent=sent, acked=acked, allowance=allowance):
                 if (acked, allowance) != self._said:
-                    self._said = (-1, -1)  # the next flush says it again
+                    self._said = (-1, -1)  # the next flush sends it again
                 return self._ask_again(now) if sent > self._received else []
             case Resend(after=after):
                 return self._again(after, now)
@@ -228,7 +228,7 @@ class Link:
 
     def _on_hello(self, hello: Hello, conn: Conn, now: int) -> list[Said]:
         self._conn, self._heard_us = conn, now
-        if hello.silent_us:  # who dials says how soon both want to know
+        if hello.silent_us:  # the dialing side sets the silence for both
             self._silent_us = max(hello.silent_us, SILENT_US_MIN)
             self.beat_us = self._silent_us // BEATS
         known = hello.incarnation == self._peer_incarnation and hello.heard == self._incarnation
@@ -243,28 +243,28 @@ class Link:
 
     def _on_welcome(self, welcome: Welcome, conn: Conn, now: int) -> list[Said]:
         if not self._dials:
-            raise ProtocolError("unexpected", f"{self.peer} answers a hello that {self.node} has not said")
+            raise ProtocolError("unexpected", f"{self.peer} answers a Hello that {self.node} has not sent")
         if welcome.heard != self._incarnation or conn != self._conn:
             return []
         self._heard_us = now
         if welcome.incarnation != self._peer_incarnation:
             self._start_anew(welcome.incarnation)
         elif welcome.received < (self._unacked[0].number - 1 if self._unacked else self._numbered):
-            self._start_anew(welcome.incarnation)  # the peer began anew; we go with it
+            self._start_anew(welcome.incarnation)  # the peer began a new session, so we do too
         self._machine.step(LinkEvent.WELCOME)
         self._allowance = max(self._allowance, welcome.allowance)
         self._said = (-1, -1)
         return [*self._again(welcome.received, now), *self.flush(now)]
 
     def refused(self) -> None:
-        """The peer does not know this session: shake hands again before anything else."""
+        """The peer does not know this session. Repeat the handshake before anything else."""
         self._away(LinkEvent.LOST if self._dials else LinkEvent.LEFT)
         self._spoke_us = -self.beat_us
 
     # Time
 
     def tick(self, now: int) -> list[Said]:
-        """Beat, notice silence, dial again."""
+        """Send a heartbeat, notice silence, dial again."""
         if self.there and now - self._heard_us > self._silent_us:
             self._away(LinkEvent.LOST if self._dials else LinkEvent.LEFT)
         if not self.up:
@@ -284,7 +284,7 @@ class Link:
         return [*said, self._say(Beat(self._numbered, acked, self._allowance), now)]
 
     def flush(self, now: int) -> list[Said]:
-        """Ack what is in safe hands and tell of new credit, if there is news."""
+        """Send acks for safe frames and new credit, if there is any."""
         if not self.up:
             return []
         self._acked = self._open[0] - 1 if self._open else self._received
@@ -292,7 +292,7 @@ class Link:
         if news == self._said:
             return []
         self._said = news
-        spoke = self._spoke_us  # an ack does not replace a beat, which says more
+        spoke = self._spoke_us  # an ack does not replace a heartbeat, which carries more
         said: list[Said] = [self._say(Ack(*news), now)]
         self._spoke_us = spoke
         return said
@@ -300,26 +300,26 @@ class Link:
     # Sending
 
     def loaded(self, event: Loaded, now: int) -> list[Said]:
-        """Rows that were asked for are here, or cannot be read."""
+        """Requested rows have been read from the disk, or cannot be read."""
         lost = self._loading.loaded(event, now)
         if lost is not None:
             counted = size_of(lost.header, lost.payload)
             self._store.unreadable(lost)
-            if lost.number:  # rows that do not come take no credit: the peer counts what comes
+            if lost.number:  # lost rows take no credit, because the peer counts received bytes
                 self._sent_bytes += size_of(lost.header, None) - counted
         return self._pump(now) if self.up else []
 
     @property
     def trouble(self) -> str:
-        """Why rows on the disk cannot be sent for now, if they cannot."""
+        """Why rows on the disk cannot be sent now; empty if they can."""
         return self._loading.trouble
 
     def _pump(self, now: int) -> list[Said]:
-        """Send while there is credit. A frame may go over it once, so that one larger than any credit gets through."""
+        """Send while there is credit. One frame may exceed it, so that a frame larger than any credit can be sent."""
         said: list[Said] = []
         while self._unsaid:
             entry = self._unsaid[0]
-            if not self._loading.ready(entry):  # frames go in the order of their numbers
+            if not self._loading.ready(entry):  # frames are sent in the order of their numbers
                 for each in self._unsaid:
                     if self._loading.full:
                         break
@@ -343,7 +343,7 @@ class Link:
         return [*said, *self._loading.asked()]
 
     def _next(self, now: int) -> KeptBatch | None:
-        """The next that can be sent. What was kept and what is new take turns, unless the new always goes first."""
+        """The next batch that can be sent. Kept and new batches take turns, unless new ones always go first."""
         if not (self._live and (self._live_next or self._order == "last")):
             kept = self._next_kept(now)
             if kept is not None:
@@ -359,7 +359,7 @@ class Link:
         return self._next_kept(now)
 
     def _next_kept(self, now: int) -> KeptBatch | None:
-        """The oldest whose rows are here and that has no older one of its origin before it."""
+        """The oldest kept batch whose rows are in memory and that is first of its origin."""
         if self._reading and self._loading.ready(self._reading[0]):
             entry = self._reading.popleft()
             self._origins[_origin(entry)] -= 1
@@ -376,7 +376,8 @@ class Link:
         return None
 
     def _reads(self, entry: KeptBatch, now: int) -> bool:
-        """Have a batch wait until its rows, or those of its origin before it, are read; whether it may."""
+        """Let a batch wait until its rows, or earlier rows of its origin, are read. Returns whether there is room for
+        it."""
         if self._loading.full or len(self._reading) >= READING_MAX:
             return False
         self._reading.append(entry)
@@ -385,7 +386,7 @@ class Link:
         return True
 
     def _put_back(self) -> None:
-        """Nothing of what was next is, any more; rows that were read for it stay on the disk."""
+        """Put the batches that were next back into the queue. Their rows stay on the disk."""
         for entry in (*self._reading, *self._unsaid):
             self._loading.let_go(entry)
         self._waiting.extendleft(reversed(self._reading))
@@ -393,19 +394,19 @@ class Link:
         self._origins.clear()
 
     def _away(self, event: LinkEvent) -> None:
-        """Nothing can be sent for now: all that waits is kept, and nothing of it is new."""
+        """Nothing can be sent now. All waiting batches count as kept, none as new."""
         self._machine.step(event)
         self._put_back()
         self._waiting += self._live
         self._live.clear()
 
     def _again(self, after: int, now: int) -> list[Said]:
-        """Send what follows frame `after` once more; nothing is counted against credit twice."""
+        """Send the frames after `after` again. They are not counted against credit twice."""
         self._unsaid = deque(e for e in self._unacked if e.number > after)
         return self._pump(now)
 
     def _frame(self, entry: KeptBatch, now: int) -> Send:
-        """An entry as it goes out."""
+        """The message for a batch."""
         return self._say(Data(entry.number, entry.header), now, self._loading.taken(entry))
 
     def _ask_again(self, now: int) -> list[Said]:
@@ -417,11 +418,11 @@ class Link:
     def _say(self, message: Message, now: int, payload: Payload | None = None) -> Send:
         self._spoke_us = now
         if self._conn is None:
-            raise BrokenInvariant(f"{self._machine.who} speaks, and has no connection")
+            raise BrokenInvariant(f"{self._machine.who} has no connection to send on")
         return Send(self._conn, message, payload)
 
     def _start_anew(self, incarnation: int) -> None:
-        """A new session: nothing of the old numbers means anything; what was not acked goes out again."""
+        """Begin a new session. Old numbers are void, and everything that was not acked is sent again."""
         self.sessions += 1
         self._peer_incarnation = incarnation
         for entry in self._unacked:

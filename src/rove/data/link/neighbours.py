@@ -1,7 +1,7 @@
-"""Whom a node talks with: its peers as the coordinator named them, a link with each, and who is at which connection.
+"""The neighbours of a node: the peers that the coordinator named, a link with each, and their connections.
 
-Law: nobody is heard before a hello, and with keys nobody whom the coordinator has not named by that key. Parents are
-dialled; others dial.
+Law: messages before a Hello are refused. With keys, so are peers that the coordinator has not named with that key. A
+node dials its parents; other peers dial it.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from rove.model.messages import PROTOCOL, Hello, Message, Peer, digest_of
 
 
 class Neighbours:
-    """The links of one node. `reached` are the parents it has one with now."""
+    """The links of one node. `reached` are the parents with a working link."""
 
     def __init__(self, settings: WorkerSettings, incarnation: int, store: Store) -> None:
         self._settings, self._incarnation, self._store = settings, incarnation, store
         self.links: dict[NodeId, Link] = {}
         self._conns: dict[Conn, NodeId] = {}
-        self._dirty: dict[NodeId, Link] = {}  # links that may have news for their peers
+        self._dirty: dict[NodeId, Link] = {}  # links that may have something to send
         self._credit = Credit(settings.memory_bytes)
         self._peers: dict[NodeId, Peer] = {}
-        self.digest = ""  # of the peers
+        self.digest = ""  # the digest of the peers
         self.reached: tuple[NodeId, ...] = ()
-        self._cut_us: dict[NodeId, int] = {}  # parents that were there and are not, and since when
+        self._cut_us: dict[NodeId, int] = {}  # parents that were reached and are not now, and since when
 
     @property
     def peers(self) -> tuple[Peer, ...]:
         return tuple(self._peers.values())
 
     def link(self, peer: NodeId) -> Link:
-        """The link with a peer; a new one if there was none."""
+        """The link with a peer. It is made if there is none."""
         found = self.links.get(peer)
         if found is None:
             found = self.links[peer] = Link(
@@ -53,21 +53,21 @@ class Neighbours:
         return found
 
     def at(self, conn: Conn) -> Link | None:
-        """The link with whoever said hello on a connection."""
+        """The link with the peer that said Hello on a connection."""
         peer = self._conns.get(conn)
         return None if peer is None else self.links[peer]
 
-    # What they say
+    # Messages
 
     def hello(self, hello: Hello, event: Arrived, now: int) -> list[Said]:
-        """Somebody says who they are."""
+        """Handle a Hello."""
         node = self._settings.node
         if hello.protocol != PROTOCOL:
-            text = f"{node} speaks protocol {PROTOCOL}, not {hello.protocol}; bring both to one version of rove"
+            text = f"{node} speaks protocol {PROTOCOL}, not {hello.protocol}; use one version of rove for both"
             raise ProtocolError("protocol", text)
         known = self._peers.get(hello.node)
         if self._settings.keys and (known is None or known.key != event.key):
-            raise ProtocolError("identity", f"`{hello.node}` is not known here by this key")
+            raise ProtocolError("identity", f"`{hello.node}` does not have this key")
         if not hello.node or hello.node == node:
             raise ProtocolError("identity", f"`{hello.node}` cannot be the name of a peer")
         for old in [c for c, n in self._conns.items() if n == hello.node and c != event.conn]:
@@ -76,24 +76,24 @@ class Neighbours:
         return self.heard(self.link(hello.node), hello, event.conn, now)
 
     def heard(self, link: Link, message: Message, conn: Conn, now: int) -> list[Said]:
-        """A word of a peer that is not Data."""
+        """Handle a message of a peer that is not Data."""
         self._dirty[link.peer] = link
         return link.heard(message, conn, now)
 
     def receive(self, link: Link, number: int, size: int, now: int) -> tuple[bool, list[Said]]:
-        """Whether a frame is new and in order."""
+        """Take a frame. Returns whether it is new and in order."""
         self._dirty[link.peer] = link
         return link.receive(number, size, now)
 
     def loaded(self, event: Loaded, now: int) -> list[Said]:
-        """Rows that a link asked for are here, or cannot be read."""
+        """Rows that a link requested have been read, or cannot be read."""
         link = self.links.get(event.peer)
         return [] if link is None else link.loaded(event, now)
 
-    # What the node does
+    # Calls of the node
 
     def meet(self, peers: Iterable[Peer]) -> list[Command]:
-        """Learn who may talk to this node, dial the parents among them, and hang up on those who may not any more."""
+        """Set the peers of this node, dial the parents among them, and disconnect peers that are no longer allowed."""
         before, named = self._peers, tuple(peers)
         self._peers, self.digest = {p.node: p for p in named}, digest_of(named)
         commands: list[Command] = [Allow(named)]
@@ -109,11 +109,11 @@ class Neighbours:
         return commands
 
     def forget(self, query: str) -> list[Header]:
-        """A query is over: what was not sent yet of it."""
+        """A query has ended. Returns the headers of its unsent batches that no other node can have."""
         return [header for link in self.links.values() for header in link.forget(query)]
 
     def flush(self, room: int, now: int) -> list[Said]:
-        """Promise the room there is, ack what is in safe hands. O(links with news)."""
+        """Promise free room and ack safe frames. O(links with something to send)."""
         self._dirty = self._credit.share(self._dirty, room, len(self._conns))
         said = [send for link in self._dirty.values() for send in link.flush(now)]
         self._dirty = {name: link for name, link in self._dirty.items() if link.open_frames()}
@@ -121,11 +121,11 @@ class Neighbours:
 
     @property
     def beat_us(self) -> int:
-        """How often somebody wants a sign of life. O(links)."""
+        """The shortest heartbeat interval of all links. O(links)."""
         return min((link.beat_us for link in self.links.values()), default=self._settings.silent_us // BEATS)
 
     def beat(self, now: int) -> list[Command]:
-        """A sign of life to everyone, and a look at who is silent and who is back. O(links)."""
+        """Send heartbeats, and notice peers that are silent or back. O(links)."""
         said: list[Command] = [send for link in self.links.values() for send in link.tick(now)]
         before = self.reached
         self.reached = tuple(p for p in self._settings.parents if p in self.links and self.links[p].there)

@@ -1,6 +1,6 @@
-"""Frames of queries that a node does not know yet.
+"""Parks frames of queries that a node does not know yet.
 
-Law: what is parked is not acked, and its bytes count against the node's room until its query comes or is stopped.
+Law: a parked frame is not acked, and its bytes count against the node's room until its query is deployed or stopped.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Parked(NamedTuple):
 
 
 class Parking:
-    """Frames by query, in the order they came."""
+    """Frames by query, in the order of arrival."""
 
     def __init__(self) -> None:
         self._queries: dict[QueryId, deque[Parked]] = {}
@@ -32,7 +32,7 @@ class Parking:
         self.bytes += frame.receipt.bytes
 
     def take(self, query: QueryId) -> list[Parked]:
-        """All frames of a query, which are parked no longer."""
+        """Take all frames of a query out."""
         frames = list(self._queries.pop(query, ()))
         self.bytes -= sum(frame.receipt.bytes for frame in frames)
         return frames

@@ -1,4 +1,4 @@
-"""Batches that wait for their turn, the oldest first."""
+"""A queue of waiting batches, the oldest first."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from rove.data.store.kept_batch import KeptBatch
 
 
 class Queue(deque[KeptBatch]):
-    """A queue that forgets those that are gone, some time: it is never more than twice as long as what waits."""
+    """A queue that removes gone batches from time to time, so it is at most twice as long as the batches that wait."""
 
-    _gone = 0  # of its entries, those that may be
+    _gone = 0  # how many entries may be gone
 
     def sweep(self) -> None:
-        """One more may be gone. A look at all of them when half of them may be. O(1), spread out."""
+        """One more entry may be gone. When half may be, all are checked. Amortized O(1)."""
         self._gone += 1
         if 2 * self._gone > len(self):
             self.keep(lambda entry: not entry.gone)
 
     def keep(self, wanted: Callable[[KeptBatch], bool]) -> None:
-        """Only these. O(entries)."""
+        """Keep only the wanted entries. O(entries)."""
         kept = [entry for entry in self if wanted(entry)]
         self.clear()
         self.extend(kept)

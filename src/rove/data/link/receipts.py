@@ -1,6 +1,6 @@
-"""A receipt for a frame: the peer may forget it when everything that came of it is in safe hands.
+"""The receipt of a frame: the frame is acked, so that the peer may forget it, when all its results are safe.
 
-Law: a frame is acked once, when the last of its parts is safe; a part that is still on its way to the disk is not.
+Law: a frame is acked once, when the last of its parts is safe. A part that is still being written to the disk is not.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from rove.data.link.link import Link
 
 
 class FrameReceipt:
-    """Counts what is still to be made safe. Born with one, which its maker gives back when all parts are known."""
+    """Counts the parts that are not safe yet. It starts with one, which its creator releases when all parts are
+    known."""
 
     __slots__ = ("_link", "_number", "_open", "_session", "bytes")
 
@@ -19,11 +20,11 @@ class FrameReceipt:
         self.bytes = size
 
     def hold(self) -> None:
-        """One more part has to be made safe."""
+        """Add a part that must be made safe."""
         self._open += 1
 
     def release(self) -> None:
-        """A part is safe; the last one acks the frame."""
+        """A part is safe. The last one acks the frame."""
         self._open -= 1
         if self._open == 0:
             self._link.took(self._number, self._session)

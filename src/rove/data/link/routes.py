@@ -1,7 +1,7 @@
-"""Which way batches go from a node, and what becomes of them when that changes.
+"""The routes of batches from a node, and what happens when a route changes.
 
-Law: whoever knows other routes takes one when its own is not there, and asks nobody. What is not in safe hands goes
-along; what has arrived after all is known there by its name.
+Law: a node that knows other routes takes one by itself when its own breaks. Batches that are not acked take the new
+route. If one has already arrived, the receiver drops the duplicate by its name.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Routes:
         self._neighbours, self._store = neighbours, store
 
     def send(self, running: RunningFragment, entry: KeptBatch, now: int, overtakes: bool = False) -> list[Said]:
-        """On to the next node, now or as soon as it can be."""
+        """Send a batch to the next node, now or as soon as possible."""
         if running.route is None:
             return []
         if running.holds:
@@ -34,7 +34,7 @@ class Routes:
         return self._neighbours.link(running.route).offer(entry, now, overtakes)
 
     def turned(self, query: QueryId, before: NodeId | None, running: RunningFragment, now: int) -> list[Said]:
-        """A query may have another route than before: what is not in safe hands yet takes it."""
+        """A query may have another route than before. Batches that are not acked take it."""
         if before is None or running.route is None or before == running.route:
             return []
         return [
@@ -42,7 +42,7 @@ class Routes:
         ]
 
     def changed(self, queries: Iterable[tuple[QueryId, RunningFragment]], now: int) -> list[Said]:
-        """Parents have gone or come back. O(queries, and what they kept)."""
+        """Parents are away or back. O(queries and their kept batches)."""
         sends: list[Said] = []
         for query, running in queries:
             if not running.fragment.others or running.route is None:
@@ -56,7 +56,7 @@ class Routes:
         return sends
 
     def sweep(self, running: RunningFragment) -> None:
-        """An entry that waits for its route may be gone. O(1), spread out."""
+        """A waiting entry may be gone. Amortized O(1)."""
         if running.route is None:
             return
         if running.holds:
@@ -65,7 +65,7 @@ class Routes:
             self._neighbours.link(running.route).sweep()
 
     def forget(self, running: RunningFragment) -> list[Header]:
-        """A query is over: what had not set out, of that what nobody else can have."""
+        """A query has ended. Returns the headers of unsent batches that no other node can have."""
         dropped = [entry for entry in running.kept if self._store.holds(entry)]
         lost = [entry.header for entry in dropped if entry.nowhere_else]
         for entry in dropped:
@@ -73,7 +73,7 @@ class Routes:
         return lost
 
     def _copied(self, query: QueryId, route: NodeId, others: list[NodeId], now: int) -> list[Said]:
-        """What was kept while no route was there goes over all of them, in case another one breaks."""
+        """Send batches kept without a route over all routes, in case another one breaks."""
         sends: list[Said] = []
         for entry in self._neighbours.link(route).kept(query):
             if not entry.copies:

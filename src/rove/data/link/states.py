@@ -1,13 +1,13 @@
-"""The states of one side of a link, and the one table of what may happen in each.
+"""The states of one side of a link, and the table of events that may happen in each.
 
-Law: what a peer says wrongly is the peer's fault, and is refused before it comes here. What is not in the table is a
-bug of ours, and raises.
+Law: a peer's wrong message is refused before it gets here. An event that is not in the table is a bug of ours, and
+raises.
 
-- `listening`: the peer is not heard, and has to speak first. Batches wait.
-- `dialling`: the peer is not heard. We say Hello every beat until it answers. Batches wait.
-- `up`: both sides know the session. Frames, acks and beats go over it.
-- `renewing`: the peer was heard a moment ago. Frames that were sent take another route, so the numbers of this session
-  are void, and a new session is asked for. Batches wait; their route still counts as there.
+- `listening`: the peer is silent, and must send the first message. Batches wait.
+- `dialling`: the peer is silent. We send a Hello at every heartbeat until it answers. Batches wait.
+- `up`: both sides know the session. Frames, acks and heartbeats are sent.
+- `renewing`: the peer was heard a moment ago. Sent frames take another route, so the numbers of this session are void,
+  and we ask for a new session. Batches wait; the route still counts as working.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rove.model.states import Table
 
 
 class LinkState(Enum):
-    """Where one side of a link stands."""
+    """The state of one side of a link."""
 
     LISTENING = "listening"
     DIALLING = "dialling"
@@ -27,14 +27,14 @@ class LinkState(Enum):
 
 
 class LinkEvent(Enum):
-    """What happens to a link. `lost` is said of a peer that we dial, `left` of one that dials us."""
+    """An event of a link. `lost` is for a peer that we dial, `left` for a peer that dials us."""
 
-    DIAL = "dial"  # we are to speak first from now on
-    HELLO = "hello"  # the peer has said who it is
+    DIAL = "dial"  # we dial from now on
+    HELLO = "hello"  # the peer has sent a Hello
     WELCOME = "welcome"  # the peer has answered our Hello
-    RENEW = "renew"  # frames that were sent take another route
-    LOST = "lost"  # the peer is silent, or does not know the session: dial again
-    LEFT = "left"  # the same, of a peer that has to speak first
+    RENEW = "renew"  # sent frames take another route
+    LOST = "lost"  # the peer is silent, or does not know the session, so we dial again
+    LEFT = "left"  # the same for a peer that dials us
 
 
 LINK: Table[LinkState, LinkEvent] = {

@@ -1,1 +1,1 @@
-"""Sources on this node: who produces rows, and when they must wait."""
+"""The sources of a node: they number batches, and wait when there is no room."""

@@ -1,7 +1,7 @@
-"""The producers of one node: they number their batches, and are told to wait before there is no room.
+"""The sources of one node: they number their batches, and are told to wait before the room is used up.
 
-Law: an origin numbers its batches 0, 1, 2 … without gaps, whoever reads them. What does not fit its stream gets no
-number.
+Law: an origin numbers its batches 0, 1, 2 … without gaps, for all queries alike. A batch that does not fit its stream
+gets no number.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rove.model.schema import conformed, parse_schema
 
 @dataclass(slots=True)
 class _Source:
-    """A producer: its next number, and whether it has been told to wait."""
+    """A source: its next number, and whether it was told to wait."""
 
     stream: str
     schema: pa.Schema
@@ -35,22 +35,22 @@ class _Source:
 
 
 class Sources:
-    """Producers by origin."""
+    """Sources by origin."""
 
     def __init__(self) -> None:
         self._all: dict[Origin, _Source] = {}
-        self._columns: dict[str, str] = {}  # of streams, by name
+        self._columns: dict[str, str] = {}  # the columns of streams, by name
 
     def add(self, stream: str, origin: Origin, columns: str) -> None:
-        """Declare a producer of a stream."""
+        """Declare a source of a stream."""
         self._all[origin] = _Source(stream, parse_schema(columns), columns)
         self._columns[stream] = columns
 
     def named(self, event: Produced) -> tuple[str, Batch]:
-        """What was produced as a batch with a name, and the stream it belongs to."""
+        """The produced rows as a named batch, and their stream."""
         source = self._all.get(event.origin)
         if source is None or source.ended:
-            raise UnknownOrigin(f"`{event.origin}` is no source of this node, or has ended; declare it first")
+            raise UnknownOrigin(f"`{event.origin}` is not a source of this node, or has ended; declare it first")
         data = event.data
         if data is not None:
             data = conformed(data, source.schema, f"stream `{source.stream}`")
@@ -70,20 +70,21 @@ class Sources:
         return source.stream, Batch(header, data if rows else None)
 
     def renamed(self, fragment: Fragment) -> Fragment:
-        """A fragment of the last start, with the origins that its sources are now."""
+        """A fragment of the last start, with the present origins of its sources."""
         now = {origin.any_start: origin for origin in self._all}
         today = {origin: now.get(origin.any_start, origin) for origin in fragment.feeds}
         waits = {stage: tuple(today.get(o, o) for o in origins) for stage, origins in fragment.waits.items()}
         return replace(fragment, feeds=tuple(today.values()), waits=waits)
 
     def missed(self, origins: Collection[Origin]) -> Iterator[tuple[str, Batch]]:
-        """Headers for what these have produced so far, with which a query that comes late begins."""
+        """Headers for the batches that these sources have produced so far. A query that is deployed later begins with
+        them."""
         for origin, source in self._all.items():
             if source.next and origin in origins:
                 yield source.stream, empty(origin, 0, source.next - 1, source.watermark)
 
     def held(self, room: int, limit: int) -> list[Wait | Go]:
-        """A source waits when less than a quarter of the room is left, and goes on when half of it is."""
+        """Make sources wait when less than a quarter of the room is free, and go on when half of it is."""
         said: list[Wait | Go] = []
         for origin, source in self._all.items():
             if not source.waits and room < limit // 4:
@@ -98,7 +99,7 @@ class Sources:
         return [origin for origin, source in self._all.items() if source.waits]
 
     def learn(self, columns: Mapping[str, str]) -> None:
-        """The columns of streams, from a query that reads them."""
+        """Take the columns of streams from a query that reads them."""
         self._columns |= columns
 
     def listed(self, earlier: Collection[Origin] = ()) -> tuple[SourceHere, ...]:
