@@ -13,10 +13,10 @@ from rove.control.deployment.reroute import lead, move
 from rove.control.placement import Load, Placement, Request, strategy
 from rove.control.topology.topology import Link, Node, Topology
 from rove.model.errors import RoveError
-from rove.model.ids import NodeId
+from rove.model.ids import NodeId, Stage
 from rove.model.messages import Sink
 from tests.control.checker import check, path
-from tests.control.cities import city, drawn, request
+from tests.control.cities import city, drawn, numbered, request, stages, town
 from tests.control.planned import deployed
 from tests.control.twin import agree
 
@@ -142,7 +142,9 @@ def test_sources_that_come_go_and_are_absent_leave_what_the_whole_placement_says
     for stage, source in pairs[2:]:
         position = deployment.journal.position
         try:
-            lead(deployment, asked, stage, source, topology, load)
+            # Other queries come and go meanwhile, so operators that found no room below may find some now.
+            others = Load({node.id: random.choice((0, node.slots)) for node in topology.nodes()})
+            lead(deployment, asked, stage, source, topology, others)
         except RoveError:
             deployment.roll_back(position)
         deployment.settle()
@@ -167,3 +169,33 @@ def test_what_is_taken_back_leaves_nothing_behind() -> None:
     assert not deployment.settle().deploy
     assert (deployment.fragments, load.slots, deployment.placement({})) == (before, slots, records)
     agree(deployment, asked)
+
+
+def begun_on_edges() -> tuple[Deployment, Request]:
+    """Averages that are begun on the edges, with nothing before them: d1 and d2 send to e1, d3 to e2."""
+    partial = Stage(numbered(stages("late filter"), "Aggregate", "partial"))
+    asked = request("late filter", {"s": ["d1", "d2", "d3"]}, hints={partial: "edge"})
+    return put_down(asked, town(), Load()), asked
+
+
+def test_an_operator_that_no_rows_reach_any_more_is_left_out_until_they_do() -> None:
+    deployment, asked = begun_on_edges()
+    part = deployment.tree.parts[NodeId("d3")]
+    deployment.put({NodeId("d3"): None})
+    deployment.settle()
+    agree(deployment, asked)
+    assert not deployment.fragments[NodeId("e2")].makes
+    deployment.put({NodeId("d3"): part})
+    deployment.settle()
+    agree(deployment, asked)
+    assert deployment.fragments[NodeId("e2")].makes
+
+
+def test_who_is_absent_is_followed_up_to_those_who_wait_for_it_indirectly() -> None:
+    deployment, asked = begun_on_edges()
+    for absent, node in [(True, "d1"), (True, "d2"), (True, "d3"), (False, "d1"), (False, "d3"), (True, "d1")]:
+        deployment.set_absent(NodeId(node), absent)
+        deployment.settle()
+        agree(deployment, asked)
+    gateway = deployment.fragments[NodeId("gw")]
+    assert [len(origins) for book in (gateway.waits, gateway.knows) for origins in book.values()] == [1, 1]
