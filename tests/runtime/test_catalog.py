@@ -41,12 +41,13 @@ def test_a_second_coordinator_is_told_of_the_first(path: Path) -> None:
     Catalog(path).close()
 
 
-def test_a_newer_format_says_so(path: Path) -> None:
+@pytest.mark.parametrize(("format", "whose"), [(FORMAT + 1, "a newer"), (FORMAT - 1, "an earlier")])
+def test_another_format_says_whose_it_is(path: Path, format: int, whose: str) -> None:
     Catalog(path).close()
     base = sqlite3.connect(path)
-    base.execute(f"PRAGMA user_version = {FORMAT + 1}")
+    base.execute(f"PRAGMA user_version = {format}")
     base.close()
-    with pytest.raises(DiskError, match=rf"{path} has format {FORMAT + 1}.*use a newer rove"):
+    with pytest.raises(DiskError, match=rf"{path} is of {whose} version of rove \(format {format}"):
         Catalog(path)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rove.model.errors import DiskError
 
-FORMAT = 1
+FORMAT = 2
 _TABLES = """
 CREATE TABLE IF NOT EXISTS records (kind TEXT, name TEXT, record BLOB NOT NULL, PRIMARY KEY (kind, name)) WITHOUT ROWID;
 """
@@ -65,9 +65,11 @@ class Catalog:
         base.execute("PRAGMA journal_mode = WAL")
         base.execute("PRAGMA synchronous = FULL")
         (format,) = base.execute("PRAGMA user_version").fetchone()
-        if format > FORMAT:
+        if format not in (0, FORMAT):  # 0: it is new
+            other = "a newer" if format > FORMAT else "an earlier"
             raise DiskError(
-                f"catalog {self.path} has format {format}, this version of rove reads up to {FORMAT}; use a newer rove"
+                f"catalog {self.path} is of {other} version of rove (format {format}, this one reads {FORMAT}); use "
+                "that version, or remove the catalog to begin anew"
             )
         (found,) = base.execute("PRAGMA quick_check(1)").fetchone()
         if found != "ok":
