@@ -34,6 +34,7 @@ from rove.plan import codec
 from rove.plan.operators import Source
 from rove.plan.optimizer import optimize
 from rove.plan.stages import Stages
+from tests.lines import lines
 
 COLUMNS = "key string, value int"
 
@@ -188,6 +189,26 @@ def test_a_node_that_leaves_is_waited_for_no_longer_and_one_that_is_silent_is() 
     assert desk.sources() == {"s/d1"}
     desk.report("gateway", "gateway")
     assert desk.waits["gateway"] == {Stage(0): (Origin("s", "d1"),)}
+
+
+def test_a_relay_that_leaves_and_comes_back_is_told_its_part_again() -> None:
+    desk = Desk()
+
+    def all_report(start: int) -> list[Command]:
+        said = [*desk.report("gateway", "gateway"), *desk.report("edge", "edge", "gateway", incarnation=start)]
+        return [*said, *desk.report("d1", "device", "edge", origins=("s/d1",))]
+
+    all_report(1)
+    assert not desk.submit().trouble
+    for _ in range(3):
+        all_report(1)
+    assert set(desk.running) == {"gateway", "edge", "d1"}
+    desk.obey(desk.machine.handle(Arrived(b"edge", Goodbye(NodeId("edge"))), desk.now))
+    desk.machine.validate()
+    desk.running["edge"], desk.knows["edge"] = {}, ""
+    told = [text for text in lines(all_report(2)) if text.startswith("to edge")]
+    assert told == ["to edge: Orders, run q v1 to gateway; peers d1, gateway"]
+    desk.machine.validate()
 
 
 def test_a_device_behind_a_relay_that_is_gone_is_waited_for_as_long_as_a_silent_one() -> None:

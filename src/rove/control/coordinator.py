@@ -233,14 +233,14 @@ class Coordinator:
         for id, version in heard.ran.items():
             query = self.queries.get(id)
             if query is None or query.stopped:
-                self.deployments.open.setdefault(node, {})[id] = None
+                self.deployments.reopen(id, node)
                 continue
             for each in query.rollout.heard(node, version, query.fragments.get(node)):
                 self._look(query, each)
             if node not in query.rollout.pending and node in query.fragments:
                 self.deployments.close(id, node)
             else:
-                self.deployments.open.setdefault(node, {})[id] = None
+                self.deployments.reopen(id, node)
             self._complete(query)
         if member.unknown:
             self.deployments.open.setdefault(node, {}).update(dict.fromkeys(member.unknown))
@@ -305,6 +305,7 @@ class Coordinator:
         self.deployments.touch_sources(node, {s.stream: None for s in member.record.sources})
         for query in self.deployments.live(node):
             query.rollout.unhear(node)
+            self.deployments.reopen(query.id, node)  # the node may come back before the query has found another way
         self.membership.remove(node)
         self._commands.append(Keep("node", node, None))
         self.allow()

@@ -107,7 +107,7 @@ class Deployments:
         for stream in query.streams:
             self._of_stream.get(stream, {}).pop(query.id, None)
         for node in nodes:
-            self.open.setdefault(node, {})[query.id] = None
+            self.reopen(query.id, node)
             self.absent.pop((query.id, node), None)
         self._unsettled.pop(query.id, None)
         self.grown()  # there is more room now
@@ -125,9 +125,13 @@ class Deployments:
         """A node runs what it should of a query."""
         self.open.get(node, {}).pop(query, None)
 
+    def reopen(self, query: QueryId, node: NodeId) -> None:
+        """A node does not run what it should of a query, or may run what it should not."""
+        self.open.setdefault(node, {})[query] = None
+
     def _index(self, query: Query, node: NodeId) -> None:
         self.of_node.setdefault(node, {})[query.id] = None
-        self.open.setdefault(node, {})[query.id] = None
+        self.reopen(query.id, node)
 
     # Marking
 
