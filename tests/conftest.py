@@ -21,7 +21,7 @@ os.environ["ROVE_CLASS_ARCHIVE"] = "off"  # tests leave nothing behind in anybod
 settings.register_profile("rove", deadline=None)  # how fast things are is for benchmarks to say
 settings.load_profile("rove")
 
-STARTS_PROCESSES = {"spark", "postgres", "cluster"}  # fixtures
+STARTS_PROCESSES = {"spark", "postgres", "cluster", "processes"}  # fixtures
 SETTINGS = {
     "spark.sql.shuffle.partitions": "1",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
@@ -49,6 +49,11 @@ def postgres() -> Iterator[Server]:
         pytest.skip("no PostgreSQL here; on Debian: apt-get install -y --no-install-recommends postgresql")
     with server() as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def processes() -> None:
+    """For tests and fixtures where the code that is tested starts processes: `--quick` leaves them out."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -103,4 +108,4 @@ def _names(code: CodeType) -> set[str]:
 
 def _refuse_processes(event: str, args: tuple[Any, ...]) -> None:
     if event in ("subprocess.Popen", "os.fork", "os.posix_spawn") and "PYTEST_CURRENT_TEST" in os.environ:
-        raise RuntimeError("a test under --quick starts a process; let it take a fixture of STARTS_PROCESSES")
+        raise RuntimeError("a test under --quick starts a process; let it take the fixture `processes`")

@@ -71,7 +71,7 @@ class Network:
 
 
 @pytest.fixture(scope="module")
-def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Network]:
+def network(processes: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Network]:
     """A gateway, an edge, and a tram that makes 200 rows once there is somebody to read them."""
     folder = tmp_path_factory.mktemp("network")
     found = Network(folder)

@@ -18,7 +18,7 @@ DEAD = 2**22 + 1  # no process has this number
 
 
 @pytest.fixture
-def archive(tmp_path: Path) -> ClassArchive:
+def archive(processes: None, tmp_path: Path) -> ClassArchive:
     """Where the archive of this Java and this Spark would be."""
     found = class_archive(ensure_java(), {"XDG_CACHE_HOME": str(tmp_path)})
     assert found is not None
@@ -93,12 +93,14 @@ def test_old_archives_and_what_the_killed_have_left_go(tmp_path: Path) -> None:
     assert sorted(f.name for f in tmp_path.iterdir()) == ["a.1.jsa", f"a.{os.getpid()}.classes", "b.1.jsa"]
 
 
+@pytest.mark.usefixtures("processes")
 def test_there_is_no_archive_where_there_is_no_place_for_it(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert class_archive(ensure_java(), {"XDG_CACHE_HOME": str(tmp_path / "file")}) is None
     assert class_archive(tmp_path, {"XDG_CACHE_HOME": str(tmp_path)}) is None
 
 
+@pytest.mark.usefixtures("processes")
 def test_there_is_no_archive_where_none_is_wanted(tmp_path: Path) -> None:
     assert class_archive(ensure_java(), {"XDG_CACHE_HOME": str(tmp_path), "ROVE_CLASS_ARCHIVE": "off"}) is None
 

@@ -26,13 +26,13 @@ def nothing_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
 
 
-@pytest.mark.usefixtures("nothing_installed")
+@pytest.mark.usefixtures("nothing_installed", "processes")
 def test_java_home_is_taken_if_it_is_new_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(fake(tmp_path / "jdk", "21.0.1")))
     assert java.ensure_java() == tmp_path / "jdk"
 
 
-@pytest.mark.usefixtures("nothing_installed")
+@pytest.mark.usefixtures("nothing_installed", "processes")
 def test_an_old_java_is_passed_over_for_a_newer_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(fake(tmp_path / "old", "11.0.2")))
     newer = fake(tmp_path / "jvm" / "java-17", "17.0.9")

@@ -10,6 +10,7 @@ import itertools
 import math
 import random
 from decimal import Decimal
+from functools import cache
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -326,6 +327,7 @@ CORNERS: dict[str, list[object]] = {
 _TEXT_KINDS = ("number", "truth", "day", "moment")
 
 
+@cache
 def schema_of(ddl: str) -> pa.Schema:
     """The schema of a form; `number`, `truth`, `day`, `moment` are strings that look like one."""
     parts = [part.split() for part in _columns(ddl)]

@@ -26,8 +26,9 @@ SETTINGS = settings(
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
-SUPPORTED = [f for f in FORMS if refusal_of(bind(f.sql, schema_of(f.columns))) is None]
-REFUSED = [f for f in FORMS if refusal_of(bind(f.sql, schema_of(f.columns))) is not None]
+REFUSALS = [refusal_of(bind(f.sql, schema_of(f.columns))) for f in FORMS]
+SUPPORTED = [f for f, refusal in zip(FORMS, REFUSALS, strict=True) if refusal is None]
+REFUSED = [f for f, refusal in zip(FORMS, REFUSALS, strict=True) if refusal is not None]
 
 
 def groups(of: list[Form]) -> list[list[Form]]:

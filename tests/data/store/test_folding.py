@@ -33,6 +33,7 @@ from rove.plan.optimizer import optimize
 from rove.plan.stages import Stages
 from tests.data import streams
 from tests.data.plans import named, plans_of
+from tests.depth import examples
 from tests.portable.rows import assert_same_rows
 
 SECOND_US = 1_000_000
@@ -49,12 +50,13 @@ def window_of(query: Callable[[Any, Any], Any]) -> Aggregate:
     return plan
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("query", [streams.tumbling, streams.hopping], ids=lambda q: q.__name__)
 def test_a_window_makes_of_folded_rows_what_it_makes_of_rows(query: Callable[[Any, Any], Any]) -> None:
     window = window_of(query)
     fold = Fold(window)
 
-    @settings(max_examples=40, deadline=None, derandomize=True)
+    @settings(max_examples=examples(40), deadline=None, derandomize=True)
     @given(streams.feeds(), st.lists(st.booleans(), min_size=40, max_size=40), st.integers(0, 12))
     def check(feed: streams.Feed, folds: list[bool], closed_s: int) -> None:
         """Some batches are folded, some are not, and some come after their windows have closed."""

@@ -125,7 +125,9 @@ def broken(mutant: Mutant) -> Any:
 
 
 RARE = {  # those that it takes many examples to catch
+    "a header forgets what its neighbour lost",
     "a header swallows a gap",
+    "a header swallows another epoch",
     "a query gives up what has just come",
     "bytes that an heir takes to the disk count as staying",
     "copies keep rows that are on the disk",
