@@ -88,6 +88,38 @@ def test_the_core_opens_prints_and_looks_at_nothing(layer: str) -> None:
         assert not calls(path), path
 
 
+# What machines may be given that is not a value: none of it reads, writes or waits, but for `Disk`.
+PORTS = {
+    "control/topology/changes.py": {"Known"},
+    "data/log/segments/commands.py": {"Disk"},
+    "data/operators/logic.py": {"Logic", "Stateless"},
+    "data/store/degrading.py": {"Degrading"},
+    "data/store/eviction.py": {"Policy"},
+    "data/store/kept_batch.py": {"Receipt"},
+}
+# Modules that read and write through a `Disk`, for shells to call.
+DISK_WORK = {f"rove.data.log.segments.{name}" for name in ("carry_out", "commit", "read_back", "reader")}
+
+
+def protocols(path: Path) -> set[str]:
+    return {
+        node.name
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef) and any(isinstance(b, ast.Name) and b.id == "Protocol" for b in node.bases)
+    }
+
+
+@pytest.mark.parametrize("layer", ["model", "plan", "control", "data"])
+def test_no_port_leads_a_machine_to_a_disk(layer: str) -> None:
+    for path in modules(layer):
+        name = path.relative_to(SOURCE).as_posix()
+        assert protocols(path) == PORTS.get(name, set()), f"{name}: a machine asks with commands, not through a port"
+        if f"rove.{name.removesuffix('.py').replace('/', '.')}" not in DISK_WORK:
+            assert not imports(path) & DISK_WORK, name
+            named = {n.id for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Name)}
+            assert "Disk" not in named or name == "data/log/segments/commands.py", name
+
+
 @pytest.mark.parametrize("layer", [*CORE, "runtime"])
 def test_a_device_needs_only_its_four_packages(layer: str) -> None:
     for path in modules(layer):

@@ -7,9 +7,13 @@ from typing import Any
 
 import pytest
 
+from rove.data.ends.pending_input import CaughtUp, PendingBatch, PendingInput
+from rove.data.events import Opened, OpenFailed
 from rove.data.fragment.frontier import Frontier
 from rove.data.fragment.watermarks import Watermarks
+from rove.data.link import loading
 from rove.data.link.receipts import FrameReceipt
+from rove.data.worker import Worker
 from rove.model.ids import Origin
 from rove.sim.scenario import run_seed
 
@@ -47,12 +51,47 @@ def a_watermark_of_the_fastest(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Watermarks, "heard", heard)
 
 
+def parked_batches_forgotten_when_an_open_fails(patch: pytest.MonkeyPatch) -> None:
+    opened = Worker._opened
+
+    def forgets(self: Worker, event: Opened | OpenFailed) -> None:
+        if isinstance(event, OpenFailed):
+            for query in self._parking.queries():
+                for frame in self._parking.take(query):
+                    frame.receipt.release()
+        opened(self, event)
+
+    patch.setattr(Worker, "_opened", forgets)
+
+
+def new_input_computed_before_a_replay_is_over(patch: pytest.MonkeyPatch) -> None:
+    def next(self: PendingInput) -> PendingBatch | CaughtUp | None:
+        for query, each in list(self._queries.items()):
+            found = each.fresh.popleft() if each.fresh else each.next(query)
+            if found is not None:
+                rows = found.payload if isinstance(found, PendingBatch) else None
+                self.bytes -= 0 if rows is None else len(rows)
+                return found
+            if each.reading is None:
+                del self._queries[query]
+        return None
+
+    patch.setattr(PendingInput, "next", next)
+
+
+def rows_given_up_when_a_read_fails_once(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(loading, "ATTEMPTS_MAX", 1)
+
+
 @pytest.mark.parametrize(
     "broken",
     [
         a_frontier_that_takes_everything,
         pytest.param(an_ack_before_the_disk_has_it, marks=pytest.mark.slow),
         pytest.param(a_watermark_of_the_fastest, marks=pytest.mark.slow),
+        pytest.param(parked_batches_forgotten_when_an_open_fails, marks=pytest.mark.slow),
+        pytest.param(new_input_computed_before_a_replay_is_over, marks=pytest.mark.slow),
+        pytest.param(rows_given_up_when_a_read_fails_once, marks=pytest.mark.slow),
     ],
 )
 def test_a_broken_machine_is_caught(

@@ -29,6 +29,8 @@ KINDS = (
     "device",
     "device",
 )
+BAD_DISKS = (0.0, 0.0, 0.5, 0.9)  # how often openings and reads fail for a while after a crash
+BAD_US = 2_000_000
 MOVES = (0, 1, 4, 12)  # some fleets never move, some move often
 
 
@@ -47,7 +49,8 @@ def plan_faults(world: World, random: Random) -> None:
                 world.at(begins, partial(_cut_some, world, random, 5, ends))
             case "crash":
                 names = (GATEWAY, random.choice(relays))
-                world.at(begins, partial(_crash, world, random.choice(names), random.random() < 0.5, ends))
+                name = random.choice(names)
+                world.at(begins, partial(_crash, world, name, random.random() < 0.5, ends, random.choice(BAD_DISKS)))
             case "device":
                 world.at(begins, partial(_crash_device, world, random, ends))
             case "coordinator":
@@ -112,14 +115,20 @@ def _swap(world: World, pair: tuple[NodeId, NodeId], back: int) -> None:
             world.at(HEAL_US if wire in others else min(HEAL_US, back), partial(world.network.mend, wire))
 
 
-def _crash(world: World, name: NodeId, power: bool, ends: int) -> None:
+def _crash(world: World, name: NodeId, power: bool, ends: int, bad: float = 0.0) -> None:
     node = world.nodes[name]
     if node.worker is None:
         return
     if node.shelf is not None or not any(running.remembers for running in node.worker.running().values()):
         # Only nodes with a disk may crash if they run stateful operators; backups for others are not built yet.
         world.kill(name, power)
-        world.at(ends, lambda: world.start(name))
+        world.at(ends, partial(_start, world, name, bad))
+
+
+def _start(world: World, name: NodeId, bad: float) -> None:
+    """Start a node again, on a disk that may be bad for a while."""
+    _spoil(world, name, min(HEAL_US, world.now + BAD_US), bad)
+    world.start(name)
 
 
 def _crash_device(world: World, random: Random, ends: int) -> None:
@@ -129,7 +138,7 @@ def _crash_device(world: World, random: Random, ends: int) -> None:
     if alive:
         name = random.choice(sorted(n.name for n in (busy or alive)))
         world.kill(name)
-        world.at(ends, lambda: world.start(name))
+        world.at(ends, partial(_start, world, name, random.choice(BAD_DISKS)))
 
 
 def _crash_coordinator(world: World, ends: int) -> None:
