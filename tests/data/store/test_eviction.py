@@ -151,5 +151,5 @@ def test_late_rows_between_two_headers_do_not_keep_them_apart() -> None:
 
 @pytest.mark.parametrize(("name", "weights"), [("lifo", {}), ("priority", {"a": 0.0})])
 def test_what_makes_no_sense_is_refused(name: str, weights: dict[str, float]) -> None:
-    with pytest.raises(SetupError, match=r"no eviction policy|a weight is above 0"):
+    with pytest.raises(SetupError, match=r"no eviction policy|a weight must be above 0"):
         policy(name, weights)

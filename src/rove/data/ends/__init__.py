@@ -1,1 +1,1 @@
-"""Where batches leave a node's operators: sinks and logs, and the input log that feeds operators again."""
+"""The ends of a node: sinks and logs, and the input log from which operators are computed again."""

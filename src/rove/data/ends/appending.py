@@ -1,7 +1,7 @@
-"""A partition that batches are appended to, and what waits until they are safe.
+"""Appends batches to a partition, and acks them when they are safe.
 
-Law: whoever sent a batch here is told that it is safe when it is on the disk, and not before. A duplicate is as safe as
-what was appended before it.
+Law: the sender of a batch is told that it is safe when it is on the disk, and not before. A duplicate is as safe as the
+batches that were appended before it.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from rove.model.batch import Header
 from rove.model.events import Payload
 from rove.model.ids import QueryId
 
-DELETES = 0  # the token of a group of deletes; groups that are waited for count from 1
+DELETES = 0  # the token of a group of deletes; other groups count from 1
 
 
 class Waiting(NamedTuple):
-    """A batch on its way to the disk. A duplicate has no header: only its receipt waits."""
+    """A batch that is being written to the disk. A duplicate has no header; only its receipt waits."""
 
     position: Position
     header: Header | None
@@ -37,7 +37,7 @@ class Appending:
         self.waiting: deque[Waiting] = deque()
 
     def append(self, header: Header, rows: Payload | None, receipt: FrameReceipt | None) -> bool:
-        """Take a batch; whether it is new."""
+        """Append a batch. Returns whether it is new."""
         partition = self.partition
         position = partition.append(header, rows)
         if position is None:
@@ -53,16 +53,16 @@ class Appending:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing waits for the disk. With trouble, readers may still have to be told what is there."""
+        """Whether nothing waits for the disk. After trouble, readers may still have to be told how far to read."""
         return not self.partition.pending_bytes and not self.waiting and self.partition.trouble is None
 
     def retire(self, now: int) -> Group | None:
-        """Deletes of segments that may go."""
+        """The deletes of segments that are not needed."""
         deletes = self.partition.retire(now)
         return Group(DELETES, tuple(deletes)) if deletes else None
 
     def done(self, event: DiskDone) -> list[Waiting]:
-        """A group was carried out, or was not; what is safe now. Its senders are told."""
+        """A group was executed, or failed. Returns the batches that are safe now; their senders are told."""
         partition = self.partition
         if event.token == DELETES:
             if event.trouble:
@@ -83,7 +83,7 @@ class Appending:
         return safe
 
     def close(self) -> list[Header]:
-        """Nothing more is added; what was on its way to the disk."""
+        """Append no more. Returns the headers of batches that were being written."""
         for each in self.waiting:
             if each.receipt is not None:
                 each.receipt.release()

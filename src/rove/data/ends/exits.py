@@ -1,7 +1,7 @@
-"""The way out of a node: what operators give, and what passes by, goes to its end here or on to the next node.
+"""The exits of a node: output of operators, and batches that pass by, go to a sink here or to the next node.
 
-Law: who sent a batch here keeps it until what came of it is in safe hands. What goes on is in the store until it is
-acked; where there is no room for it, retention decides what goes.
+Law: the sender of a batch keeps it until its results are safe. A batch for the next node is in the store until it is
+acked. If there is no room for it, retention decides what is evicted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rove.model.messages import ROWS_BYTES_MAX
 
 
 class Exits:
-    """Output, store and routes of one node, for the queries that run on it. `count` hears what could not be given."""
+    """The output, store and routes of one node, for its queries. `count` counts batches that could not be passed on."""
 
     def __init__(
         self,
@@ -49,8 +49,7 @@ class Exits:
         payload: Payload | None = None,
         receipt: FrameReceipt | None = None,
     ) -> None:
-        """What came out, of a batch if it was one, to where it goes. Rows that nothing was done to are not encoded
-        again."""
+        """Pass output on, with the received batch that it came from, if any. Unchanged rows are not encoded again."""
         for each in emitted:
             if each.fault is not None:
                 self._count(type(each.fault).__name__)
@@ -58,7 +57,7 @@ class Exits:
             same = batch is not None and each.batch.data is batch.data
             header = replace(each.batch.header, query=running.fragment.query, stage=each.stage)
             rows = payload if same and payload is not None else encode_rows(each.batch.data)
-            if rows is not None and len(rows) > ROWS_BYTES_MAX:  # no link would carry it; its name goes on
+            if rows is not None and len(rows) > ROWS_BYTES_MAX:  # too large for a link, so only its header goes on
                 self._count("oversize")
                 header, rows = replace(header, rows=0, born=0, lost=header.lost + header.born), None
             if each.late:
@@ -85,7 +84,7 @@ class Exits:
     def late(
         self, running: RunningFragment, header: Header, rows: Payload | None, receipt: FrameReceipt | None
     ) -> None:
-        """Late rows end where their query ends."""
+        """Pass late rows on to the end of their query."""
         if running.fragment.sinks:
             self._output.take_late(running, header, rows, receipt)
         else:
@@ -94,9 +93,9 @@ class Exits:
     def forward(
         self, running: RunningFragment, header: Header, rows: Payload | None, receipt: FrameReceipt | None
     ) -> None:
-        """On to the next node. Who sent it here keeps it until the next one has it in safe hands."""
+        """Pass a batch on to the next node. Its sender keeps it until the next node has acked it."""
         if running.route is None:
-            raise ProtocolError("unexpected", f"query `{header.query}` goes nowhere from here at stage {header.stage}")
+            raise ProtocolError("unexpected", f"query `{header.query}` has no next node here for stage {header.stage}")
         if receipt is not None:
             receipt.hold()
         entry = self._store.put(header, rows, receipt, self._turn.now, alone=running.replays)

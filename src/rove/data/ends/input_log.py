@@ -1,7 +1,7 @@
-"""The log that feeds operators with memory again after a crash.
+"""The input log of stateful operators, from which they are computed again after a crash.
 
-Law: on a node with a disk, the input of such operators is made safe, acked, and only then computed. A restart that
-reads it again computes the same batches under the same names, and every one of them is known by its name where it ends.
+Law: on a node with a disk, the input of stateful operators is written, acked, and only then computed. After a restart
+the same batches come out under the same names, so their receivers drop the duplicates.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from rove.model.events import Payload
 from rove.model.ids import Origin, QueryId
 
 FOLDER = "memory"
-NO_COLUMNS = pa.schema([])  # rows of all stages are in one folder
+NO_COLUMNS = pa.schema([])  # one folder holds rows of all stages
 
 
 class InputLog:
-    """The input of every query's operators with memory, a partition a query."""
+    """The input of all stateful operators, one partition for each query."""
 
     def __init__(self, folders: Folders) -> None:
         self._folders = folders
@@ -38,11 +38,12 @@ class InputLog:
 
     @property
     def pending_bytes(self) -> int:
-        """What waits for the disk. O(queries that wait)."""
+        """The bytes that wait for the disk. O(queries that wait)."""
         return sum(log.partition.pending_bytes for log in self._dirty.values())
 
     def begin(self, query: QueryId) -> bool:
-        """Go on with a query whose folder is open; whether it is new here, and may hold what is to be read again."""
+        """Begin or go on with a query whose folder is open. Returns whether it is new here, so that its log must be
+        read."""
         partition = self._folders.get(input_folder(query))
         if query in self._logs or partition is None:
             return False
@@ -52,21 +53,21 @@ class InputLog:
     def append(
         self, running: RunningFragment, header: Header, rows: Payload | None, receipt: FrameReceipt | None
     ) -> None:
-        """Make a batch safe before the operators here compute with it. Stages number apart what they take."""
+        """Write a batch before operators compute it. Each stage has its own numbers."""
         query = running.fragment.query
         if not self._log(query).append(replace(header, kind=HeaderKind.INPUT), rows, receipt):
             key = (query, header.origin.unsided)
             self.duplicates[key] = self.duplicates.get(key, 0) + 1
 
     def expect(self, running: RunningFragment) -> None:
-        """Keep whom the operators here wait for, and for whom no longer, at its place among the batches: a second run
-        has to wait for the same origins at the same moments."""
+        """Write which origins the operators wait for, among the batches, so that a second run waits for the same
+        origins at the same places."""
         log = self._log(running.fragment.query)
         for change in list(changes_of(running, log.partition.ledger.lanes)):
             log.append(change, None, None)
 
     def flush(self, now: int) -> list[OnDisk]:
-        """Disk work for what waits. O(queries that wait)."""
+        """The disk work for waiting batches. O(queries that wait)."""
         commands = []
         for query, log in list(self._dirty.items()):
             group = log.partition.flush(now)
@@ -77,7 +78,8 @@ class InputLog:
         return commands
 
     def done(self, event: DiskDone) -> list[PendingBatch] | None:
-        """A group was carried out, or was not: what is safe now, to be computed. None if it is another's."""
+        """A group was executed, or failed. Returns the batches that are safe now, to be computed; None if it is not
+        ours."""
         query = QueryId(event.folder.removeprefix(f"{FOLDER}/"))
         log = self._logs.get(query)
         if log is None or event.folder != input_folder(query):
@@ -86,19 +88,19 @@ class InputLog:
         return [PendingBatch(query, each.header, each.rows) for each in safe if each.header is not None]
 
     def took(self, query: QueryId, origin: Origin, seq: int) -> bool:
-        """Whether a batch of a source is in the log of a query, on the disk or on its way to it."""
+        """Whether a batch of a source is in the log of a query, or is being written to it."""
         log = self._logs.get(query)
         return log is not None and log.partition.ledger.took(origin, seq)
 
     def close(self, query: QueryId) -> list[Header]:
-        """A query was stopped: its folder stays, nothing is added to it. What was on its way there."""
+        """A query was stopped. Its folder stays, and nothing is added. Returns the headers of batches being written."""
         log = self._logs.pop(query, None)
         self._dirty.pop(query, None)
         self._folders.forget(input_folder(query))
         return [] if log is None else [header for header in log.close() if header.kind is HeaderKind.INPUT]
 
     def waiting(self) -> Iterator[Header]:
-        """Headers of batches that wait for the disk."""
+        """The headers of batches that wait for the disk."""
         return (each.header for log in self._logs.values() for each in log.waiting if each.header is not None)
 
     def _log(self, query: QueryId) -> Appending:
@@ -110,5 +112,5 @@ class InputLog:
 
 
 def input_folder(query: str) -> str:
-    """Where the input of a query's operators with memory is kept, for the next start."""
+    """The folder with the input of a query's stateful operators."""
     return f"{FOLDER}/{query}"

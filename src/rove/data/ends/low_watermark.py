@@ -1,7 +1,7 @@
-"""The low watermark of one output: what all who are waited for there have promised, the absent ones included.
+"""The low watermark of one output: the lowest watermark of all origins that are waited for, also absent ones.
 
-Law: it never falls, and it is never past every event time. When nobody is left who will send more, it goes just far
-enough to close whatever the newest row opened, so an origin that joins afterwards with newer rows is in time.
+Law: it never falls, and never jumps past every event time. When all origins have ended, it advances just far enough to
+close the windows that the newest row opened. So an origin that joins later with newer rows is in time.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from rove.model.ids import Origin
 from rove.model.messages import Sink
 from rove.model.schema import BIGINT
 
-PAST_IT_US = 2_000  # Spark counts event time in milliseconds, and stays one behind us
+PAST_IT_US = 2_000  # Spark counts event time in milliseconds, and stays one millisecond behind us
 
 
 class LowWatermark:
-    """Kept beside a partition, whose ledger knows what every origin has promised. A promise costs O(1) unless it comes
-    from the slowest origin, then O(origins)."""
+    """Kept beside a partition, whose ledger knows the watermark of every origin. An update costs O(1), or O(origins) if
+    it comes from the slowest origin."""
 
     def __init__(self, sink: Sink, ledger: Ledger) -> None:
         self._sink, self._ledger = sink, ledger
@@ -33,12 +33,12 @@ class LowWatermark:
         self.low = ledger.low
 
     def wait(self, origins: Iterable[Origin]) -> None:
-        """Wait for these from now on, and for nobody else."""
+        """Wait for exactly these origins from now on."""
         self._marks = {origin: self._ledger.marks.get(origin, MICROS_MIN) for origin in origins}
         self._settle()
 
     def heard(self, origin: Origin) -> None:
-        """An origin has promised something, or has not: its batches may come out of order."""
+        """A batch of an origin was taken. Its watermark counts only once all earlier batches are here."""
         before, mark = self._marks.get(origin), self._ledger.marks.get(origin, MICROS_MIN)
         if before is not None and mark > before:
             self._marks[origin] = mark
@@ -46,14 +46,14 @@ class LowWatermark:
                 self._settle()
 
     def late(self, rows: pa.RecordBatch) -> pa.Array | None:
-        """Which rows have come too late, None if none has."""
+        """Which rows are late; None if none is."""
         below = self.low - self._sink.grain_us
         micros = rows.column(self._sink.time).cast(BIGINT)
         late = pc.fill_null(pc.less(micros, pa.scalar(below, BIGINT)), False)
         return late if late.true_count else None
 
     def may_be_late(self, header: Header) -> bool:
-        """Whether a look at the rows is needed to tell."""
+        """Whether the rows must be read to tell which are late."""
         if not self._sink.time or not header.rows:
             return False
         return header.event_min is None or header.event_min < self.low - self._sink.grain_us
@@ -67,7 +67,7 @@ class LowWatermark:
 
 
 def parted(header: Header, rows: pa.RecordBatch, late: pa.Array) -> tuple[Batch, Batch]:
-    """A batch as what is in time and what is late, both under its name."""
+    """Split a batch into rows that are in time and late rows, both under its name."""
     outside, kept = rows.filter(late), rows.filter(pc.invert(late))
     in_time = replace(header, rows=kept.num_rows, born=max(0, header.born - outside.num_rows))
     too_late = replace(header, rows=outside.num_rows, born=outside.num_rows, evicted=0, lost=0, late=True)

@@ -1,8 +1,7 @@
-"""Where batches leave for good: in partitions of the node's log, in folders of files, in folders of late rows, or
-nowhere.
+"""The outputs of a node: partitions of its log, folders of files, folders of late rows, or nothing.
 
-Law: what ends on a disk is acked when it is on it. A query begins when the folders it always needs are open; a folder
-for rows that came too late on the way is opened when the first such rows come, which wait for it.
+Law: a batch that ends on a disk is acked when it is there. A query begins when the folders that it always needs are
+open. A folder of late rows is opened when the first late rows come, and they wait for it.
 """
 
 from __future__ import annotations
@@ -43,12 +42,12 @@ class _Early(NamedTuple):
 
 
 class Output:
-    """Every place on this node where batches end. Without a disk only `discard` is one."""
+    """All places on this node where batches end. Without a disk, only `discard`."""
 
     def __init__(self, folders: Folders, durable: bool) -> None:
         self._folders, self.durable = folders, durable
         self._ends: dict[str, Appending] = {}
-        self._watermarks: dict[str, LowWatermark] = {}  # of outputs; late rows have none
+        self._watermarks: dict[str, LowWatermark] = {}  # by output; late rows have none
         self._dirty: dict[str, Appending] = {}
         self._early: dict[str, deque[_Early]] = {}
         self._early_bytes = 0
@@ -59,11 +58,11 @@ class Output:
 
     @property
     def pending_bytes(self) -> int:
-        """What waits for the disk. O(folders that wait)."""
+        """The bytes that wait for the disk. O(folders that wait)."""
         return self._early_bytes + sum(end.partition.pending_bytes for end in self._dirty.values())
 
     def needs(self, fragment: Fragment, stages: Stages) -> dict[str, pa.Schema]:
-        """The folders that a fragment's outputs need open, with the columns of each."""
+        """The folders that a fragment's outputs need, with the columns of each."""
         found: dict[str, pa.Schema] = {}
         for stage, sink in fragment.sinks.items():
             if sink.kind == "discard":
@@ -72,14 +71,14 @@ class Output:
             if not self.durable:
                 raise SetupError(f"query `{fragment.query}` ends here, on a node without a disk; give it one")
             if sink.kind == "file" and name.split("/")[0] in OWN:
-                raise DiskError(f"`{name}` is where a node keeps its own; choose another path for the sink")
+                raise DiskError(f"`{name}` is a folder of the node itself; choose another path for the sink")
             found[name] = stages.operators[stage].schema
             if sink.time:
                 found[late_folder(fragment.query, stages, stage)] = stages.operators[stage].schema
         return found
 
     def begin(self, running: RunningFragment) -> None:
-        """A query begins, or goes on in a newer version; the folders it needs are open."""
+        """A query begins, or gets a newer version. The folders that it needs are open."""
         fragment = running.fragment
         new = {
             name: partition
@@ -87,7 +86,7 @@ class Output:
             if name not in self._ends and (partition := self._folders.get(name)) is not None
         }
         if new and not any(end.query == fragment.query for end in self._ends.values()):
-            # It was given up before: what is on the disk is counted anew.
+            # It was given up before, so the rows on the disk are counted again.
             self.counts = {key: count for key, count in self.counts.items() if key[0] != fragment.query}
         for name, partition in new.items():
             self._add(name, fragment.query, partition)
@@ -110,7 +109,7 @@ class Output:
         rows: Payload | None,
         receipt: FrameReceipt | None,
     ) -> None:
-        """A batch has come to its end."""
+        """Take a batch at its end."""
         if sink.kind == "discard":
             self._discard(running.fragment.query, stage, header)
             return
@@ -130,7 +129,7 @@ class Output:
         rows: Payload,
         receipt: FrameReceipt | None,
     ) -> tuple[Header, Payload | None]:
-        """Set aside the rows of a batch that come too late for what reads them behind this sink; what is left."""
+        """Set late rows of a batch aside. Returns the rest."""
         known = self._ends[name].partition.ledger.frontier.has(header.origin, header.seq)
         batch = running.read(header, rows)
         late = None if known else self._watermarks[name].late(batch.data)
@@ -145,7 +144,7 @@ class Output:
     def take_late(
         self, running: RunningFragment, header: Header, rows: Payload | None, receipt: FrameReceipt | None
     ) -> None:
-        """Rows that came too late are kept beside the query's output, where there is a disk."""
+        """Keep late rows beside the query's output, if there is a disk."""
         if not self.durable:
             return
         query = running.fragment.query
@@ -162,7 +161,7 @@ class Output:
         self._append(name, header, rows, receipt)
 
     def opened(self, folder: str) -> None:
-        """A folder is open: late rows that waited for it go there."""
+        """A folder is open. Late rows that waited for it are written there."""
         partition = self._folders.get(folder)
         for query, header, rows, receipt in self._early.pop(folder, ()):
             self._early_bytes -= 0 if rows is None else len(rows)
@@ -173,7 +172,7 @@ class Output:
                 receipt.release()
 
     def flush(self, now: int) -> list[OnDisk]:
-        """Disk work for what waits. O(folders that wait)."""
+        """The disk work for waiting batches. O(folders that wait)."""
         commands = []
         for name, end in list(self._dirty.items()):
             self._carry_on(name, end.partition)
@@ -185,18 +184,18 @@ class Output:
         return commands
 
     def _carry_on(self, name: str, partition: Partition) -> None:
-        """Tell readers how far event time has come, if it has, with an entry of nobody's."""
+        """If the low watermark has advanced, append an entry without an origin that tells readers."""
         watermark = self._watermarks.get(name)
         if watermark is not None and watermark.low > partition.ledger.low:
             header = Header(origin=NOBODY, seq=0, through=0, kind=HeaderKind.LOW_WATERMARK)
             partition.append(header, None, watermark.low)
 
     def retire(self) -> list[AskReaders]:
-        """Before segments are deleted, who still reads them? O(folders)."""
+        """Ask who still reads the folders, before segments are deleted. O(folders)."""
         return [AskReaders(name) for name, end in self._ends.items() if end.partition.segments]
 
     def read_by(self, event: Readers, now: int) -> list[OnDisk]:
-        """Deletes of segments that nobody needs any more."""
+        """The deletes of segments that no reader needs."""
         end = self._ends.get(event.folder)
         if end is None:
             return []
@@ -206,7 +205,7 @@ class Output:
         return [] if group is None else [OnDisk(event.folder, group)]
 
     def done(self, event: DiskDone) -> None:
-        """A group was carried out, or was not: count what is safe now."""
+        """A group was executed, or failed. Count the batches that are safe now."""
         end = self._ends.get(event.folder)
         if end is not None:
             for waiting in end.done(event):
@@ -214,14 +213,14 @@ class Output:
                     self._delivered(end.query, waiting.header)
 
     def took(self, query: str, origin: Origin, seq: int) -> bool:
-        """Whether a batch of a source is in a folder of a query, on the disk or on its way to it."""
+        """Whether a batch of a source is in a folder of a query, or is being written to it."""
         if any(end.partition.ledger.took(origin, seq) for end in self._ends.values() if end.query == query):
             return True
         frontiers = [f for (q, _), f in self._discarded.items() if q == query]
         return any(f.has(name, seq) for f in frontiers for name in f.table() if name.unsided == origin)
 
     def close(self, query: QueryId) -> list[Header]:
-        """A query was stopped: its folders stay, nothing is added to them. What was on its way to them."""
+        """A query was stopped. Its folders stay, and nothing is added. Returns the headers of batches being written."""
         dropped: list[Header] = []
         for name in [n for n, end in self._ends.items() if end.query == query]:
             headers = self._ends.pop(name).close()
@@ -237,7 +236,7 @@ class Output:
         return dropped
 
     def waiting(self) -> Iterator[Header]:
-        """Headers of batches that wait for the disk, those that came too late left out."""
+        """The headers of batches that wait for the disk, without late ones."""
         ends = (self._ends[name] for name in self._watermarks)
         return (each.header for end in ends for each in end.waiting if each.header is not None)
 
@@ -265,7 +264,7 @@ class Output:
         self.watermarks[key] = max(self.watermarks.get(key, header.watermark), header.watermark)
 
     def _count_again(self, query: str, partition: Partition) -> None:
-        """What was delivered before a restart counts as delivered."""
+        """Count the rows that were delivered before a restart."""
         for origin, found in partition.ledger.counts().items():
             key = (query, origin.unsided)
             count = self.counts.setdefault(key, Count())
@@ -276,12 +275,12 @@ class Output:
 
 
 def sink_folder(query: str, stages: Stages, stage: Stage, sink: Sink) -> str:
-    """Where an output of a query is kept."""
+    """The folder of a query's output."""
     return sink.path if sink.kind == "file" else f"log/{query}/{_output(stages, stage)}"
 
 
 def late_folder(query: str, stages: Stages, stage: Stage) -> str:
-    """Where rows are kept that reached an output's end too late."""
+    """The folder of an output's late rows."""
     return f"log/{query}/late-{_output(stages, stage)}"
 
 

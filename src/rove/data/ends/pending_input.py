@@ -1,8 +1,7 @@
-"""Batches that are safe on the disk and still to be computed by operators that remember.
+"""Batches that are safe on the disk and still have to be computed by stateful operators.
 
-Law: each query computes in the order in which its batches became safe. What was there before a restart is read back
-first, in parts of bounded size; a query that waits for the disk keeps no other waiting. What is held in memory is
-counted in bytes.
+Law: each query computes in the order in which its batches became safe. Batches from before a restart are read back
+first, in parts of bounded size. A query that waits for the disk does not hold up others. Memory is counted in bytes.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from rove.model.batch import Header
 from rove.model.events import Payload
 from rove.model.ids import QueryId
 
-READ_AHEAD = 64  # entries: when fewer are left of a part, the next is asked for
-PAUSE_US_MIN = 100_000  # after a part that could not be read; each pause is twice as long as the one before
+READ_AHEAD = 64  # when fewer entries are left of a part, the next part is requested
+PAUSE_US_MIN = 100_000  # after a part that could not be read; each pause is twice as long as the last
 PAUSE_US_MAX = 10_000_000
 
 
 class PendingBatch(NamedTuple):
-    """A batch that is safe now and goes into the operators that remember."""
+    """A batch that is safe now, and goes into the stateful operators."""
 
     query: QueryId
     header: Header
@@ -32,14 +31,14 @@ class PendingBatch(NamedTuple):
 
 
 class CaughtUp(NamedTuple):
-    """All that was found on the disk for a query is computed."""
+    """All batches that were on the disk for a query are computed."""
 
     query: QueryId
 
 
 @dataclass(slots=True)
 class _Reading:
-    """A log that is read back, up to where it went when it was opened."""
+    """A log that is read back, up to its end when it was opened."""
 
     folder: str
     upto: Mark
@@ -52,12 +51,12 @@ class _Reading:
 
 @dataclass(slots=True)
 class _Query:
-    """One query's batches: those read back come before those that became safe since."""
+    """One query's batches. Those read back come before those that became safe since."""
 
     reading: _Reading | None = None
     read: deque[PendingBatch] = field(default_factory=deque)
     fresh: deque[PendingBatch] = field(default_factory=deque)
-    over: bool = False  # whether all was read back, and not all of it is computed
+    over: bool = False  # whether everything was read back, and is not all computed yet
 
     def next(self, query: QueryId) -> PendingBatch | CaughtUp | None:
         if self.read:
@@ -69,23 +68,23 @@ class _Query:
 
 
 class PendingInput:
-    """What waits to be computed, by query. `bytes` are those that it holds in memory."""
+    """The batches that wait to be computed, by query. `bytes` is the memory that they take."""
 
     def __init__(self) -> None:
         self._queries: dict[QueryId, _Query] = {}
         self.bytes = 0
 
     def on_disk(self, query: QueryId, folder: str, upto: Mark) -> None:
-        """A query's operators begin anew: what they had taken before is read back."""
+        """A query's operators start again, so their earlier input is read back."""
         self._queries.setdefault(query, _Query()).reading = _Reading(folder, upto)
 
     def in_memory(self, batches: list[PendingBatch]) -> None:
-        """What has just become safe, of one query."""
+        """Batches of one query have just become safe."""
         self.bytes += sum(map(_size, batches))
         self._queries.setdefault(batches[0].query, _Query()).fresh += batches
 
     def ask(self, now: int) -> list[ReadLog]:
-        """The parts that are needed next. O(queries that are read back)."""
+        """The requests for the parts that are needed next. O(queries that are read back)."""
         asked = []
         for each in self._queries.values():
             reading = each.reading
@@ -95,8 +94,8 @@ class PendingInput:
         return asked
 
     def read(self, event: LogRead, now: int) -> QueryId | None:
-        """A part of a log has come; the query whose log is damaged, if it is. A part that cannot be read now is asked
-        for again."""
+        """Take a part of a log. Returns the query if its log is damaged. A part that cannot be read now is requested
+        again."""
         for query, each in self._queries.items():
             reading = each.reading
             if reading is None or reading.folder != event.folder or reading.position != event.position:
@@ -117,7 +116,7 @@ class PendingInput:
         return None
 
     def next(self) -> PendingBatch | CaughtUp | None:
-        """The next batch, or that a query has caught up with its disk; None if there is neither, or it has to be read
+        """The next batch, or that a query has caught up with its log; None if there is neither, or it must be read
         first. O(queries that wait for the disk)."""
         for query, each in list(self._queries.items()):
             found = each.next(query)
@@ -129,12 +128,12 @@ class PendingInput:
         return None
 
     def forget(self, query: QueryId) -> None:
-        """Let go of everything of a query."""
+        """Forget everything of a query."""
         gone = self._queries.pop(query, _Query())
         self.bytes -= sum(map(_size, (*gone.read, *gone.fresh)))
 
     def troubles(self) -> dict[str, str]:
-        """Folders that cannot be read back for now, and why."""
+        """The folders that cannot be read now, and why."""
         readings = (each.reading for each in self._queries.values())
         return {reading.folder: reading.trouble for reading in readings if reading is not None and reading.trouble}
 

@@ -1,7 +1,7 @@
-"""Batches that wait and would be thrown away become smaller first, for queries that asked for it.
+"""Makes waiting batches smaller before they are evicted, for queries that ask for it.
 
-Law: only rows as sources made them are touched, in memory, not sent yet, and no other query's as well: whatever else
-has to go goes whole. A batch keeps its name, and its header says what became of its rows.
+Law: only rows of sources are degraded, in memory, not sent yet, and not shared with another query. All other batches
+are evicted whole. A degraded batch keeps its name, and its header says what happened to its rows.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from rove.data.store.store import Store
 from rove.model.errors import ProtocolError
 from rove.model.events import Payload
 
-LOOK_MIN = 64  # entries, before it is looked which of them have gone
+LOOK_MIN = 64  # entries before gone ones are removed
 
 
 class Degrading(Protocol):
-    """One query's way to make its batches smaller."""
+    """One query's way of making its batches smaller."""
 
     def waits(self, entry: KeptBatch) -> None:
         """A batch that could not be sent at once."""
 
     def degrade(self, running: RunningFragment) -> tuple[KeptBatch, int] | None:
-        """Make the batch that is next smaller; how many of its rows went. None if nothing can be done."""
+        """Make the next batch smaller. Returns it and how many rows it lost; None if nothing can be done."""
 
 
 class Degradable:
-    """The batches of a query that may become smaller, the oldest first, by how often they were."""
+    """The batches of a query that may be degraded, by how often they were, the oldest first."""
 
     def __init__(self, store: Store, times: int = 1) -> None:
         self._store = store
@@ -40,14 +40,14 @@ class Degradable:
         self._look_at = LOOK_MIN
 
     def add(self, entry: KeptBatch) -> None:
-        """O(1), with a look at all of them spread out."""
+        """Add a batch. Amortized O(1)."""
         self._levels[0].append(entry)
         if len(self._levels[0]) > self._look_at:
             self._levels = [deque(filter(self._store.holds, entries)) for entries in self._levels]
             self._look_at = 2 * len(self._levels[0]) + LOOK_MIN
 
     def next(self, running: RunningFragment) -> tuple[KeptBatch, int] | None:
-        """The oldest of those that were made smaller least, and how often it was. O(those that went meanwhile)."""
+        """The oldest of the least degraded batches, and how often it was degraded. O(batches gone meanwhile)."""
         for level, entries in enumerate(self._levels):
             while entries:
                 entry = entries.popleft()
@@ -56,7 +56,7 @@ class Degradable:
         return None
 
     def again(self, entry: KeptBatch, level: int) -> None:
-        """It became smaller, and may once more, if it was not too often."""
+        """A batch was degraded. It may be degraded again, up to a limit."""
         if level + 1 < len(self._levels):
             self._levels[level + 1].append(entry)
 
@@ -83,7 +83,7 @@ def decoded(entry: KeptBatch, running: RunningFragment) -> pa.RecordBatch | None
 
 
 def encoded(rows: pa.RecordBatch, packed: bool, key: int | None, codec: str) -> tuple[Payload, int]:
-    """Rows as they wait, packed if they were, and how large their header says that they are unpacked. O(rows)."""
+    """The encoded rows, packed if they were packed before, and their unpacked size for the header. O(rows)."""
     if packed:
         return pack(rows, key, codec), rows.nbytes
     return memoryview(rows.serialize()), 0

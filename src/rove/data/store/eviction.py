@@ -1,7 +1,7 @@
-"""What a full store throws away.
+"""Eviction policies: which batch a full store drops.
 
-Law: a policy only points at a batch; the store counts what its going means. A batch that was sent and not acked is
-never among the candidates: it may have arrived. A policy is any object with `victim`, so users may write their own.
+Law: a policy only chooses a batch; the store does the accounting. A batch that was sent and not acked is never a
+candidate, because it may have arrived. A policy is any object with `victim`, so users may write their own.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from rove.model.errors import SetupError, nearest
 
 
 class Candidates:
-    """Batches that may go, by query, each query's oldest first. Every call is O(1)."""
+    """The batches that may be evicted, by query, the oldest first. Every call is O(1)."""
 
     def __init__(self, bytes_of: Callable[[str], int]) -> None:
-        self.bytes_of = bytes_of  # a query's, with what may not go
+        self.bytes_of = bytes_of  # the bytes of a query, including batches that may not be evicted
         self._entries: dict[str, OrderedDict[int, KeptBatch]] = {}
 
     def queries(self) -> Iterable[str]:
@@ -42,20 +42,20 @@ class Candidates:
         self._entries.setdefault(entry.header.query, OrderedDict())[entry.order] = entry
 
     def remove(self, entry: KeptBatch) -> None:
-        """It may not go any more, if it might have."""
+        """A batch may no longer be evicted."""
         mine = self._entries.get(entry.header.query)
         if mine is not None and mine.pop(entry.order, None) is not None and not mine:
             del self._entries[entry.header.query]
 
 
 class Policy(Protocol):
-    """Chooses what goes when a batch of `query` has come and there is no room; None if nothing may."""
+    """Chooses what to evict when a batch of `query` came and there is no room; None for nothing."""
 
     def victim(self, candidates: Candidates, query: str) -> KeptBatch | None: ...
 
 
 class Block:
-    """Nothing goes: sources wait until there is room."""
+    """Evict nothing. Sources wait until there is room."""
 
     def victim(self, candidates: Candidates, query: str) -> KeptBatch | None:
         return None
@@ -74,19 +74,19 @@ class QueryAware:
     O(1), or O(queries) where the query has none itself."""
 
     def victim(self, candidates: Candidates, query: str) -> KeptBatch | None:
-        if candidates.batches(query) > 1:  # beside the one that has just come
+        if candidates.batches(query) > 1:  # besides the batch that has just come
             return candidates.oldest(query)
         others = [name for name in candidates.queries() if name != query]
         return candidates.oldest(max(others, key=lambda name: (candidates.batches(name), name), default=query))
 
 
 class Priority:
-    """The oldest batch of the query that has most bytes for its weight. Queries without a weight have 1. O(queries)."""
+    """The oldest batch of the query with the most bytes for its weight. The default weight is 1. O(queries)."""
 
     def __init__(self, weights: Mapping[str, float]) -> None:
         for query, weight in weights.items():
             if weight <= 0:
-                raise SetupError(f"query `{query}` has weight {weight:g}; a weight is above 0")
+                raise SetupError(f"query `{query}` has weight {weight:g}; a weight must be above 0")
         self._weights = dict(weights)
 
     def victim(self, candidates: Candidates, query: str) -> KeptBatch | None:
@@ -98,8 +98,8 @@ class Priority:
 
 
 class Guarded:
-    """A user's policy. Where it fails, or points at what may not go, the oldest batch of all goes instead; `tell` hears
-    of the first failure."""
+    """A user's policy. If it raises, or chooses a batch that may not be evicted, the oldest batch is evicted instead.
+    `tell` gets the first failure."""
 
     def __init__(self, policy: Policy, tell: Callable[[Note], None]) -> None:
         self._policy, self._instead, self._tell, self._failed = policy, Fifo(), tell, False
@@ -110,9 +110,9 @@ class Guarded:
             if found is None or found in candidates:
                 return found
         except Exception as error:
-            if not self._failed:  # it is asked for every batch
+            if not self._failed:  # log once, because the policy is called for every batch
                 name = type(self._policy).__name__
-                self._tell(Note(f"the eviction policy {name} failed; the oldest goes instead", error))
+                self._tell(Note(f"the eviction policy {name} failed; the oldest batch is evicted instead", error))
             self._failed = True
         return self._instead.victim(candidates, query)
 

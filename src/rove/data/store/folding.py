@@ -1,7 +1,7 @@
-"""Batches for which there is no room are folded into partial aggregates, for queries that asked for it.
+"""Folds batches for which there is no room into partial aggregates, for queries that ask for it.
 
-Law: no row goes. The oldest batch that was not folded is next, where the next that is done to it, on whichever node, is
-to go into a window; the window takes it as it would have taken its rows.
+Law: no row is lost. The oldest batch that is not folded is next. A batch can be folded if the next operator that is
+applied to it, on any node, is a window; the window takes the folded rows as it would have taken the rows.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rove.data.store.pack_queue import BYTES_MIN
 from rove.data.store.store import Store
 from rove.model.errors import DataError
 
-TRIES = 16  # at a time: where keys are many no batch becomes smaller, and one that has come should not wait for all
+TRIES = 16  # batches tried at a time; with many keys no batch gets smaller, and a new batch should not wait for all
 
 
 class Folding:
@@ -31,7 +31,7 @@ class Folding:
         self._entries.add(entry)
 
     def degrade(self, running: RunningFragment) -> tuple[KeptBatch, int] | None:
-        """O(rows of a batch), and of those that went meanwhile or become no smaller; each is tried once."""
+        """Fold a batch. O(rows of the batch, and of batches that get no smaller; each is tried once)."""
         for _ in range(TRIES):
             found = self._entries.next(running)
             if found is None:
@@ -48,7 +48,7 @@ class Folding:
             return False
         try:
             states = fold(rows)
-        except DataError:  # the window will say so, in its own place
+        except DataError:  # the window will report the error when it takes the rows
             return False
         packs = header.packed > 0 and states.nbytes >= BYTES_MIN
         smaller, packed = encoded(states, packs, None, self._codec)

@@ -1,7 +1,7 @@
-"""A batch that a node keeps, and what may be done with it.
+"""A batch in a store, and what may be done with it.
 
-Law: rows that somebody else may have stay as they are: a batch that was sent, has copies, or is on the disk is neither
-packed nor thrown away in part.
+Law: rows that another node may have are not changed: a batch that was sent, has copies, or is on the disk is neither
+packed nor degraded.
 """
 
 from __future__ import annotations
@@ -13,29 +13,28 @@ from rove.data.log.segments.stored import Stored
 from rove.model.batch import Header
 from rove.model.events import Payload
 
-KEPT_BYTES_MIN = 128  # what a batch without rows is counted as: its header, and the objects around it
+KEPT_BYTES_MIN = 128  # the bytes counted for a batch without rows: its header and the objects around it
 
 
 def size_of(header: Header, payload: Sized | None) -> int:
-    """Bytes that a batch takes where its rows are looked at, packed or not: what credit is counted in."""
+    """The bytes of a batch with unpacked rows. Credit is counted in these bytes."""
     return KEPT_BYTES_MIN + (header.packed or (0 if payload is None else len(payload)))
 
 
 class Receipt(Protocol):
-    """Whoever sent a batch here, and may forget it once it is in safe hands."""
+    """Tells the sender of a batch that it may forget the batch."""
 
     def release(self) -> None: ...
 
 
 class KeptBatch:
-    """One batch, and since when it is here; `number` is its frame on the link that carried it, 0 before it was sent.
+    """One batch, and since when it is kept. `number` is its frame number on its link, 0 before it is sent.
 
-    `order` tells which came first. `before` and `after` are those of the same query, origin and stage; late rows have
-    none. One that is `gone` has become part of its neighbour, or is needed no more, and is not sent. `copies` go over
-    other routes; a copy counts no bytes and no rows, its `original` does. Several queries may wait with the same
-    rows: these are there once, and the first of the `sharers` counts their bytes. Rows that lie on the disk are
-    `disk_bytes`, and none in memory; one that is `stored` is on the disk, or on its way to it (`leaving_bytes`), and
-    stays as it is.
+    `order` is the order of arrival. `before` and `after` are its neighbours of the same query, origin and stage; late
+    rows have none. A `gone` batch was merged into its neighbour or is no longer needed, and is not sent. `copies` are
+    sent over other routes; bytes and rows are counted for the `original` only. Several queries may keep the same rows:
+    they are kept once, and the first of the `sharers` counts their bytes. Rows on the disk count as `disk_bytes` and
+    take no memory. A `stored` batch is on the disk, or is being written (`leaving_bytes`), and is not changed.
     """
 
     __slots__ = (
@@ -48,8 +47,8 @@ class KeptBatch:
         self.bytes = KEPT_BYTES_MIN if payload is None else KEPT_BYTES_MIN + len(payload)
         self.number = self.order = self.since = self.disk_bytes = self.leaving_bytes = 0
         self.stored = self.alone = False
-        self.load = 0  # the order to read its rows that is out, if one is
-        self.loaded: Payload | None = None  # rows that were read and are sent next
+        self.load = 0  # the number of the pending request for its rows; 0 if there is none
+        self.loaded: Payload | None = None  # rows that were read from the disk and are sent next
         self.before: KeptBatch | None = None
         self.after: KeptBatch | None = None
         self.gone = False
@@ -64,29 +63,30 @@ class KeptBatch:
 
     @property
     def untouched(self) -> bool:
-        """Whether nobody can have it but us: it is no copy, has none, was not sent, and was not given to us."""
+        """Whether no other node has it: it is not a copy, has no copies, was not sent, and was not received."""
         return self.original is None and not self.copies and not self.number and self.receipt is None
 
     @property
     def nowhere_else(self) -> bool:
-        """Whether nobody can have it but us, nor can have had it: an earlier start may have sent what is `alone`."""
+        """Whether no other node has it or may have had it: a batch that is `alone` may have been sent by an earlier
+        start."""
         return self.untouched and not self.alone
 
     @property
     def whole(self) -> bool:
-        """Whether its rows are in memory, and may become others' too, or smaller."""
+        """Whether its rows are in memory, and may be shared or made smaller."""
         mine = self.original is None and not self.copies and not self.number
         return mine and self.payload is not None and not self.stored and not self.gone
 
     @property
     def may_go(self) -> bool:
-        """Whether its rows may be thrown away: nobody else has them."""
+        """Whether its rows may be evicted: no other node has them."""
         return self.untouched and self.payload is not None
 
     @property
     def folds(self) -> bool:
-        """Whether it is a header from here that waits, and may become one with a neighbour. One that stays `alone` may
-        have been sent before; it may if it counts nothing, since nothing is counted twice then."""
+        """Whether it is a waiting header from here that may be merged with a neighbour. A header that is `alone` may
+        have been sent before, so it is merged only if it counts no rows; then nothing is counted twice."""
         header = self.header
         if self.payload is not None or header.late or not self.untouched:
             return False

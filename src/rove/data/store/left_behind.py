@@ -1,7 +1,7 @@
-"""What earlier starts of a node left on its disk: batches that waited and were not sent.
+"""Finds the batches that earlier starts of a node left on its disk: they waited and were not sent.
 
-Law: each is found once, in the order of its number. What cannot be read any more is counted and passed over. A disk
-that does not answer in time is done without: what it holds is found at the next start.
+Law: each is found once, in the order of its number. Batches that cannot be read are counted and skipped. If the disk
+does not answer in time, the node goes on without them; the next start finds them.
 
     ListFolders ─► Open each ─► ReadLog, part by part ─► all is known
 """
@@ -26,12 +26,12 @@ from rove.model.ids import QueryId
 FOLDER = "ring"
 SENT = "-sent"  # behind a start: what may have arrived
 NO_COLUMNS = pa.schema([])
-PATIENCE_US = 30_000_000  # for a disk that does not answer, from the first question on
+PATIENCE_US = 30_000_000  # how long to wait for the disk, from the first request on
 PAUSE_US = 200_000  # between two attempts to list or to read
 
 
 class Found(NamedTuple):
-    """A batch that an earlier start left behind."""
+    """A batch that an earlier start left."""
 
     header: Header
     rows: Stored
@@ -50,22 +50,22 @@ class _Reading:
 
 
 class LeftBehind:
-    """Of one store. `damaged` counts batches that could not be read; `folders` are those it found."""
+    """For one store. `damaged` counts batches that could not be read; `folders` are the folders found."""
 
     def __init__(self, folders: Folders, settings: LogSettings, mine: str) -> None:
         self._disk, self._settings, self._mine = folders, settings, mine
         self._found: dict[QueryId, list[Found]] = {}
         self._reading: dict[str, _Reading] = {}
-        self.folders: list[str] = []  # that were opened
+        self.folders: list[str] = []  # folders that were opened
         self.known = False
         self.damaged = 0
         self._asked, self._due_us, self._began_us = False, 0, -1
         self._listed = False
-        self._unwanted: set[QueryId] = set()  # queries that ended before all was known
+        self._unwanted: set[QueryId] = set()  # queries that ended before everything was known
         self._notes: list[Note] = []
 
     def ask(self, now: int) -> list[ListFolders | ReadLog | Note]:
-        """What is to be asked of the disk by now. O(1) once all is known."""
+        """The requests to the disk that are due. O(1) once everything is known."""
         said: list[ListFolders | ReadLog | Note] = [*self._notes]
         self._notes.clear()
         if self.known:
@@ -83,7 +83,7 @@ class LeftBehind:
         return said
 
     def listed(self, event: Listed, now: int) -> None:
-        """The folders are known, or have to be asked for again."""
+        """The folders are known, or must be listed again."""
         self._asked, self._due_us = False, now + PAUSE_US
         if event.trouble or self.known:
             return
@@ -95,7 +95,7 @@ class LeftBehind:
         self._settle()
 
     def read(self, event: LogRead, now: int) -> bool:
-        """A part of a folder was read; whether it was one of these."""
+        """Take a part of a folder. Returns whether it was one of these."""
         reading = self._reading.get(event.folder)
         if reading is None or reading.position != event.position:
             return is_ours(event.folder)
@@ -116,7 +116,7 @@ class LeftBehind:
 
     def _over(self, folder: str, reading: _Reading, trouble: str = "") -> None:
         partition = self._disk.get(folder)
-        # The partition has found the same damage, but did not look at all rows.
+        # The partition found the same damage when it was opened, but did not check all rows.
         self.damaged += max(reading.unread, 0 if partition is None else partition.damaged, bool(trouble))
         if trouble:
             self._notes.append(Note(f"what {folder} holds cannot be read: {trouble}"))
@@ -125,7 +125,7 @@ class LeftBehind:
         self._settle()
 
     def _give_up(self) -> None:
-        """Go on without what could not be read in time."""
+        """Go on without the batches that could not be read in time."""
         for folder in list(self._reading):
             self.damaged += 1
             why = self._disk.trouble(folder) or "the disk does not answer"
@@ -148,31 +148,31 @@ class LeftBehind:
                 found.sort(key=lambda each: (int(start_of(each.folder)), each.header.seq))
 
     def take(self, query: QueryId) -> list[Found]:
-        """Batches of a query, in the order of their numbers; each once, when all is known."""
+        """The batches of a query in the order of their numbers, each once, when everything is known."""
         return self._found.pop(query, []) if self.known else []
 
     def forget(self, query: QueryId) -> None:
-        """A query is over: what was left of it is not needed."""
+        """A query has ended, so its batches are not needed."""
         self._found.pop(query, None)
         if not self.known:
             self._unwanted.add(query)
 
     def wants(self, folder: str) -> bool:
-        """Whether a folder may hold what nobody has asked for yet."""
+        """Whether a folder may hold batches that no query has taken yet."""
         return not self.known or query_of(folder) in self._found
 
     def headers(self) -> Iterator[Header]:
-        """What nobody has asked for yet."""
+        """The headers that no query has taken yet."""
         return (found.header for left in self._found.values() for found in left)
 
 
 def is_ours(folder: str) -> bool:
-    """Whether a folder holds what waits."""
+    """Whether a folder holds waiting batches."""
     return folder.startswith(f"{FOLDER}/")
 
 
 def is_of(folder: str, mine: str) -> bool:
-    """Whether a folder is of one start."""
+    """Whether a folder belongs to a start."""
     return folder.rpartition("/")[0] in (mine, f"{mine}{SENT}")
 
 
@@ -181,5 +181,5 @@ def query_of(folder: str) -> QueryId:
 
 
 def start_of(folder: str) -> str:
-    """Which start of the node a folder is of."""
+    """The start of the node that a folder belongs to."""
     return folder.split("/")[1].removesuffix(SENT)

@@ -1,8 +1,8 @@
-"""Batches that wait are made small.
+"""Chooses which waiting batches are packed, and when.
 
-Law: packing is an aid, and never waited for: a batch may be sent, evicted or forgotten meanwhile, and goes as it is.
-The oldest is packed first; a few at a time are out of hand. What will leave in a moment is not worth the work, here and
-where it is unpacked: while there is much room, only what has waited for a while is packed.
+Law: nothing waits for packing: a batch may be sent, evicted or forgotten meanwhile, unpacked. The oldest is packed
+first, a few at a time. Packing a batch that leaves in a moment is not worth the work, here and where it is unpacked. So
+while there is much room, only batches that have waited for a while are packed.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from rove.data.store.kept_batch import KeptBatch
 from rove.data.store.store import Store
 from rove.model.events import Payload
 
-BYTES_MIN = 1_024  # rows of fewer bytes are not worth it
+BYTES_MIN = 1_024  # smaller rows are not packed
 OUT_MAX = 8
-PATIENCE_US = 500_000  # less than it takes until it is written to a disk
-MUCH_ROOM = 1 / 2  # of what a store may take
+PATIENCE_US = 500_000  # shorter than the wait before a batch is written to the disk
+MUCH_ROOM = 1 / 2  # the free share of a store that counts as much room
 
 
 class PackQueue:
-    """Which entries of a store are to be packed, and which are being packed."""
+    """The entries of a store to be packed, and those that are being packed."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -31,14 +31,14 @@ class PackQueue:
         self._out: dict[int, tuple[KeptBatch, Payload]] = {}
 
     def waits(self, entry: KeptBatch, schema: pa.Schema, now: int) -> list[Pack]:
-        """A batch that could not be sent at once. O(1), spread out."""
+        """A batch could not be sent at once. Amortized O(1)."""
         if entry.payload is None or len(entry.payload) < BYTES_MIN:
             return []
         self._next.append((entry, schema))
         return self.due(now)
 
     def packed(self, event: Packed, now: int) -> list[Pack]:
-        """One of them is small now, or cannot be."""
+        """A batch is packed, or cannot be packed."""
         if event.order in self._out:
             entry, plain = self._out.pop(event.order)
             small = event.payload
@@ -47,7 +47,7 @@ class PackQueue:
         return self.due(now)
 
     def due(self, now: int) -> list[Pack]:
-        """What is to be packed by now. O(1), spread out."""
+        """The batches to pack now. Amortized O(1)."""
         orders = []
         pressed = self._store.room < MUCH_ROOM * self._store.limit_bytes
         while self._next and len(self._out) < OUT_MAX:
@@ -62,7 +62,7 @@ class PackQueue:
         return orders
 
     def _waits(self, entry: KeptBatch) -> bool:
-        """Whether it is still here, with the rows it came with, and was never sent, or written: what was must stay the
-        same."""
+        """Whether a batch is still here with its original rows, and was neither sent nor written, after which it must
+        not change."""
         plain = not entry.header.packed and not entry.header.folded
         return plain and all(each.whole and self._store.holds(each) for each in entry.sharers or (entry,))

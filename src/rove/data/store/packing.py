@@ -1,13 +1,13 @@
-"""Rows made small while they wait.
+"""Packs rows while they wait.
 
-Law: what is unpacked is what was packed, to the bit, nulls and NaNs included. Bytes that are no packed rows are
+Law: unpacked rows equal the packed rows to the bit, nulls and NaNs included. Bytes that are not packed rows are
 refused.
 
 Sensors interleave, and each changes slowly. So rows are ordered by a column with few values (the key), numbers become
-differences, and Parquet puts bytes of equal rank together and compresses them. Columns of one width are one chain, in
-which each number is seen from the one before it, so that a few calls do for all of them:
+differences, and Parquet groups bytes of equal rank and compresses them. Columns of one width form one chain, in which
+each number is the difference to the one before it, so that a few calls process all of them:
 
-    key        a b a b a b      kept as it is, so that the order can be found again
+    key        a b a b a b      not changed, so that the order can be restored
     x          5 90 6 92 7 91   →  5 6 7 90 92 91  →  5 1 1 83 2 -1  →  zigzag  →  BYTE_STREAM_SPLIT  →  zstd
 """
 
@@ -25,18 +25,18 @@ from rove.model.messages import ROWS_BYTES_MAX
 
 FORMAT = 2
 CODECS = ("zstd", "lz4")
-LEVEL = 1  # of zstd: higher ones take four times as long for a twentieth less
-KEY_ROWS_MIN = 8  # rows for each value of a key, or ordering by it brings nothing
+LEVEL = 1  # of zstd; higher levels take four times as long and save a twentieth
+KEY_ROWS_MIN = 8  # rows for each value of a key; with fewer, ordering gains nothing
 KEYS_TRIED = 4
-TRIED_AGAIN = 256  # batches until keys are tried again
-HEAD_BYTES = 2  # that say how long the head is
+TRIED_AGAIN = 256  # batches after which keys are tried again
+HEAD_BYTES = 2  # the bytes that hold the length of the head
 UNPACKED_BYTES_MAX = 2 * ROWS_BYTES_MAX
 WHOLE = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}  # numbers by their bits
 UNSIGNED = {8: pa.uint8(), 16: pa.uint16(), 32: pa.uint32(), 64: pa.uint64()}
 
 
 class Head(msgspec.Struct, frozen=True, array_like=True):
-    """What stands before packed rows: the column they are ordered by, and those that are differences."""
+    """The head before packed rows: the column they are ordered by, and the columns that are differences."""
 
     format: int
     key: int | None
@@ -44,21 +44,25 @@ class Head(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Packer:
-    """Packs batches, and remembers for each kind of them which column to order by."""
+    """Packs batches, and remembers the best column to order by for each kind."""
 
     def __init__(self, codec: str = "zstd") -> None:
         self._codec = codec
-        self._keys: dict[str, tuple[int, int | None]] = {}  # by kind: how many there were, and the column
+        self._keys: dict[str, tuple[int, int | None]] = {}  # by kind, the number of batches so far, and the column
 
     def answer(self, order: Pack) -> Packed:
-        """Carry out an order. Rows that cannot be packed stay as they are."""
+        """Pack the rows of an order. Rows that cannot be packed stay unpacked."""
         try:
             return Packed(order.order, self.pack(order.kind, order.schema, order.payload))
-        except (pa.ArrowException, ValueError, OSError):  # a kind that Parquet has not; bytes that nobody looked at yet
+        except (
+            pa.ArrowException,
+            ValueError,
+            OSError,
+        ):  # a type that Parquet lacks, or bytes that were not checked yet
             return Packed(order.order, None)
 
     def pack(self, kind: str, schema: pa.Schema, payload: Payload) -> bytes:
-        """Rows as they travel, packed."""
+        """The encoded rows, packed."""
         rows = pa.ipc.read_record_batch(pa.py_buffer(payload), schema)
         count, key = self._keys.get(kind, (0, None))
         if count % TRIED_AGAIN:
@@ -71,7 +75,7 @@ class Packer:
 
 
 def _candidates(rows: pa.RecordBatch) -> list[int]:
-    """Columns that rows may be ordered by, those with most values first."""
+    """The columns that rows may be ordered by, those with the most values first."""
     found = []
     for number, column in enumerate(rows.columns):
         if pa.types.is_integer(column.type) or pa.types.is_string(column.type):
@@ -82,7 +86,7 @@ def _candidates(rows: pa.RecordBatch) -> list[int]:
 
 
 def pack(rows: pa.RecordBatch, key: int | None, codec: str = "zstd") -> bytes:
-    """Rows as bytes that `unpack` understands. O(rows · columns), and of the logarithm of the rows with a key."""
+    """Rows as bytes for `unpack`. O(rows · columns), plus O(rows log rows) with a key."""
     columns = rows.columns
     if key is not None:
         order = pc.sort_indices(columns[key])
@@ -121,16 +125,16 @@ def unpack(payload: Payload, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def head_of(payload: Payload) -> Head:
-    """What stands before packed rows."""
+    """The head before packed rows."""
     begin = HEAD_BYTES + int.from_bytes(payload[:HEAD_BYTES], "little")
     return msgspec.msgpack.decode(payload[HEAD_BYTES:begin], type=Head)
 
 
 def _check(head: Head, columns: int) -> None:
-    """Refuse a head that names columns which are not there, or one of them twice: each costs memory."""
+    """Refuse a head that names missing columns, or a column twice: each costs memory."""
     named = set(head.steps)
     if head.steps != tuple(number for number in range(columns) if number in named and number != head.key):
-        raise ValueError("its head names other columns than there are")
+        raise ValueError("its head names columns that do not exist")
     if head.key is not None and not 0 <= head.key < columns:
         raise ValueError(f"its rows are ordered by column {head.key} of {columns}")
 
@@ -161,12 +165,12 @@ def _unpack(payload: memoryview, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _bits(kind: pa.DataType) -> int:
-    """How wide values are that can be seen as whole numbers; 0 if they cannot."""
+    """The bits of values that can be read as integers; 0 if they cannot."""
     return kind.bit_width if pa.types.is_primitive(kind) else 0
 
 
 def _chains(schema: pa.Schema, steps: tuple[int, ...]) -> dict[int, list[int]]:
-    """Columns that are differences, by their width."""
+    """The columns that are differences, by their width."""
     chains: dict[int, list[int]] = {}
     for number in steps:
         chains.setdefault(_bits(schema.field(number).type), []).append(number)
@@ -174,7 +178,7 @@ def _chains(schema: pa.Schema, steps: tuple[int, ...]) -> dict[int, list[int]]:
 
 
 def _differences(values: pa.Array) -> pa.Array:
-    """Each value as its distance from the one before it, small distances as small numbers."""
+    """The difference of each value to the one before it, zigzag-encoded so that small differences are small numbers."""
     steps = pa.concat_arrays([values.slice(0, 1), pc.pairwise_diff(values).slice(1)])
     sign = pc.negate(pc.less(steps, pa.scalar(0, values.type)).cast(values.type))
     return pc.bit_wise_xor(pc.shift_left(steps, pa.scalar(1, values.type)), sign)

@@ -37,7 +37,7 @@ from rove.model.ids import NOBODY, Origin, QueryId
 
 
 class Retention:
-    """The rules for a store of bounded size, with a disk behind it if there is one and some of it was given."""
+    """The rules for a store of bounded size, with a disk if the node has one and gives some of it."""
 
     def __init__(
         self,
@@ -58,11 +58,11 @@ class Retention:
         self._notes: list[Note] = []
         self._policy: Policy = Guarded(own_policy, self._notes.append) if own_policy is not None else _named(settings)
         self._pack_queue = PackQueue(store) if settings.compress != "off" else None
-        self._refused = False  # whether the policy was asked in vain, the last time
+        self._refused = False  # whether the policy named nothing the last time
 
     def waits(self, entry: KeptBatch, running: RunningFragment, now: int) -> list[Pack]:
-        """A batch could not be sent at once. If another query has just kept the same rows, they are kept once. What
-        only passes by is not packed: whoever sent it keeps it too, and would only send more. O(queries that kept rows
+        """A batch could not be sent at once. If another query has just kept the same rows, they are kept once. A batch
+        that only passes by is not packed: its sender keeps it too, and would only send more. O(queries that kept rows
         of the same batch)."""
         query, schema = running.fragment.query, running.schema_of(entry.header)
         if entry.may_go and (running.fragment.thins or running.fragment.folds):
@@ -90,7 +90,7 @@ class Retention:
         return [] if self._pack_queue is None else self._pack_queue.packed(event, now)
 
     def tick(self, now: int) -> list[Pack | OnDisk | Note]:
-        """What has waited for long is packed, then written; what is needed no more is deleted from the disk."""
+        """Pack, then write, batches that have waited long enough. Delete files that are no longer needed."""
         commands: list[Pack | OnDisk | Note] = [*self._notes]
         self._notes.clear()
         if self._pack_queue is not None:
@@ -98,14 +98,14 @@ class Retention:
         return commands if self._on_disk is None else [*commands, *self._on_disk.tick(now)]
 
     def forget(self, query: QueryId) -> None:
-        """A query is over."""
+        """A query has ended."""
         self._degrading.pop(query, None)
         if self._on_disk is not None:
             self._on_disk.left_behind.forget(query)
 
     def make_room(self, query: QueryId, queries: Mapping[QueryId, RunningFragment]) -> Iterator[Evicted]:
-        """Throw away what the policy points at, after a batch of `query` has come, until what is left fits, on the disk
-        if that takes some."""
+        """After a batch of `query` came, make room: hand batches to the disk, degrade them, or evict what the policy
+        chooses, until the rest fits."""
         self._spill()
         while self._store.room < 0:
             victim = self._victim(query)
@@ -120,7 +120,7 @@ class Retention:
                     if rows:
                         yield Evicted(owner, smaller.origin.unsided, smaller.seq, smaller.through, rows)
                     continue
-            for each in list(victim.sharers or (victim,)):  # rows that several queries kept go for all of them
+            for each in list(victim.sharers or (victim,)):  # shared rows are evicted for all queries that share them
                 if each.may_go:
                     gone, owner = each.header, QueryId(each.header.query)
                     self._store.evict(each)
@@ -131,50 +131,50 @@ class Retention:
 
     @property
     def blocks(self) -> bool:
-        """Whether sources have to wait where there is no room: the policy gives up nothing."""
+        """Whether sources must wait when there is no room, because the policy evicts nothing."""
         return self._settings.evict == "block" or self._refused
 
     # The disk
 
     def write_all(self, now: int) -> list[OnDisk]:
-        """What waits is written, while there is time."""
+        """Write waiting batches, while there is time."""
         return [] if self._on_disk is None else self._on_disk.write_all(now)
 
     def done(self, event: DiskDone) -> bool:
-        """Disk work is over; whether it was ours."""
+        """A group of disk work is done. Returns whether it was ours."""
         return self._on_disk is not None and self._on_disk.done(event)
 
     def opened(self, folder: str) -> None:
-        """A folder is open, which may be ours."""
+        """A folder is open. It may be ours."""
         if self._on_disk is not None:
             self._on_disk.opened(folder)
 
     def listed(self, event: Listed, now: int) -> None:
-        """The folders that earlier starts left are known."""
+        """The folders of earlier starts are known."""
         if self._on_disk is not None:
             self._on_disk.listed(event, now)
 
     def read(self, event: LogRead, now: int) -> bool:
-        """A part of a folder was read; whether it was ours."""
+        """A part of a folder was read. Returns whether it was ours."""
         return self._on_disk is not None and self._on_disk.read(event, now)
 
     def look(self, now: int) -> list[ListFolders | ReadLog | Note]:
-        """What is to be asked about what earlier starts left, and said about it."""
+        """The requests for batches that earlier starts left, and notes about them."""
         return [] if self._on_disk is None else self._on_disk.left_behind.ask(now)
 
     @property
     def knows(self) -> bool:
-        """Whether it is known what earlier starts left on the disk."""
+        """Whether the batches that earlier starts left on the disk are known."""
         return self._on_disk is None or self._on_disk.left_behind.known
 
     @property
     def damaged(self) -> int:
-        """Batches of earlier starts on the disk that could not be read."""
+        """How many batches of earlier starts could not be read."""
         return 0 if self._on_disk is None else self._on_disk.left_behind.damaged
 
     def pick_up(self, running: RunningFragment, now: int) -> list[KeptBatch]:
-        """What an earlier start had kept of its sources' rows is in the store again. What its operators had given they
-        give again."""
+        """Put the batches of sources that an earlier start kept into the store. Output of operators is not among them,
+        because it is computed again."""
         if self._on_disk is None or running.route is None:
             return []
         found = [
@@ -186,21 +186,21 @@ class Retention:
         return [entry for _, entry in found]
 
     def left_behind(self) -> list[Header]:
-        """Batches on the disk of an earlier start whose queries nobody has asked for yet."""
+        """The batches of earlier starts whose queries do not run here yet."""
         return [] if self._on_disk is None else list(self._on_disk.left_behind.headers())
 
     def earlier(self) -> set[Origin]:
-        """Origins of earlier starts whose batches are still here."""
+        """The origins of earlier starts whose batches are still here."""
         return set() if self._on_disk is None else self._on_disk.origins()
 
     @property
     def trouble(self) -> str:
-        """What is wrong with the disk, if anything is."""
+        """What is wrong with the disk; empty if nothing is."""
         return "" if self._on_disk is None else self._on_disk.trouble
 
     def _victim(self, query: QueryId) -> KeptBatch | None:
-        """What goes: on the disk if it is full, but where nothing there may go, in memory. Rows on a disk with room
-        whose name has to stay as it is would go in vain."""
+        """The batch to evict: on the disk if the disk is full, else in memory; in memory too if nothing on the disk may
+        be evicted. Evicting from a disk with room frees nothing."""
         found = None
         if self._on_disk is not None and self._on_disk.evicts:
             found = self._policy.victim(self._store.on_disk, query)
@@ -218,7 +218,7 @@ def _named(settings: WorkerSettings) -> Policy:
 
 
 def _same(one: KeptBatch, other: KeptBatch) -> bool:
-    """Whether two queries' batches are the same rows, packed alike."""
+    """Whether the batches of two queries hold the same rows, both packed or both not."""
     if one.header.query == other.header.query or one.header.packed != other.header.packed:
         return False
     mine, theirs = one.in_memory, other.in_memory

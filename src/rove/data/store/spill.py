@@ -1,14 +1,14 @@
-"""The part of a store that is on the disk: what waits for long is there, and not in memory.
+"""The part of a store on the disk: batches that wait for long are there, and not in memory.
 
-Law: a batch is written once, in the order in which batches came, in one folder a query and start of the node. Its rows
-leave the memory when they are safe, and are read when they are sent. What a start has left behind is sent by the next
-one (`left_behind`). A disk that is full, slow or broken is done without. Batches for a folder that is not open yet are
-on their way to the disk, and wait for it.
+Law: a batch is written once, in the order of arrival, into one folder for each query and start of the node. Its rows
+leave memory when they are safe on the disk, and are read when they are sent. Batches that a start left are sent by the
+next start (`left_behind`). If the disk is full, slow or broken, the store goes on with memory alone. Batches for a
+folder that is not open yet wait for it.
 
     store ─ waits ─► folder `ring/<start>/<query>` ─ safe ─► store, rows on the disk ─ acked or evicted ─► deleted
 
-Files are deleted from the front, where the oldest batches are: those go first, whatever the policy. Batches that were
-sent and may not go are few, and have a folder of their own, so that they keep nothing behind them.
+Files are deleted from the front, so the oldest batches on the disk are evicted first, whatever the policy. The few
+batches that were sent and may not be evicted have a folder of their own, so that they do not block the others.
 """
 
 from __future__ import annotations
@@ -32,31 +32,31 @@ from rove.model.batch import HeaderKind
 from rove.model.errors import RoveError
 from rove.model.ids import Origin
 
-WAITS_US = 1_000_000  # what waits for longer is written
-RETRY_US = 10_000_000  # between two attempts to use a disk that cannot be used
-WRITING_BYTES_MAX = 4 * 1024 * 1024  # on their way to the disk; more than it takes is not waited for
-SEGMENT_BYTES = (64 * 1024, 8 * 1024 * 1024)  # a file: a part of the limit, within these
+WAITS_US = 1_000_000  # batches that wait for longer are written
+RETRY_US = 10_000_000  # between two attempts to use a disk that does not work
+WRITING_BYTES_MAX = 4 * 1024 * 1024  # the most bytes that are being written at a time
+SEGMENT_BYTES = (64 * 1024, 8 * 1024 * 1024)  # the least and the greatest size of a file
 SEGMENTS = 32
-FILES_MAX = 2  # times the limit: what files may be, with what is in them and needed no more
+FILES_MAX = 2  # files may take this many times the limit, with batches in them that are no longer needed
 READER = "ring"
-CLEARS = 0  # the token of a group that nobody waits for
+CLEARS = 0  # the token of a group of deletes
 LOOK_MIN = 64
 
 
 @dataclass(slots=True)
 class _Folder:
-    """A partition, which of its batches are still needed, in order, and which are on their way to it. While it is not
-    open, those wait (`early`)."""
+    """A partition, its batches that are still needed, in order, and those that are being written. While it is not open,
+    batches wait (`early`)."""
 
     partition: Partition | None
     early: deque[KeptBatch] = field(default_factory=deque)
     live: deque[tuple[Position, KeptBatch]] = field(default_factory=deque)
     writing: dict[Position, KeptBatch] = field(default_factory=dict)
-    look_at: int = LOOK_MIN  # when so many are listed, those in the middle that have gone are forgotten
+    look_at: int = LOOK_MIN  # at this length, gone batches in the middle of the list are removed
 
 
 class Spill:
-    """A bounded number of bytes on the disk behind a store."""
+    """A bounded number of bytes on the disk, beside a store's memory."""
 
     def __init__(self, store: Store, folders: Folders, limit_bytes: int, incarnation: int) -> None:
         self._store, self._disk, self.limit_bytes = store, folders, limit_bytes
@@ -70,17 +70,17 @@ class Spill:
         self._writing_max = min(WRITING_BYTES_MAX, max(store.limit_bytes // 4, 1))
         self._folders: dict[str, _Folder] = {}
         self._look_us = self._retry_us = 0
-        self._files_bytes = 0  # as of the last look at them, and what was written since
+        self._files_bytes = 0  # when they were last measured, plus what was written since
         self._now = 0
         self.trouble = ""
 
-    # What an earlier start left behind
+    # Batches of earlier starts
 
     def listed(self, event: Listed, now: int) -> None:
         self.left_behind.listed(event, now)
 
     def read(self, event: LogRead, now: int) -> bool:
-        """A part of a folder was read; whether it was one of ours."""
+        """A part of a folder was read. Returns whether it was one of ours."""
         ours = self.left_behind.read(event, now)
         for name in self.left_behind.folders:
             self._folders.setdefault(name, _Folder(self._disk.get(name)))
@@ -88,36 +88,38 @@ class Spill:
         return ours
 
     def adopt(self, batches: Iterable[tuple[Found, KeptBatch]]) -> None:
-        """All batches of a query that were left behind are in the store again, and their rows are on the disk."""
+        """All batches of a query from earlier starts are in the store again, with their rows on the disk."""
         for found, entry in sorted(batches, key=lambda each: each[0].position):
             self._store.spilled(entry, found.rows)
             self._folders[found.folder].live.append((found.position, entry))
 
     def origins(self) -> set[Origin]:
-        """Who made the batches of earlier starts that are still here. O(batches of earlier starts)."""
+        """The origins of batches of earlier starts that are still here. O(batches of earlier starts)."""
         old = (folder for name, folder in self._folders.items() if not is_of(name, self._mine))
         here = (e.header for folder in old for _, e in folder.live if self._needs(e))
         return {header.origin.unsided for header in (*self.left_behind.headers(), *here)}
 
-    # What waits now
+    # Batches that wait now
 
     def press(self) -> None:
-        """There is no room in memory: hand the oldest to the disk, as far as it takes them. O(batches handed over)."""
+        """There is no room in memory, so give the oldest batches to the disk, as far as it takes them. O(batches
+        given)."""
         if self._store.room >= 0:
             return
-        wanted = self._writing_max // 2  # a write is worth more than one batch
+        wanted = self._writing_max // 2  # one write should hold more than one batch
         while self._store.room < wanted and (entry := self._store.first_unwritten()) is not None:
             if not self._take(entry):
                 return
 
     @property
     def evicts(self) -> bool:
-        """Whether a batch on the disk has to go: it is full, or memory is full of what is there."""
+        """Whether a batch on the disk must be evicted: the disk is full, or memory is full of its headers."""
         lacks = self.has_no_room or not any(self._store.in_memory.queries())
         return self._works and lacks and self._store.leaving_bytes < self._writing_max
 
     def tick(self, now: int) -> list[OnDisk]:
-        """Disk work: what has waited long enough goes there, what is needed no more goes away. O(batches of both)."""
+        """The disk work: write batches that have waited long enough, delete files that are not needed. O(batches of
+        both)."""
         self._now = now
         commands: list[OnDisk] = []
         if now >= self._look_us:
@@ -129,7 +131,7 @@ class Spill:
         return commands + self._flush(now)
 
     def write_all(self, now: int) -> list[OnDisk]:
-        """Everything that waits, as much of it as the disk takes at once, however short it has waited."""
+        """Write all waiting batches, as many as the disk takes at once, however short they have waited."""
         self._now = now
         while (entry := self._store.first_unwritten()) is not None and self._take(entry):
             pass
@@ -143,7 +145,7 @@ class Spill:
         return found
 
     def opened(self, name: str) -> None:
-        """A folder is open: what waited for it is written there."""
+        """A folder is open. Batches that waited for it are written there."""
         folder = self._folders.get(name)
         if folder is None:
             return
@@ -154,7 +156,7 @@ class Spill:
         folder.early.clear()
 
     def done(self, event: DiskDone) -> bool:
-        """A group was carried out, or was not; whether it was one of ours."""
+        """A group was executed, or failed. Returns whether it was one of ours."""
         folder = self._folders.get(event.folder)
         if folder is None:
             return False
@@ -176,7 +178,7 @@ class Spill:
         return True
 
     def _take(self, entry: KeptBatch) -> bool:
-        """Write a batch; whether the disk takes it."""
+        """Write a batch. Returns whether the disk takes it."""
         size = entry.bytes - KEPT_BYTES_MIN
         if not self._works or self._full or self._store.leaving_bytes + size > max(self._writing_max, size):
             return False
@@ -215,7 +217,7 @@ class Spill:
         return folder
 
     def _clean(self, now: int) -> list[OnDisk]:
-        """Delete what nobody needs: files whose batches have all gone, and folders without any."""
+        """Delete what is not needed: files whose batches are all gone, and folders without batches."""
         commands: list[OnDisk] = []
         for name, folder in list(self._folders.items()):
             if folder.partition is None:
@@ -246,10 +248,10 @@ class Spill:
 
     @property
     def has_no_room(self) -> bool:
-        """Whether what is on the disk, or on its way to it, and needed, is all that may be there."""
+        """Whether the needed batches on the disk, or being written, have reached the limit."""
         return self._store.disk_bytes + self._store.leaving_bytes >= self.limit_bytes
 
     @property
     def _full(self) -> bool:
-        """Whether the disk takes no more, for what is needed there or for files that cannot be deleted yet."""
+        """Whether the disk takes no more, because of needed batches or of files that cannot be deleted yet."""
         return self.has_no_room or self._files_bytes >= FILES_MAX * self.limit_bytes

@@ -1,9 +1,9 @@
-"""Encoded batches that a node keeps, with exact accounts of their bytes and rows.
+"""The store: encoded batches that a node keeps, with exact accounts of their bytes and rows.
 
-Law: what is put in is there until it is dropped, and the accounts are those of what is there, by query and by origin.
-A batch that is evicted leaves its header, which says how many rows went; neighbouring headers become one, so they are
-never more than the batches between them. Numbers have no gaps, and who counts at the end counts these rows too. A
-store decides nothing about routes; links and policies do.
+Law: a batch is in the store until it is dropped, and the accounts equal its content, by query and by origin. An evicted
+batch leaves its header, which says how many rows were evicted. Neighbouring headers are merged, so there are never more
+headers than batches between them. So numbers have no gaps, and evicted rows are counted at the end. A store decides
+nothing about routes; links and policies do.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Store:
-    """A bounded number of bytes. `put` never refuses: who fills it looks at `room` first, and stops in time."""
+    """A bounded number of bytes. `put` never refuses: callers check `room` first, and stop in time."""
 
     def __init__(self, limit_bytes: int) -> None:
         self.limit_bytes = limit_bytes
         self.bytes = 0
         self.disk_bytes = 0
-        self.leaving_bytes = 0  # of those in memory, on their way to the disk
+        self.leaving_bytes = 0  # bytes in memory that are being written to the disk
         self.bytes_taken = 0
-        self.shrunk = (0, 0)  # bytes of all rows that were made small: before, and after
+        self.shrunk = (0, 0)  # bytes of all packed rows, before and after packing
         self._entries: dict[str, dict[int, KeptBatch]] = {}  # by query, the oldest first
         self._bytes: dict[str, int] = {}
         self._rows: dict[tuple[str, Origin], int] = {}
-        self.in_memory = Candidates(self.bytes_of)  # what may go to make room in memory
-        self.on_disk = Candidates(self.bytes_of)  # and what on the disk
+        self.in_memory = Candidates(self.bytes_of)  # batches that may be evicted to free memory
+        self.on_disk = Candidates(self.bytes_of)  # batches that may be evicted to free disk space
         self._unwritten: OrderedDict[int, KeptBatch] = (
             OrderedDict()
-        )  # with rows, from here, not on their way to the disk
-        self._last: dict[tuple[str, Origin, int], KeptBatch] = {}  # by query, origin and stage, the one that came last
+        )  # batches of this node with rows that are not being written to the disk
+        self._last: dict[tuple[str, Origin, int], KeptBatch] = {}  # the newest batch, by query, origin and stage
         self._count = 0
 
     def put(
@@ -54,8 +54,8 @@ class Store:
         now: int = 0,
         alone: bool = False,
     ) -> KeptBatch:
-        """Keep a batch. A header may be `gone` at once, if the one before it could take it in, unless it is to stay
-        `alone`: it may have been sent before, by itself, and counts of which a part is known cannot be parted. O(1)."""
+        """Keep a batch. A header may be `gone` at once, merged into the header before it, unless it must stay `alone`:
+        it may have been sent before, and merged counts could not be separated again. O(1)."""
         entry = KeptBatch(header, payload, receipt)
         entry.alone = alone
         self._count += 1
@@ -64,7 +64,7 @@ class Store:
             self.in_memory.add(entry)
             if not header.late:
                 self._unwritten[entry.order] = entry
-        if not header.late:  # late rows stand beside the numbers, not between them
+        if not header.late:  # late rows are outside of the sequence of numbers
             key = (header.query, header.origin, header.stage)
             entry.before = self._last.get(key)
             if entry.before is not None:
@@ -77,7 +77,7 @@ class Store:
         return entry
 
     def copy(self, entry: KeptBatch) -> KeptBatch:
-        """The same batch once more, for another route. It may arrive from now on, and is not evicted any more. O(1)."""
+        """A copy of a batch for another route. From now on the batch may arrive, so it is not evicted. O(1)."""
         found = KeptBatch(entry.header, entry.payload, None)
         found.original, found.bytes, found.since = entry, KEPT_BYTES_MIN, entry.since
         entry.copies.append(found)
@@ -87,7 +87,7 @@ class Store:
         return found
 
     def share(self, entry: KeptBatch, other: KeptBatch) -> None:
-        """Two batches that wait have the same rows: keep them once. O(1)."""
+        """Two waiting batches have the same rows, so keep the rows once. O(1)."""
         self._account(other, -1)
         if entry.sharers is None:
             entry.sharers = [entry]
@@ -96,7 +96,7 @@ class Store:
         self._account(other, 1)
 
     def _unshare(self, entry: KeptBatch) -> None:
-        """Its rows are others' alone from now on; one of these counts them. O(queries that share them)."""
+        """A batch no longer shares its rows. Another sharer counts them. O(queries that share them)."""
         sharers, entry.sharers = entry.sharers, None
         if sharers is None:
             return
@@ -110,13 +110,12 @@ class Store:
             self._account(entry, -1)
             entry.bytes = KEPT_BYTES_MIN
             self._account(entry, 1)
-            if heir.stored:  # it is on its way to the disk as well: these bytes still leave
+            if heir.stored:  # the heir is being written to the disk too, so these bytes still leave
                 heir.leaving_bytes = rows_bytes
                 self.leaving_bytes += rows_bytes
 
     def drop(self, entry: KeptBatch) -> None:
-        """Forget a batch: it is in safe hands, or nobody wants it any more; copies that were not sent, too. O(copies
-        and sharers)."""
+        """Forget a batch that is acked or no longer wanted, with its unsent copies. O(copies and sharers)."""
         query = entry.header.query
         self._unshare(entry)
         mine = self._entries[query]
@@ -133,12 +132,12 @@ class Store:
         self._account(entry, -1)
         if not mine:
             self._entries.pop(query, None)
-        entry.payload = None  # whoever still knows it holds no rows
+        entry.payload = None  # so that remaining references hold no rows
         if entry.receipt is not None:
             entry.receipt.release()
 
     def unreadable(self, entry: KeptBatch) -> None:
-        """The rows of a batch on the disk cannot be read any more: they are lost, and its header says so."""
+        """The rows of a batch on the disk can never be read. They are lost, and the header says so."""
         header = entry.header
         self._account(entry, -1)
         entry.header = replace(header, rows=0, born=0, lost=header.lost + header.born, packed=0)
@@ -149,7 +148,7 @@ class Store:
         return id(entry) in self._entries.get(entry.header.query, ())
 
     def shrink(self, entry: KeptBatch, payload: Payload) -> None:
-        """Keep a batch's rows in fewer bytes, for all who share them. O(queries that share them)."""
+        """Replace a batch's rows by packed rows, for all queries that share them. O(queries that share them)."""
         before, after = self.shrunk
         plain = 0 if entry.payload is None else len(entry.payload)
         self.shrunk = (before + plain, after + len(payload))
@@ -162,32 +161,32 @@ class Store:
             self._account(each, 1)
 
     def replace(self, entry: KeptBatch, header: Header, payload: Payload) -> None:
-        """Keep other rows of a batch, of which nobody has any yet. O(1)."""
+        """Replace the rows of a batch that no other node has. O(1)."""
         self._account(entry, -1)
         entry.header, entry.payload, entry.bytes = header, payload, KEPT_BYTES_MIN + len(payload)
         self._account(entry, 1)
 
-    # The disk behind it
+    # The disk
 
     def first_unwritten(self) -> KeptBatch | None:
-        """The oldest batch from here whose rows are in memory and not on their way to the disk."""
+        """The oldest batch of this node whose rows are in memory and not being written to the disk."""
         return next(iter(self._unwritten.values()), None)
 
     def leaves(self, entry: KeptBatch) -> None:
-        """A batch is on its way to the disk. To throw it away would bring no room: its bytes are counted as gone."""
+        """A batch is being written to the disk. Evicting it would free nothing: its bytes count as free already."""
         del self._unwritten[entry.order]
         self.in_memory.remove(entry)
         entry.stored, entry.leaving_bytes = True, entry.bytes - KEPT_BYTES_MIN
         self.leaving_bytes += entry.leaving_bytes
 
     def _stays(self, entry: KeptBatch) -> None:
-        """A batch does not go to the disk, or is there."""
+        """A batch is no longer being written: it is on the disk, or the write failed."""
         self._unwritten.pop(entry.order, None)
         self.leaving_bytes -= entry.leaving_bytes
         entry.leaving_bytes = 0
 
     def spilled(self, entry: KeptBatch, rows: Stored) -> None:
-        """The rows of a batch are on the disk, and are read there. O(copies and sharers)."""
+        """The rows of a batch are on the disk now. O(copies and sharers)."""
         self._unshare(entry)
         self._account(entry, -1)
         self._stays(entry)
@@ -203,14 +202,14 @@ class Store:
     # Eviction
 
     def sent(self, entry: KeptBatch) -> None:
-        """It may have arrived, from now on, whatever happens to the link: who takes it counts its rows, and what is
-        said of them later is not heard."""
+        """A batch was sent, so it may have arrived. The receiver counts its rows, and later header changes are
+        ignored."""
         self.in_memory.remove(entry)
         self.on_disk.remove(entry)
 
     def evict(self, entry: KeptBatch) -> None:
-        """Throw a batch's rows away. Its header stays, alone or as part of the one before it; late rows have none that
-        anybody waits for, and go as if they had not been there. O(1)."""
+        """Evict a batch's rows. Its header stays, by itself or merged into the one before it. Late rows leave no
+        header, because nothing waits for their numbers. O(1)."""
         header = entry.header
         if header.late:
             entry.gone = True
@@ -228,7 +227,7 @@ class Store:
         self._fold(entry)
 
     def _fold(self, entry: KeptBatch) -> None:
-        """Make neighbouring headers one."""
+        """Merge neighbouring headers."""
         if entry.before is not None and _neighbours(entry.before, entry):
             entry = self._absorb(entry.before, entry)
         if entry.after is not None and _neighbours(entry, entry.after):
@@ -266,14 +265,15 @@ class Store:
 
     @property
     def room(self) -> int:
-        """Bytes left below the limit, what is on its way out not counted; negative if the last batch went over it."""
+        """The free bytes. Bytes that are being written to the disk count as free. Negative if the last batch exceeded
+        the limit."""
         return self.limit_bytes - self.bytes + self.leaving_bytes
 
     def bytes_of(self, query: str) -> int:
         return self._bytes.get(query, 0)
 
     def held(self, now: int) -> tuple[Held, ...]:
-        """Bytes kept, and for how long the oldest rows of them, by query. O(queries, and headers before those rows)."""
+        """The bytes kept and the age of the oldest rows, by query. O(queries, and headers before those rows)."""
 
         def waits(entries: dict[int, KeptBatch]) -> int:
             return now - next((e.since for e in entries.values() if e.payload is not None), now)
@@ -283,7 +283,7 @@ class Store:
         )
 
     def rows(self) -> dict[tuple[str, Origin], int]:
-        """Rows kept, as they were at their origins, by query and origin."""
+        """The rows kept, as counted at their origins, by query and origin."""
         return dict(self._rows)
 
     def __len__(self) -> int:
@@ -302,7 +302,7 @@ class Store:
 
 
 def _count(numbers: dict[K, int], key: K, more: int) -> None:
-    """Keep a number, unless it is 0: origins come and go."""
+    """Add to a number, and remove it at 0, because origins come and go."""
     number = numbers.get(key, 0) + more
     if number:
         numbers[key] = number
@@ -311,6 +311,6 @@ def _count(numbers: dict[K, int], key: K, more: int) -> None:
 
 
 def _neighbours(entry: KeptBatch, after: KeptBatch) -> bool:
-    """Whether two headers of an origin stand for numbers without a gap, at one stage."""
+    """Whether two headers of an origin follow each other without a gap, at one stage."""
     a, b = entry.header, after.header
     return entry.folds and after.folds and a.through + 1 == b.seq and (a.stage, a.epoch) == (b.stage, b.epoch)

@@ -1,7 +1,7 @@
-"""Of batches for which there is no room every n-th row is kept, for queries that asked for it.
+"""Thins batches for which there is no room to every n-th row, for queries that ask for it.
 
-Law: all batches of a query lose the same share before any loses more: the oldest of those that were thinned least is
-next. What a batch loses is counted as evicted.
+Law: all batches of a query lose the same share before any loses more: the oldest of the least thinned batches is next.
+Lost rows are counted as evicted.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from rove.data.store.kept_batch import KeptBatch
 from rove.data.store.packing import head_of
 from rove.data.store.store import Store
 
-LEVELS = 3  # times that a batch is thinned before it goes
-ROWS_MIN = 8  # fewer are not worth it
+LEVELS = 3  # how often a batch is thinned before it is evicted
+ROWS_MIN = 8  # batches with fewer rows are not thinned
 
 
 class Thinning:
-    """The batches of one query that may be thinned, by how often they were."""
+    """The batches of one query that may be thinned."""
 
     def __init__(self, store: Store, codec: str) -> None:
         self._store, self._codec = store, codec
@@ -31,7 +31,7 @@ class Thinning:
         self._entries.add(entry)
 
     def degrade(self, running: RunningFragment) -> tuple[KeptBatch, int] | None:
-        """O(rows of a batch), and of those that went meanwhile."""
+        """Thin a batch. O(rows of the batch, and batches gone meanwhile)."""
         while (found := self._entries.next(running)) is not None:
             entry, level = found
             gone = self._thinned(entry, running)
@@ -42,7 +42,9 @@ class Thinning:
 
     def _thinned(self, entry: KeptBatch, running: RunningFragment) -> int | None:
         header, payload = entry.header, entry.in_memory
-        if payload is None or not ROWS_MIN <= header.rows <= header.born:  # more than born: an operator multiplies them
+        if (
+            payload is None or not ROWS_MIN <= header.rows <= header.born
+        ):  # more rows than at the origin: an operator multiplied them
             return None
         rows = decoded(entry, running)
         if rows is None:
