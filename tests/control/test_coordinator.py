@@ -34,7 +34,7 @@ from rove.plan import codec
 from rove.plan.operators import Source
 from rove.plan.optimizer import optimize
 from rove.plan.stages import Stages
-from tests.lines import lines
+from tests.lines import line, lines
 
 COLUMNS = "key string, value int"
 
@@ -93,6 +93,7 @@ class Desk:
         return self.obey(self.machine.handle(Arrived(node.encode(), report, None, key), self.now))
 
     def obey(self, commands: list[Command]) -> list[Command]:
+        self.machine.validate()
         for command in commands:
             if isinstance(command, Send) and isinstance(command.message, Orders) and isinstance(command.conn, bytes):
                 node, orders = command.conn.decode(), command.message
@@ -108,8 +109,10 @@ class Desk:
     def ask(self, verb: str, body: object) -> Answer:
         ask = Ask(str(next(self._ids)), verb, to_body(body))
         commands = self.obey(self.machine.handle(Arrived("user", ask, None, "O" * 40), self.now))
-        (answer,) = [c.message for c in commands if isinstance(c, Send) and isinstance(c.message, Answer)]
-        return answer
+        (answer,) = [c for c in commands if isinstance(c, Send) and isinstance(c.message, Answer)]
+        self.beside_the_answer = lines([c for c in commands if c is not answer])
+        assert isinstance(answer.message, Answer)
+        return answer.message
 
     def submit(self, sink: Sink | None = None) -> Answer:
         stream = rove.Session.local().stream("s", schema=COLUMNS).where("value > 1")
@@ -150,29 +153,30 @@ def test_a_device_that_is_back_at_another_parent_is_led_there_before_the_old_one
     desk.report("d", "device", "west", "east", origins=("s/d",), reaches=("west",))
     assert not desk.submit().trouble
     device = ("d", "device", "west", "east")
-    for _ in range(3):
-        desk.report("gateway", "gateway")
-        desk.report("west", "edge", "gateway")
-        desk.report(*device, origins=("s/d",), reaches=("west",))
+    assert lines(desk.report("gateway", "gateway")) == [
+        "to d: Orders, run q v1 to west; peers east, west",
+        "to west: Orders, run q v1 to gateway; peers d, gateway",
+    ]
+    for _ in range(2):
+        assert desk.report("west", "edge", "gateway") == []
+        assert desk.report(*device, origins=("s/d",), reaches=("west",)) == []
+        assert desk.report("gateway", "gateway") == []
     assert {n: set(r) for n, r in desk.running.items()} == {n: {"q"} for n in ("gateway", "west", "d")}
 
-    assert orders_of(desk.report(*device, origins=("s/d",), reaches=())) == []
-    told = orders_of(desk.report(*device, origins=("s/d",), reaches=("east",)))
-    assert {(node, o.deploy[0].next) for node, o in told} == {("east", "gateway"), ("d", "east")}
-    assert orders_of(desk.report("west", "edge", "gateway")) == [], "the device has not said that it goes there"
-    desk.report(*device, origins=("s/d",), reaches=("east",))
-    ((node, last),) = orders_of(desk.report("west", "edge", "gateway"))
-    assert (node, last.leave, last.stop) == ("west", ("q",), ())
-    assert desk.running["west"] == {}
-    assert orders_of(desk.report(*device, origins=("s/d",), reaches=("west", "east"))) == [], "it stays where it is"
-
-
-def orders_of(commands: list[Command]) -> list[tuple[str, Orders]]:
-    return [
-        (c.conn.decode(), c.message)
-        for c in commands
-        if isinstance(c, Send) and isinstance(c.message, Orders) and isinstance(c.conn, bytes)
+    assert desk.report(*device, origins=("s/d",), reaches=()) == []
+    assert lines(desk.report(*device, origins=("s/d",), reaches=("east",))) == [
+        "keep version q",
+        "keep part q/d",
+        "keep part q/west",
+        "keep part q/east",
+        "to d: Orders, run q v2 to east",
+        "to east: Orders, run q v2 to gateway; peers d, gateway",
     ]
+    assert desk.report("west", "edge", "gateway") == [], "the device has not said that it goes there"
+    assert desk.report(*device, origins=("s/d",), reaches=("east",)) == []
+    assert lines(desk.report("west", "edge", "gateway")) == ["to west: Orders, leave q"]
+    assert desk.running["west"] == {}
+    assert desk.report(*device, origins=("s/d",), reaches=("west", "east")) == [], "it stays where it is"
 
 
 def test_a_node_that_leaves_is_waited_for_no_longer_and_one_that_is_silent_is() -> None:
@@ -294,8 +298,12 @@ def test_a_route_of_relays_is_told_all_at_once_and_who_waits_for_rows_before_it(
     desk.report("d1", "device", "e3", origins=("s/d1",))
     assert not desk.submit(Sink(kind="log")).trouble
     assert desk.running.keys() == {"gateway"}  # it waits for the origin: it knows first
-    told = dict(orders_of(desk.report("gateway", "gateway")))
-    assert told.keys() == {"e1", "e2", "e3", "d1"}
+    assert lines(desk.report("gateway", "gateway")) == [
+        "to d1: Orders, run q v1 to e3; peers e3",
+        "to e3: Orders, run q v1 to e2; peers d1, e2",
+        "to e2: Orders, run q v1 to e1; peers e1, e3",
+        "to e1: Orders, run q v1 to gateway; peers e2, gateway",
+    ]
 
 
 def test_a_sink_on_a_node_without_a_disk_is_refused() -> None:
@@ -310,9 +318,11 @@ def test_a_sink_on_a_node_without_a_disk_is_refused() -> None:
 def test_whoever_was_invited_as_a_device_cannot_become_a_gateway() -> None:
     desk = Desk(keys=True)
     desk.machine.membership.enlist(NodeId("aaa"), "device", "A" * 40)
-    (refusal,) = [c.message for c in desk.report("aaa", "gateway", key="A" * 40) if isinstance(c, Send)]
-    assert isinstance(refusal, Refused)
-    assert "invited as a device" in refusal.text
+    (refusal,) = desk.report("aaa", "gateway", key="A" * 40)
+    assert line(refusal) == "to aaa: Refused, malformed"
+    assert isinstance(refusal, Send)
+    assert isinstance(refusal.message, Refused)
+    assert "invited as a device" in refusal.message.text
     assert desk.machine.membership.gateways() == []
 
 
@@ -325,10 +335,15 @@ def test_revoking_the_only_neighbour_of_a_node_is_told_to_it() -> None:
     desk.report("gateway", "gateway", key="g" * 40)
     desk.knows["gateway"] = "edge"
     desk.ask("revoke", Named(name="edge"))
-    desk.report("gateway", "gateway", key="g" * 40)
+    assert desk.beside_the_answer == [
+        "keep node edge",
+        "allow gateway, operator",
+        "keep ended edge 1",
+        "to gateway: Orders, peers nothing",
+    ]
+    assert desk.report("gateway", "gateway", key="g" * 40) == []
     assert desk.knows["gateway"] == digest_of(())
-    (refusal,) = [c.message for c in desk.report("edge", "edge", "gateway", key="e" * 40) if isinstance(c, Send)]
-    assert isinstance(refusal, Refused)
+    assert lines(desk.report("edge", "edge", "gateway", key="e" * 40)) == ["to edge: Refused, identity"]
 
 
 def test_a_coordinator_that_restarts_finds_its_world_again() -> None:
@@ -388,8 +403,7 @@ def _submission() -> Submit:
 
 @pytest.mark.parametrize("name", ["coordinator", "operator", ""])
 def test_names_that_mean_something_else_are_no_names_of_nodes(name: str) -> None:
-    (refusal,) = [c.message for c in Desk().report(name, "edge") if isinstance(c, Send)]
-    assert isinstance(refusal, Refused)
+    assert lines(Desk().report(name, "edge")) == [f"to {name}: Refused, {'identity' if name else 'malformed'}"]
 
 
 def test_a_report_with_a_name_that_nothing_can_have_is_refused_and_counted() -> None:

@@ -97,7 +97,8 @@ def test_of_two_processes_under_one_name_the_later_is_believed_until_it_is_silen
     town = Town()
     town.device(2, produced=5)
     before = town.accounts()
-    (refusal,) = [c.message for c in town.device(1, produced=100) if isinstance(c, Send)]
+    (said,) = town.device(1, produced=100)
+    refusal = said.message if isinstance(said, Send) else None
     assert isinstance(refusal, Refused)
     assert (refusal.why, "`d1`; stop one of them" in refusal.text) == ("identity", True)
     assert town.accounts() == before
