@@ -233,9 +233,11 @@ def test_another_protocol_is_refused_with_both_versions_named() -> None:
 
 
 def test_a_source_is_told_to_wait_before_there_is_no_room_and_to_go_on_after() -> None:
-    device = Worker(WorkerSettings(node=NodeId("device"), kind="device", memory_bytes=20_000), 1)
+    edge, settings = NodeId("edge"), WorkerSettings(node=NodeId("device"), kind="device", memory_bytes=20_000)
+    device = Worker(replace(settings, parents=(edge,)), 1)
     device.add_source("s", ORIGIN, COLUMNS)
-    device.handle(orders(fragment(next=NodeId("edge"), feeds=(ORIGIN,))), 0)
+    peers = (Peer(node=edge, address="there"),)
+    device.handle(orders(fragment(next=edge, feeds=(ORIGIN,)), peers=peers), 0)
     asked: list[Command] = []
     for n in range(100):
         asked = device.handle(Produced(ORIGIN, rows(10), 0), n)
@@ -243,10 +245,11 @@ def test_a_source_is_told_to_wait_before_there_is_no_room_and_to_go_on_after() -
             break
     assert asked == [Wait(ORIGIN)]
     assert 0 < device.room < 5_000
-    for entry in list(device.store)[: len(device.store) * 3 // 4]:
-        device.store.drop(entry)
-    assert lines(device.handle(Tick(), 200)) == [
-        "to coordinator: Report, runs q v1, reaches nothing",
+    device.handle(Arrived("edge", Welcome(PROTOCOL, edge, 7, 1, 0, 10**6)), 200)
+    device.handle(Arrived("edge", Ack(len(device.store) * 3 // 4, 10**6)), 201)
+    assert lines(device.handle(Tick(), 202)) == [
+        "to edge: Ack 0",
+        "to coordinator: Report, runs q v1, reaches edge",
         f"{ORIGIN} goes on",
     ]
 

@@ -53,7 +53,7 @@ from rove.data.store.retention import Retention
 from rove.data.store.store import Store
 from rove.data.turn import Turn
 from rove.model.batch import Header
-from rove.model.errors import DataError, ProtocolError, RoveError
+from rove.model.errors import DataError, ProtocolError, RoveError, must
 from rove.model.events import COORDINATOR, Arrived, Conn, Garbled, Payload, Send, Tick
 from rove.model.ids import NodeId, Origin, QueryId
 from rove.model.messages import (
@@ -452,6 +452,25 @@ class Worker:
     def busy(self) -> bool:
         """Whether safe input is still to be computed, or a fragment waits for its folders."""
         return bool(self._replay.pending or self._openings.fragments()) or not self._found
+
+    def validate(self) -> None:
+        """Every law of this node that can be seen from inside it; one that is broken raises. O(what it holds)."""
+        self.store.validate()
+        self.output.validate()
+        self.input_log.validate()
+        self._openings.validate()
+        self._replay.pending.validate()
+        self._parking.validate()
+        self._neighbours.validate()
+        self._fragments.validate()
+        carried = [entry for link in self.links().values() for entry in link.entries()]
+        carried += [entry for r in self._fragments.running.values() for entry in r.kept if not entry.gone]
+        twice = len(carried) - len({id(entry) for entry in carried})
+        must(twice == 0, "a batch waits in one place", self.node, twice)
+        idle = {id(entry): entry.header for entry in self.store}
+        for entry in carried:
+            idle.pop(id(entry), None)
+        must(not idle, "a batch that is kept is on its way", self.node, [*idle.values()][:3])
 
     def running(self) -> dict[QueryId, RunningFragment]:
         return self._fragments.running

@@ -22,6 +22,15 @@ class BrokenInvariant(Exception):
     and is started again."""
 
 
+def must(holds: bool, law: str, *seen: object) -> None:
+    """Raise if a law of ours does not hold, with what was seen. `validate()` of a machine is a list of these.
+
+    >>> must(1 + 1 == 2, "numbers add up")
+    """
+    if not holds:
+        raise BrokenInvariant(f"{law}; seen: {', '.join(map(repr, seen))}" if seen else law)
+
+
 class PlanError(RoveError):
     """A query that cannot be planned. Nothing has run yet."""
 

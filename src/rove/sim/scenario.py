@@ -11,6 +11,7 @@ from random import Random
 
 from rove.control.asks import requests
 from rove.data.settings import Backlog, WorkerSettings
+from rove.model.errors import BrokenInvariant
 from rove.model.ids import NodeId, Origin, QueryId
 from rove.model.messages import Sink
 from rove.sim.checkers import (
@@ -56,7 +57,7 @@ def run_seed(seed: int, nodes_max: int = NODES) -> Outcome:
     rows, trouble = 0, ""
     try:
         rows = live(world)
-    except BrokenLaw as broken:
+    except (BrokenLaw, BrokenInvariant) as broken:
         trouble = f"at {world.now / SECOND_US:.3f} s: {broken}"
     return Outcome(seed, len(world.nodes), len(world.queries), world.steps, rows, world.transcript(), trouble)
 
@@ -157,6 +158,9 @@ def live(world: World) -> int:
             f"after {PATIENCE_US // SECOND_US} s without faults something has still not arrived: {_unsettled(world)}"
         )
     world.run(world.now + 5 * SECOND_US)
+    for node in world.nodes.values():
+        if node.worker is not None:
+            node.worker.validate()
     check_accounts(world)
     check_disks(world)
     return sum(check_rows(world, query) for query in sorted(world.queries) if _accepted(world, query))

@@ -350,7 +350,7 @@ def test_what_may_not_go_on_a_full_disk_does_not_keep_memory_from_making_room() 
     device.makes(range(40))
     store = device.worker.store
     for entry in [e for e in store if e.disk_bytes]:
-        store.copy(entry)  # as when it goes over another route, too
+        device.worker._neighbours.link(NodeId("another")).offer(store.copy(entry), 0)  # it goes over that route, too
     for n in range(40, 150):
         device.second(rows(100, n))
         assert store.bytes < 30_000

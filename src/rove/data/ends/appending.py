@@ -14,6 +14,7 @@ from rove.data.link.receipts import FrameReceipt
 from rove.data.log.segments.commands import Group, Position
 from rove.data.log.segments.partition import Partition
 from rove.model.batch import Header
+from rove.model.errors import must
 from rove.model.events import Payload
 from rove.model.ids import QueryId
 
@@ -81,6 +82,14 @@ class Appending:
             if each.receipt is not None:
                 each.receipt.release()
         return safe
+
+    def validate(self) -> None:
+        """Who waits, waits in order for what is in the partition. O(batches that wait)."""
+        self.partition.validate()
+        if waiting := [each.position for each in self.waiting]:
+            name = self.partition.name
+            must(waiting == sorted(waiting), "a folder is waited for in order", name, waiting)
+            must(waiting[-1] < self.partition.end, "what waits for a folder is in it", name, waiting[-1])
 
     def close(self) -> list[Header]:
         """Append no more. Returns the headers of batches that were being written."""

@@ -19,7 +19,7 @@ from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.link.receipts import FrameReceipt
 from rove.data.log.folders import Folders
 from rove.model.batch import Header, HeaderKind
-from rove.model.errors import RoveError
+from rove.model.errors import RoveError, must
 from rove.model.events import Payload
 from rove.model.ids import Origin, QueryId
 
@@ -102,6 +102,14 @@ class InputLog:
     def waiting(self) -> Iterator[Header]:
         """The headers of batches that wait for the disk."""
         return (each.header for log in self._logs.values() for each in log.waiting if each.header is not None)
+
+    def validate(self) -> None:
+        """Every log, and who waits for it. O(queries, and batches that wait)."""
+        for query, log in self._logs.items():
+            log.validate()
+            must(not log.waiting or query in self._dirty, "a log is flushed while somebody waits for it", query)
+        for query, log in self._dirty.items():
+            must(self._logs.get(query) is log, "a log that is flushed is open", query)
 
     def _log(self, query: QueryId) -> Appending:
         log = self._logs.get(query)

@@ -22,7 +22,7 @@ from rove.data.link.receipts import FrameReceipt
 from rove.data.log.folders import Folders
 from rove.data.log.segments.partition import Partition
 from rove.model.batch import Header, HeaderKind
-from rove.model.errors import DiskError, SetupError
+from rove.model.errors import DiskError, SetupError, must
 from rove.model.events import Payload
 from rove.model.ids import NOBODY, Origin, QueryId, Stage
 from rove.model.messages import Fragment, Sink
@@ -234,6 +234,19 @@ class Output:
                     receipt.release()
             self._folders.forget(name)
         return dropped
+
+    def validate(self) -> None:
+        """Every folder, and who waits for it. O(folders, and batches that wait for them)."""
+        for name, end in self._ends.items():
+            end.validate()
+            must(not end.waiting or name in self._dirty, "a folder is flushed while somebody waits for it", name)
+        for name, end in self._dirty.items():
+            must(self._ends.get(name) is end, "a folder that is flushed is open", name)
+        must(self._watermarks.keys() <= self._ends.keys(), "a low watermark is of an output that is open")
+        early = sum(0 if each.rows is None else len(each.rows) for found in self._early.values() for each in found)
+        must(self._early_bytes == early, "bytes of late rows that wait add up", self._early_bytes, early)
+        for frontier in self._discarded.values():
+            frontier.validate()
 
     def waiting(self) -> Iterator[Header]:
         """The headers of batches that wait for the disk, without late ones."""

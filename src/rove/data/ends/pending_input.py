@@ -14,6 +14,7 @@ from rove.data.events import LogRead, ReadLog
 from rove.data.log.segments.commands import START, Position
 from rove.data.log.segments.format import Mark
 from rove.model.batch import Header
+from rove.model.errors import must
 from rove.model.events import Payload
 from rove.model.ids import QueryId
 
@@ -131,6 +132,11 @@ class PendingInput:
         """Forget everything of a query."""
         gone = self._queries.pop(query, _Query())
         self.bytes -= sum(map(_size, (*gone.read, *gone.fresh)))
+
+    def validate(self) -> None:
+        """Its bytes are those of its batches. O(batches)."""
+        held = sum(_size(batch) for each in self._queries.values() for batch in (*each.read, *each.fresh))
+        must(self.bytes == held, "bytes that wait to be computed add up", self.bytes, held)
 
     def troubles(self) -> dict[str, str]:
         """The folders that cannot be read now, and why."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from rove.data.fragment.running_fragment import RunningFragment
+from rove.model.errors import must
 from rove.model.ids import QueryId
 
 
@@ -22,3 +23,11 @@ class Fragments:
         """Keep the plans of fragments that run, or wait for their folders, and no others. O(fragments)."""
         needed = dict.fromkeys((*(r.fragment.plan for r in self.running.values()), *waiting))
         self.plans = {plan: self.plans[plan] for plan in needed}
+
+    def validate(self) -> None:
+        """Every fragment. O(what they hold)."""
+        both = [query for query in self.running if query in self.stopped]
+        must(not both, "a query that was stopped does not run", both)
+        for query, running in self.running.items():
+            must(running.fragment.query == query, "a fragment is listed under its query", query)
+            running.validate()

@@ -14,7 +14,7 @@ from collections.abc import Hashable
 from itertools import pairwise
 from typing import Generic, TypeVar
 
-from rove.model.errors import DataError, StateError
+from rove.model.errors import DataError, StateError, must
 
 By = TypeVar("By", bound=Hashable)  # an origin, or whatever else numbers batches
 
@@ -82,6 +82,13 @@ class Frontier(Generic[By]):
         """Everything, for a snapshot: by origin its next seq, then the bounds of what was taken beyond it."""
         beyond = self._beyond
         return {origin: [following, *beyond.get(origin, ())] for origin, following in self._next.items()}
+
+    def validate(self) -> None:
+        """What was taken beyond a gap is in ranges, in order, with a gap before each. O(ranges beyond gaps)."""
+        for origin, bounds in self._beyond.items():
+            edges = [self.next(origin), *bounds]
+            whole = len(bounds) > 0 and len(bounds) % 2 == 0 and all(a < b for a, b in pairwise(edges))
+            must(whole, "ranges that were taken are apart and in order", origin, edges)
 
     def load(self, table: dict[By, list[int]]) -> None:
         """Take back what `table` gave, in place of what is here."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rove.model.batch import Batch
-from rove.model.errors import UnknownOrigin
+from rove.model.errors import UnknownOrigin, must
 from rove.model.ids import Origin
 
 
@@ -76,6 +76,15 @@ class Intake:
         """Take back what `table` gave, for the origins that are waited for now."""
         self._next |= {origin: number for origin, number in table.items() if origin in self._next}
         self._held = {}
+
+    def validate(self) -> None:
+        """What is held came too early, and of nobody else. O(batches held)."""
+        for origin, early in self._held.items():
+            following = self._next.get(origin)
+            must(following is not None and len(early) > 0, "batches are held for origins that are known", origin)
+            late = [seq for seq in early if following is not None and seq <= following]
+            must(not late, "what is held is beyond what is next", origin, late, following)
+        must(self._gone <= self._next.keys(), "an origin that is gone was known", self._gone)
 
     def _sorted_in(self, origin: Origin, batch: Batch, expected: int) -> list[Batch]:
         early = self._held.setdefault(origin, {})

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.log.folders import Folders
 from rove.model.batch import Batch
+from rove.model.errors import must
 from rove.model.ids import Origin, QueryId
 from rove.model.messages import Fragment
 
@@ -52,6 +53,11 @@ class Openings:
             if opening.running is not None and batch.header.origin in opening.fragment.feeds:
                 opening.early.append((stream, batch))
                 self.bytes += _size(batch)
+
+    def validate(self) -> None:
+        """Its bytes are those of the rows that wait. O(batches that wait)."""
+        held = sum(_size(batch) for opening in self._waiting.values() for _, batch in opening.early)
+        must(self.bytes == held, "bytes that wait for folders add up", self.bytes, held)
 
     def ready(self) -> list[OpeningFragment]:
         """Fragments whose folders are all open; they wait no longer. O(fragments that wait, and their folders)."""

@@ -22,7 +22,7 @@ from rove.data.operators.logic import NOTHING, Output
 from rove.data.operators.stateless_run import through
 from rove.model.batch import Batch, Header
 from rove.model.clock import END
-from rove.model.errors import DataError, StateError
+from rove.model.errors import DataError, StateError, must
 from rove.model.ids import Origin, Stage
 from rove.model.state import Snapshot
 from rove.plan.stages import Stages, stateful
@@ -240,6 +240,19 @@ class Pipeline:
         count = self.count(header.origin)
         count.late -= rows
         count.evicted += rows
+
+    def validate(self) -> None:
+        """Operators with memory take in order what they wait for. O(origins, and batches held)."""
+        for step in self._with_memory:
+            if step.intake is not None:
+                step.intake.validate()
+            if step.waits is not None:
+                step.waits.validate()
+                strange = [o for o in step.waits.table() if step.intake is None or not step.intake.expects(o)]
+                must(not strange, "an operator lets in whom it waits for", step.door.stage, strange)
+        for origin, c in self.counts.items():
+            counted = c.produced >= 0 and c.late >= 0 and c.evicted >= 0 and c.lost >= 0
+            must(counted, "rows are counted", origin, c)
 
     # Running
 

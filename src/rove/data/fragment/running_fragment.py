@@ -17,7 +17,7 @@ from rove.data.link.queue import Queue
 from rove.data.operators.folded import folded_schema, folds_into, window_at
 from rove.data.store.packing import unpack
 from rove.model.batch import Batch, Header
-from rove.model.errors import PlanError, ProtocolError
+from rove.model.errors import PlanError, ProtocolError, must
 from rove.model.events import Payload
 from rove.model.ids import NodeId, Origin, Stage
 from rove.model.messages import Fragment
@@ -167,6 +167,14 @@ class RunningFragment:
 
     def counts(self) -> dict[Origin, Count]:
         return self.pipeline.counts
+
+    def validate(self) -> None:
+        """Its state fits what it keeps and where it sends. O(what its pipeline holds, and what it keeps)."""
+        must(self.state is not FragmentState.ENDED, "a fragment that has ended does not run", self.machine.who)
+        must(self.holds or not self.kept, "what is given is kept only until those above are told", self.machine.who)
+        known = self.route in self.routes or (self.route is None and not self.routes)
+        must(known, "a fragment takes a route that it was told of", self.machine.who, self.route, self.routes)
+        self.pipeline.validate()
 
     def _settle(self) -> None:
         """What is done here at each stage, worked out once."""

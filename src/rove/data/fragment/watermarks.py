@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rove.model.clock import MICROS_MIN
+from rove.model.errors import must
 from rove.model.ids import Origin
 
 
@@ -53,6 +54,13 @@ class Watermarks:
 
     def table(self) -> dict[Origin, int]:
         return dict(sorted(self._marks.items()))
+
+    def validate(self) -> None:
+        """The low watermark is no lower than every promise, and an origin is waited for or not. O(origins)."""
+        lowest = min(self._marks.values(), default=self.low)
+        must(lowest <= self.low, "the low watermark has followed the lowest promise", self.low, lowest)
+        both = self._marks.keys() & self._left.keys()
+        must(not both, "an origin is waited for or it is not", [*both][:3])
 
     def load(self, marks: dict[Origin, int], low: int) -> None:
         """Take back what `table` gave, for the origins that are waited for now."""

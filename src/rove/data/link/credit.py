@@ -9,6 +9,7 @@ for the one frame by which each peer may exceed its promise: peers × (`PROMISE_
 from __future__ import annotations
 
 from rove.data.link.link import Link
+from rove.model.errors import must
 from rove.model.ids import NodeId
 
 PROMISE_BYTES_MIN = 16 * 1024  # promised to every peer while there is room
@@ -41,6 +42,14 @@ class Credit:
             if link.outstanding < PROMISE_BYTES_MIN:
                 self._hungry[name] = link
         return links
+
+    def validate(self, links: dict[NodeId, Link]) -> None:
+        """What is promised in all is what is promised to each. O(links)."""
+        promised = sum(self._promises.values())
+        must(self._promised == promised, "promised credit adds up", self._promised, promised)
+        for name, promise in self._promises.items():
+            must(promise >= 0, "a promise is not negative", name, promise)
+            must(name in links, "a promise is to a neighbour", name)
 
     def _count(self, link: Link) -> None:
         self._promised += link.outstanding - self._promises.get(link.peer, 0)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import TypeAlias
 
 from rove.data.events import Load, Loaded
@@ -27,7 +28,7 @@ from rove.data.settings import Backlog
 from rove.data.store.kept_batch import KeptBatch, size_of
 from rove.data.store.store import Store
 from rove.model.batch import Header
-from rove.model.errors import BrokenInvariant, ProtocolError
+from rove.model.errors import BrokenInvariant, ProtocolError, must
 from rove.model.events import Conn, Payload, Send
 from rove.model.ids import NodeId, Origin
 from rove.model.messages import PROTOCOL, Ack, Beat, Data, Hello, Message, Refused, Resend, Welcome
@@ -436,6 +437,47 @@ class Link:
         self._open.clear()
         self._safe.clear()
         self._said = (-1, -1)
+
+    def validate(self) -> None:
+        """Frames are numbered without gaps, nothing waits without need, and credit is kept. O(batches on this link)."""
+        state = self._machine.state
+        try:
+            must(state is not (LinkState.LISTENING if self._dials else LinkState.DIALLING), "who dials is known", state)
+            must(state is not LinkState.UP or self._conn is not None, "a link that is up has a connection")
+            must(self._acked <= self._received, "what is acked was received", self._acked, self._received)
+            must(self._sent_bytes >= 0, "bytes are counted", self._sent_bytes)
+            if self._unacked or self._waiting or self._live or self._reading:
+                self._validate_sent()
+            if self._open or self._safe:
+                self._validate_received()
+        except BrokenInvariant as broken:
+            raise BrokenInvariant(f"{self._machine.who}: {broken}") from None
+
+    def _validate_sent(self) -> None:
+        up, sent = self.up, self._unacked
+        must(up or not self._live, "nothing is new while the link is not up", self.state)
+        if up and self._unsaid:
+            must(not self._loading.ready(self._unsaid[0]), "what is asked for again and is here is sent")
+        elif up and (self._waiting or self._live) and not self._reading:
+            credit = self._allowance - self._sent_bytes
+            must(credit <= 0, "nothing waits while there is credit", credit)
+        if sent:
+            whole = sent[-1].number == self._numbered and all(a.number + 1 == b.number for a, b in pairwise(sent))
+            must(whole, "sent frames are numbered without gaps", [entry.number for entry in sent], self._numbered)
+        read = Counter(map(_origin, self._reading))
+        must(self._origins == read, "origins whose rows are read are counted", self._origins, read)
+        here = [*self.entries()]
+        self._loading.validate(here)
+        must(len({id(entry) for entry in here}) == len(here), "a batch is on a link once", len(here))
+        for entry in here:
+            must(self._store.holds(entry), "what is not acked is in the store", entry.header)
+
+    def _validate_received(self) -> None:
+        opened, safe = self._open, self._safe
+        whole = not opened or (opened[-1] == self._received and all(a + 1 == b for a, b in pairwise(opened)))
+        must(whole, "received frames are open without gaps", [*opened], self._received)
+        behind = not safe or (safe <= {*opened} and opened[0] not in safe)
+        must(behind, "frames are safe behind an open one", safe, [*opened])
 
     def _count_resent(self, header: Header) -> None:
         key = (header.query, header.origin)

@@ -6,9 +6,12 @@ gone for good, or cannot be read in many attempts, are lost, and their header sa
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from rove.data.events import Load, Loaded
 from rove.data.log.segments.stored import Stored
 from rove.data.store.kept_batch import KeptBatch
+from rove.model.errors import must
 from rove.model.events import Payload
 from rove.model.ids import NodeId
 
@@ -84,6 +87,12 @@ class Loading:
             self._owes = False
             return True
         return False
+
+    def validate(self, entries: Iterable[KeptBatch]) -> None:
+        """Its bytes are those asked for, and those held, of the batches on its link. O(batches)."""
+        held = sum(len(entry.loaded) for entry in entries if entry.loaded is not None)
+        asked = sum(size for _, size in self._asked.values())
+        must(self.bytes == held + asked, "bytes read ahead add up", self.bytes, held, asked)
 
     def taken(self, entry: KeptBatch) -> Payload | None:
         """The rows of a ready batch, for sending. They are no longer held here."""

@@ -14,7 +14,7 @@ from rove.data.link.link import BEATS, Link, Said
 from rove.data.settings import WorkerSettings
 from rove.data.store.store import Store
 from rove.model.batch import Header
-from rove.model.errors import ProtocolError
+from rove.model.errors import ProtocolError, must
 from rove.model.events import Allow, Arrived, Conn, Drop
 from rove.model.ids import NodeId
 from rove.model.messages import PROTOCOL, Hello, Message, Peer, digest_of
@@ -123,6 +123,17 @@ class Neighbours:
     def beat_us(self) -> int:
         """The shortest heartbeat interval of all links. O(links)."""
         return min((link.beat_us for link in self.links.values()), default=self._settings.silent_us // BEATS)
+
+    def validate(self) -> None:
+        """Every link, and what is promised to them. O(batches on all links)."""
+        for name, link in self.links.items():
+            must(link.peer == name, "a link is listed under its peer", name, link.peer)
+            link.validate()
+        for conn, name in self._conns.items():
+            must(name in self.links, "whoever said hello has a link", conn, name)
+        for name, link in self._dirty.items():
+            must(self.links.get(name) is link, "a link with news is a link of this node", name)
+        self._credit.validate(self.links)
 
     def beat(self, now: int) -> list[Command]:
         """Send heartbeats, and notice peers that are silent or back. O(links)."""

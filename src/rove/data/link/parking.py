@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from rove.data.link.receipts import FrameReceipt
 from rove.model.batch import Header
+from rove.model.errors import must
 from rove.model.events import Payload
 from rove.model.ids import QueryId
 
@@ -36,6 +37,11 @@ class Parking:
         frames = list(self._queries.pop(query, ()))
         self.bytes -= sum(frame.receipt.bytes for frame in frames)
         return frames
+
+    def validate(self) -> None:
+        """Its bytes are those of its frames. O(frames)."""
+        held = sum(frame.receipt.bytes for frames in self._queries.values() for frame in frames)
+        must(self.bytes == held, "parked bytes are those of parked frames", self.bytes, held)
 
     def queries(self) -> tuple[QueryId, ...]:
         return tuple(self._queries)

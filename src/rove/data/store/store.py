@@ -18,6 +18,7 @@ from rove.data.log.segments.stored import Stored
 from rove.data.store.eviction import Candidates
 from rove.data.store.kept_batch import KEPT_BYTES_MIN, KeptBatch, Receipt
 from rove.model.batch import Header
+from rove.model.errors import must
 from rove.model.events import Payload
 from rove.model.ids import Origin, QueryId
 from rove.model.messages import Held
@@ -291,6 +292,57 @@ class Store:
 
     def __iter__(self) -> Iterator[KeptBatch]:
         return (entry for entries in self._entries.values() for entry in entries.values())
+
+    def validate(self) -> None:
+        """The accounts are those of what is there, and the lists through it are whole. O(batches)."""
+        memory = disk = leaving = in_lists = 0
+        by_query: dict[str, int] = {}
+        rows: dict[tuple[str, Origin], int] = {}
+        for query, entries in self._entries.items():
+            must(len(entries) > 0, "a query in the store has batches", query)
+            for entry in entries.values():
+                self._validate(entry, query)
+                memory, disk = memory + entry.bytes, disk + entry.disk_bytes
+                leaving += entry.leaving_bytes
+                _count(by_query, query, entry.bytes + entry.disk_bytes)
+                if entry.original is None:
+                    in_lists += not entry.header.late
+                    _count(rows, (query, entry.header.origin), entry.header.born)
+        must(self.bytes == memory, "the bytes of a store are those of its batches", self.bytes, memory)
+        must(self.disk_bytes == disk, "its bytes on the disk are those of its batches", self.disk_bytes, disk)
+        must(self.leaving_bytes == leaving, "bytes on their way out are counted", self.leaving_bytes, leaving)
+        must(self._bytes == by_query, "bytes by query add up", self._bytes, by_query)
+        must(self._rows == rows, "rows by query and origin add up", self._rows, rows)
+        listed = 0
+        for key, last in self._last.items():
+            must(last.after is None, "nothing follows the last batch of an origin", key)
+            entry_before: KeptBatch | None = last
+            while entry_before is not None and listed <= in_lists:
+                entry, listed = entry_before, listed + 1
+                header, entry_before = entry.header, entry.before
+                must(self.holds(entry), "a batch in a list is kept", header)
+                must((header.query, header.origin, header.stage) == key, "a list is of one origin", key, header)
+                must(entry_before is None or entry_before.after is entry, "a list goes both ways", header)
+        must(listed == in_lists, "every batch that is not late is in one list", listed, in_lists)
+        for on_disk, candidates in ((False, self.in_memory), (True, self.on_disk)):
+            for entry in candidates:
+                must(self.holds(entry) and entry.may_go, "what may go is kept, and nobody else has it", entry.header)
+                must(bool(entry.disk_bytes) == on_disk, "what may go is where it is looked for", entry.header)
+        for order, entry in self._unwritten.items():
+            must(self.holds(entry) and entry.order == order, "what is to be written is kept", entry.header)
+
+    def _validate(self, entry: KeptBatch, query: str) -> None:
+        header, sharers = entry.header, entry.sharers
+        must(header.query == query, "a batch is listed under its query", query, header)
+        must(not entry.gone, "what is gone is not kept", header)
+        must(entry.bytes >= KEPT_BYTES_MIN, "a batch counts its header", entry.bytes, header)
+        must(not entry.disk_bytes or entry.in_memory is None, "rows are in memory or on the disk", header)
+        must(entry.original is None or not entry.copies, "a copy has no copies", header)
+        if sharers is not None:
+            must(entry in sharers, "who shares rows is among the sharers", header)
+            must(entry.payload is sharers[0].payload, "sharers have the same rows", header)
+            counts = entry is sharers[0] or entry.bytes == KEPT_BYTES_MIN
+            must(counts, "the first of the sharers counts their rows", header)
 
     def _account(self, entry: KeptBatch, sign: int) -> None:
         header = entry.header

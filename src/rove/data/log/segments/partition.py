@@ -35,7 +35,7 @@ from rove.data.log.segments.segment import Segment
 from rove.data.log.segments.settings import LogSettings
 from rove.model.batch import Header
 from rove.model.clock import MICROS_MIN
-from rove.model.errors import DataError, DiskError
+from rove.model.errors import DataError, DiskError, must
 
 HEADER_BYTES = 256  # what a header that waits is taken to weigh
 
@@ -221,6 +221,18 @@ class Partition:
                 self.missed[consumer] = self.missed.get(consumer, 0) + entries
             commands += [Delete(index_file(segment.number)), SyncFolder(), Delete(data_file(segment.number))]
         return commands
+
+    def validate(self) -> None:
+        """What is committed was appended, and what waits is counted. O(ranges beyond gaps)."""
+        flight = self._flight
+        end = self.end if flight is None else flight.end
+        must(self.committed <= end <= self.end, "what is committed was in flight and appended", self.name, end)
+        sent = 0 if flight is None else flight.bytes
+        must(0 <= sent <= self.pending_bytes, "what is in flight is waited for", self.name, sent, self.pending_bytes)
+        waits = self.pending_bytes if self.committed == self.end else 0
+        must(waits == 0, "nothing waits when all is committed", self.name, waits)
+        self.ledger.frontier.validate()
+        self.ledger.late.validate()
 
     def _add(self, header: Header, rows: memoryview | None, size: int, low: int) -> Position:
         self.ledger.count(header, low)
