@@ -259,7 +259,7 @@ def made(network: Network, header: Header) -> int:
 def test_rows_said_to_be_folded_where_no_window_takes_them_are_refused(late: bool) -> None:
     running = Network().running()
     header = Header(origin=ORIGIN, seq=0, through=0, rows=1, born=1, query="q", stage=0, folded=True, late=late)
-    with pytest.raises(ProtocolError, match="no window takes them so"):
+    with pytest.raises(ProtocolError, match="no window takes folded rows"):
         running.read(header, b"")
 
 

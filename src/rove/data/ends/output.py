@@ -28,8 +28,8 @@ from rove.model.ids import NOBODY, Origin, QueryId, Stage
 from rove.model.messages import Fragment, Sink
 from rove.plan.stages import Stages
 
-OWN = ("log", "memory", "ring")  # folders that no sink of a user's may be in
-FOLDED = "-folded"  # behind the name of a folder with late rows, if these are states of them
+OWN = ("log", "memory", "ring")  # folders of the node itself, in which no user's sink may be
+FOLDED = "-folded"  # the suffix of a folder with late rows that are folded
 
 
 class _Early(NamedTuple):

@@ -1,8 +1,8 @@
-"""Changes of who operators with memory wait for, kept among the batches that these are fed from.
+"""Changes of the origins that stateful operators wait for, written among the batches of their input log.
 
-Law: what operators compute follows from the batches and these changes in their order, so a second run waits for the
-same origins at the same moments, and computes the same. A change is a header without rows: its kind says what changes,
-for its origin, in what comes from its stage.
+Law: the output of operators follows from the batches and these changes in their order. So a second run waits for the
+same origins at the same places, and computes the same. A change is a header without rows: its kind says what changes
+for its origin, in the input from its stage.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from rove.model.ids import Origin, Stage
 
 
 def changes_of(running: RunningFragment, kept: Frontier[Lane]) -> Iterator[Header]:
-    """What a fragment changes, after all the changes that are kept. O(origins)."""
+    """The changes that a fragment needs, after all the changes that are written. O(origins)."""
     lanes = list(kept.table())
     wanted = _pairs(running.fragment.waits)
     before = {(lane.stage, lane.origin) for lane in lanes if lane.kind is HeaderKind.EXPECT}
     for stage, origin in sorted(wanted | before):
-        # Both kinds take turns, and each counts how often it came.
+        # Both kinds alternate, and each counts how often it was written.
         expected = kept.next(Lane(HeaderKind.EXPECT, stage, origin))
         dismissed = kept.next(Lane(HeaderKind.DISMISS, stage, origin))
         if (expected > dismissed) != ((stage, origin) in wanted):
@@ -43,7 +43,7 @@ def changes_of(running: RunningFragment, kept: Frontier[Lane]) -> Iterator[Heade
 
 
 def apply_change(running: RunningFragment, header: Header) -> list[Emitted]:
-    """Do what a change says; what comes out because of it."""
+    """Apply a change. Returns the output that it causes."""
     pipeline, stage, origin = running.pipeline, Stage(header.stage), header.origin
     match header.kind:
         case HeaderKind.EXPECT:

@@ -1,1 +1,1 @@
-"""A query's part on one node: its operators, and who is let into them in which order."""
+"""The fragments of a node: a query's operators here, and the order in which batches enter them."""

@@ -1,7 +1,7 @@
-"""What a pipeline is built of: steps, the doors between them, and whom each step hears from.
+"""Builds the steps of a pipeline, the doors between them, and the origins that each step reads.
 
-Law: steps are built once, from a plan and the stages of it that run here. A run of stateless operators becomes one
-step. What the edge does not compute is refused here, before a batch comes.
+Law: steps are built once, from a plan and the stages that run here. A run of stateless operators becomes one step. An
+operator that the edge cannot compute is refused here, before a batch comes.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ Waits: TypeAlias = Mapping[Stage, Iterable[Origin]]  # by the stage of the sourc
 
 @dataclass(slots=True, eq=False)
 class Door:
-    """What comes out of one operator: whether it leaves here, and who reads it here, on which side."""
+    """The output of one operator: whether it leaves the node here, and which steps read it, on which side."""
 
     stage: Stage
     leaves: bool
-    forks: bool  # whether the plan goes on from here in several ways
+    forks: bool  # whether several operators read this output
     readers: list[tuple[Step, int]] = field(default_factory=list)
 
 
 @dataclass(slots=True, eq=False)
 class Step:
-    """One operator, or a run of stateless ones, and the door behind it."""
+    """One operator, or a run of stateless ones, and the door after it."""
 
     operator: Operator
     door: Door
@@ -63,28 +63,29 @@ class Step:
     logic: Logic | None = None
     intake: Intake | None = None
     waits: Watermarks | None = None
-    feeds_memory: bool = False  # whether what comes out is taken in order here
-    sides_alike: bool = False  # a union whose inputs read one source: the same batch comes in on several sides
+    feeds_memory: bool = False  # whether a stateful operator here takes the output in order
+    sides_alike: bool = False  # a union whose inputs read one source, so the same batch comes in on several sides
     _compiled: list[Stateless] | None = None
 
     @property
     def compiled(self) -> list[Stateless]:
-        """A run of stateless operators, compiled when it is first needed: most stages are never entered midway."""
+        """The run of stateless operators, compiled when it is first needed, because batches seldom enter in the
+        middle."""
         if self._compiled is None:
             self._compiled = compiled(self.run)
         return self._compiled
 
     @property
     def identity(self) -> str:
-        """What tells a step from others of its plan, and is the same in another version of it."""
+        """The identity of a step within its plan. It is the same in other versions of the fragment."""
         return f"{self.door.stage} {describe(self.operator)}"
 
 
 class Steps:
     """The steps of the operators `runs` of a plan, and a door for each of its stages.
 
-    `makes` are the origins that the stateful operators here are; `waits` those that come in. With `forgets` intakes may
-    begin in the middle.
+    `makes` are the origins of the stateful operators here; `waits` the origins that come in. With `forgets`, intakes
+    may begin in the middle of an origin's numbers.
     """
 
     def __init__(
@@ -115,7 +116,7 @@ class Steps:
         self.with_memory = [step for step in self._steps.values() if step.logic is not None]
 
     def origins_into(self, operator: Operator, waits: Waits) -> list[Origin]:
-        """Who an operator hears from, by the names it hears them under, if `waits` come in."""
+        """The origins that an operator reads, by the names it sees, if `waits` come in."""
         apart = isinstance(operator, Join) or (isinstance(operator, Union) and _alike(operator))
         found: list[Origin] = []
         for side, below in enumerate(operator.inputs):
@@ -124,7 +125,7 @@ class Steps:
         return list(dict.fromkeys(found))
 
     def origins_of(self, operator: Operator, waits: Waits) -> list[Origin]:
-        """Under which names batches come out of an operator, if `waits` come in."""
+        """The origins of an operator's output, if `waits` come in."""
         if not (isinstance(operator, Source | Received) or stateful(operator)):
             return self.origins_into(operator, waits)
         stage = next(Stage(n) for n, op in enumerate(self._stages.operators) if op is operator)
@@ -156,7 +157,7 @@ class Steps:
 
 
 def ends(stages: Stages) -> list[int]:
-    """How many operators with memory, and outputs, a row that comes out of each stage goes to."""
+    """For each stage, how many stateful operators and outputs a row of that stage goes to."""
     found = [0] * len(stages.operators)
     outputs = [stage for _, stage in stages.outputs]
     for n in reversed(range(len(found))):
@@ -168,7 +169,7 @@ def ends(stages: Stages) -> list[int]:
 
 
 def _alike(union: Union) -> bool:
-    """Whether two sides of a union hear from one origin."""
+    """Whether two sides of a union read one origin."""
     heard = [maker for side in union.inputs for maker in dict.fromkeys(_makers_below(side))]
     return len(set(heard)) < len(heard)
 
@@ -194,7 +195,8 @@ def _config(operator: Operator) -> Config:
 
 
 def _fuse(step: Step) -> None:
-    """Pull a stateless single reader's run into this one, so that a run of them is one hop. Later steps come first."""
+    """Merge the run of a stateless single reader into this step, so that a run is one hop. Called for later steps
+    first."""
     if not step.run or step.door.leaves or len(step.door.readers) != 1:
         return
     reader, _ = step.door.readers[0]

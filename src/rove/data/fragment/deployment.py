@@ -1,8 +1,8 @@
-"""What a node does when the coordinator orders it to run a fragment, to leave a query to others, or to stop one.
+"""Deploys, leaves and stops fragments on a node, by the coordinator's orders.
 
-Law: a fragment is replaced by a newer version only, which goes on with all that the older one remembers. Batches that
-waited for it, on a route or parked, go on with it. A query that cannot run here says why, and what ran before runs on.
-One whose folders are not open yet waits for them (`opening`).
+Law: a fragment is replaced only by a newer version, which takes over the state of the older one. Batches that waited
+for it, on a route or parked, go on with it. If a version cannot run here, the node reports why, and the older version
+runs on. A fragment whose folders are not open yet waits for them (`opening`).
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ class Deployment:
     accounts: Accounts
 
     def resume(self, fragment: Fragment, plans: Mapping[str, bytes]) -> bool:
-        """Go on with a fragment of the last start, whose sources are others now. Where their order matters, those above
-        have to be told of them before their rows come: until then these are kept. Whether its route is another."""
+        """Resume a fragment of the last start. Its sources are new origins. If order matters, the nodes above must be
+        told of them before their rows come; until then the rows are kept. Returns whether its route has changed."""
         return self.deploy(self.sources.renamed(fragment), plans, resumes=True)
 
     def deploy(self, fragment: Fragment, plans: Mapping[str, bytes], resumes: bool = False) -> bool:
-        """Run a fragment, new or in a newer version, at once or when its folders are open; its plan came with it, or
-        was here before. Whether its route is another than before."""
+        """Run a fragment, new or in a newer version, at once or when its folders are open. Its plan came with it, or is
+        known. Returns whether its route has changed."""
         query = fragment.query
         known, waits = self.fragments.running.get(query), self.openings.get(query)
         if any(each is not None and each.fragment.version >= fragment.version for each in (known, waits)):
@@ -90,7 +90,7 @@ class Deployment:
         return self.go_on(opening)
 
     def go_on(self, opening: OpeningFragment) -> bool:
-        """Begin a fragment if its folders are open; if not, wait for them. Whether its route is another."""
+        """Begin a fragment if its folders are open; if not, wait for them. Returns whether its route has changed."""
         fragment = opening.fragment
         try:
             needs = self._needs(opening)
@@ -133,7 +133,7 @@ class Deployment:
             running = known.update(fragment, opening.plan)
         elif opening.running is not None:
             running = opening.running
-        else:  # what it was to replace has been given up since
+        else:  # the version that it should replace has been given up since
             running = RunningFragment(fragment, opening.plan, not self.output.durable, reader(self.trusts))
             early = list(self.sources.missed(fragment.feeds))
         self.output.begin(running)
@@ -155,7 +155,7 @@ class Deployment:
         return route != running.route
 
     def _expect(self, running: RunningFragment) -> None:
-        """Wait for the origins that the fragment names. What this gives goes out."""
+        """Wait for the origins that the fragment names. Output that this causes is passed on."""
         if running.remembers and self.output.durable:
             self.input_log.expect(running)
         else:
@@ -164,7 +164,8 @@ class Deployment:
             self.exits.emit(running, emitted)
 
     def _catch_up(self, running: RunningFragment, early: Iterable[tuple[str, Batch]]) -> None:
-        """What its sources made before it was here, what was parked for it, and what an earlier start kept of it."""
+        """Process what its sources made before it ran, frames that were parked, and batches that an earlier start
+        kept."""
         fragment = running.fragment
         for stream, batch in early:
             self.entrance.feed(running, stream, batch)
@@ -174,7 +175,7 @@ class Deployment:
         self.pick_up(running)
 
     def pick_up(self, running: RunningFragment) -> None:
-        """Send on what an earlier start kept of a query, as far as it is known. Those above know its origins."""
+        """Send the batches that an earlier start kept of a query, as far as they are known."""
         for entry in self.retention.pick_up(running, self.turn.now):
             if running.route is not None:
                 self.turn.commands += self.neighbours.link(running.route).offer(entry, self.turn.now)
@@ -184,14 +185,14 @@ class Deployment:
             self.turn.commands += self.routes.send(running, entry, self.turn.now)
 
     def stop(self, query: QueryId) -> None:
-        """A query is over, and what nobody else can have is lost. What else had not arrived the coordinator knows: it
-        knows what has."""
+        """Stop a query. Its batches that no other node can have are lost. The coordinator works out other losses from
+        what has arrived."""
         self.fragments.stopped[query] = None
         for header in self.leave(query):
             self.accounts.lose(query, header, "stopped")
 
     def leave(self, query: QueryId) -> list[Header]:
-        """Run a query no longer; what was kept of it that nobody else can have."""
+        """Stop running a query. Returns the headers of kept batches that no other node can have."""
         running = self.fragments.running.pop(query, None)
         self.fragments.troubles.pop(query, None)
         opening = self.openings.take(query)
@@ -202,7 +203,9 @@ class Deployment:
             running.machine.step(FragmentEvent.ENDED)
             self.output.close(query)
             self.input_log.close(query)
-            self.replay.pending.forget(query)  # it is on the disk, and read from there if the query comes again
+            self.replay.pending.forget(
+                query
+            )  # it is on the disk, and is read from there if the query is deployed again
             self.accounts.stopped(query, running.counts())
             dropped += self.routes.forget(running)
         dropped += self.neighbours.forget(query)

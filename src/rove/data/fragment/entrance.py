@@ -1,7 +1,7 @@
-"""The way into a node's fragments: batches that come over links, and those of its own sources.
+"""The entrance to a node's fragments, for batches of links and of the node's own sources.
 
-Law: a batch of a query that is unknown here waits, and whoever sent it keeps it. A batch that cannot be taken is
-refused and counted as lost; it does not hold up those behind it. Rows that pass by are not decoded.
+Law: a batch of a query that is unknown here waits, and its sender keeps it. A batch that cannot be taken is refused and
+counted as lost; it does not hold up the batches behind it. Rows that only pass by are not decoded.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Entrance:
     accounts: Accounts
 
     def take(self, header: Header, payload: Payload | None, receipt: FrameReceipt, conn: Conn) -> None:
-        """A batch of a peer."""
+        """Take a batch of a peer."""
         query = QueryId(header.query)
         running = self.fragments.running.get(query)
         if running is None:
@@ -55,16 +55,16 @@ class Entrance:
             why = error.why if isinstance(error, ProtocolError) else type(error).__name__
             self.refuse(conn, why, str(error))
             self.accounts.write_off(query, header)
-        finally:  # a frame that nobody can take must not hold up those behind it
+        finally:  # a frame that cannot be taken must not hold up the frames behind it
             receipt.release()
 
     def refuse(self, conn: Conn, why: str, text: str) -> None:
-        """Count what cannot be taken, and tell whoever sent it."""
+        """Count a refused batch, and tell its sender."""
         self.accounts.refuse(why)
         self.turn.commands.append(Send(conn, Refused(why, text)))
 
     def feed(self, running: RunningFragment, stream: str, batch: Batch) -> None:
-        """A batch of a source of this node, to a query that may read its stream."""
+        """Give a batch of one of this node's sources to a query that may read its stream."""
         stage = running.sources.get(stream)
         if stage is None:
             return
@@ -84,14 +84,14 @@ class Entrance:
         payload: Payload | None,
         receipt: FrameReceipt | None,
     ) -> None:
-        """Through the operators here, and out."""
+        """Process a batch here, and pass the output on."""
         emitted = running.process(stage, batch)
         self.exits.emit(running, emitted, batch, payload, receipt)
 
     def _advance(
         self, running: RunningFragment, header: Header, payload: Payload | None, receipt: FrameReceipt
     ) -> None:
-        """One batch through what this node does to it."""
+        """Apply this node's operators to one batch."""
         running.check(header)
         header, payload = running.opened(header, payload)
         if header.late:

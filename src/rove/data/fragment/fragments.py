@@ -12,15 +12,15 @@ from rove.model.ids import QueryId
 
 @dataclass(slots=True, eq=False)
 class Fragments:
-    """By query. A query runs or is stopped, never both. One with trouble may still run in an older version."""
+    """By query. A query runs or is stopped, never both. A query with trouble may still run in an older version."""
 
     running: dict[QueryId, RunningFragment] = field(default_factory=dict)
-    plans: dict[str, bytes] = field(default_factory=dict)  # of the fragments that run, by digest
+    plans: dict[str, bytes] = field(default_factory=dict)  # the plans of running fragments, by digest
     stopped: dict[QueryId, None] = field(default_factory=dict)
     troubles: dict[QueryId, str] = field(default_factory=dict)
 
     def forget_plans(self, waiting: Iterable[str] = ()) -> None:
-        """Keep the plans of fragments that run, or wait for their folders, and no others. O(fragments)."""
+        """Keep only the plans of fragments that run or wait for their folders. O(fragments)."""
         needed = dict.fromkeys((*(r.fragment.plan for r in self.running.values()), *waiting))
         self.plans = {plan: self.plans[plan] for plan in needed}
 

@@ -1,7 +1,7 @@
 """Which batches of each origin a consumer has taken.
 
-Law: a seq is new once. Whoever asks is told which part of a range is new and has taken it in the same moment, so
-resends, redundant paths, replays and re-runs add nothing.
+Law: a seq is new once. `take` returns which part of a range is new and takes it in the same step. So resends, redundant
+routes, replays and re-runs add nothing.
 
 An origin is one sorted list of bounds, `[from, to, from, to, …]`, each `to` exclusive: a seq is taken if an odd number
 of bounds lies at or below it. Origins whose seqs came without gaps, nearly all, are a single number.
@@ -51,7 +51,7 @@ class Frontier(Generic[By]):
             return []
         bounds = self._beyond.setdefault(origin, [])
         low, high = bisect_left(bounds, start), bisect_right(bounds, end)
-        # An even place lies outside every taken range, so the range itself bounds what is new there.
+        # An even index is outside of every taken range, so the range itself bounds what is new there.
         left, right = [start] * (low % 2 == 0), [end] * (high % 2 == 0)
         edges = left + bounds[low:high] + right
         bounds[low:high] = left + right
@@ -91,7 +91,7 @@ class Frontier(Generic[By]):
             must(whole, "ranges that were taken are apart and in order", origin, edges)
 
     def load(self, table: dict[By, list[int]]) -> None:
-        """Take back what `table` gave, in place of what is here."""
+        """Restore what `table` returned."""
         for origin, edges in table.items():
             if len(edges) % 2 == 0 or edges[0] < 0 or any(a >= b for a, b in pairwise(edges)):
                 raise StateError(

@@ -1,8 +1,8 @@
-"""What an operator with memory has taken, origin by origin, in the order of their numbers.
+"""Lets each origin's batches into a stateful operator once and in order.
 
-Law: a batch is let in once, and after all those before it of its origin. What was let in before is a duplicate and is
-counted; what comes too early is held until the gap closes, or its origin is gone for good. So a promise is believed
-only when every batch it speaks of is in, and results do not depend on the route a batch took.
+Law: a batch is let in once, after all earlier batches of its origin. A batch that was let in before is a duplicate and
+is counted. A batch that comes too early is held until the gap closes, or its origin is gone for good. So a watermark
+counts only when every batch before it is in, and results do not depend on the route of a batch.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from rove.model.ids import Origin
 
 
 class Intake:
-    """The next number expected of each origin. A batch in turn costs O(1); one that comes early a sort of those held.
+    """The next expected number of each origin. A batch in order costs O(1); an early one costs a sort of those held.
 
-    On a node without a disk (`forgets`) an origin may be in the middle of its numbers when this begins: then what comes
-    first is the beginning, since a route keeps the order of what is sent on it.
+    On a node without a disk (`forgets`) an origin may be in the middle of its numbers when the intake begins. Then the
+    first batch that comes is the beginning, because a route keeps the order.
     """
 
     def __init__(self, origins: Iterable[Origin], forgets: bool = False) -> None:
@@ -29,7 +29,7 @@ class Intake:
         self.duplicates = 0
 
     def offer(self, origin: Origin, batch: Batch) -> list[Batch]:
-        """The batches that may now go in, in order: this one, and those held for it; none if it must wait."""
+        """The batches that may now go in, in order: this one and those that were held for it; none if it must wait."""
         header = batch.header
         expected = self._next.get(origin)
         if expected is None:
@@ -45,7 +45,7 @@ class Intake:
         return self._sorted_in(origin, batch, expected)
 
     def leave(self, origin: Origin) -> list[Batch]:
-        """An origin is gone for good: gaps in its numbers will not close, and what was held for them goes in."""
+        """An origin is gone for good. Gaps in its numbers will not close, so batches held for them go in."""
         if origin not in self._next:
             return []
         self._gone.add(origin)
@@ -53,27 +53,27 @@ class Intake:
         return [held[seq] for seq in sorted(held)]
 
     def expects(self, origin: Origin) -> bool:
-        """Whether this is one of those it waits for, or has heard from."""
+        """Whether the origin is waited for, or has sent batches."""
         return origin in self._next
 
     def took(self, origin: Origin, seq: int) -> bool:
         return seq < self._next.get(origin, 0)
 
     def expect(self, origins: Iterable[Origin]) -> None:
-        """Wait for these as well, from their first batch on."""
+        """Wait for these origins too, from their first batch on."""
         for origin in origins:
             self._next.setdefault(origin, 0)
 
     def held(self) -> Iterable[Batch]:
-        """What came too early and waits."""
+        """The batches that came too early and wait."""
         return (batch for early in self._held.values() for batch in early.values())
 
     def table(self) -> dict[Origin, int]:
-        """The next number of each origin; what is held counts as not taken."""
+        """The next number of each origin. Held batches count as not taken."""
         return dict(sorted(self._next.items()))
 
     def load(self, table: dict[Origin, int]) -> None:
-        """Take back what `table` gave, for the origins that are waited for now."""
+        """Restore what `table` returned, for the origins that are waited for now."""
         self._next |= {origin: number for origin, number in table.items() if origin in self._next}
         self._held = {}
 
@@ -101,7 +101,7 @@ class Intake:
             if found.header.through < expected:
                 self.duplicates += 1
                 continue
-            # Only headers of empty batches overlap; what they say of the numbers before is known already.
+            # Only headers of empty batches overlap. The numbers before are known already.
             ready.append(found)
             expected = found.header.through + 1
         self._next[origin] = expected

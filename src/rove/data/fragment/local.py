@@ -1,4 +1,4 @@
-"""Plans run in this process, over rows that are already there."""
+"""Runs plans in this process, over given rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Rows = Mapping[str, Mapping[Origin, list[pa.RecordBatch]]]  # stream → origin 
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What came out at one sink."""
+    """The output of one sink."""
 
     rows: pa.Table
     late: int
@@ -31,7 +31,7 @@ class Collected:
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A batch at a sink; `late` if by the side door, with a `fault` if its rows could not be computed."""
+    """A batch at a sink. `late` if its rows are late; with a `fault` if its rows could not be computed."""
 
     sink: str
     batch: Batch
@@ -40,7 +40,7 @@ class Arrival:
 
 
 class LocalPipeline:
-    """Whole plans by sink, in one place. `origins` are those each stream will have; `name` tells places apart."""
+    """Whole plans by sink, in one place. `origins` are the origins of each stream; `name` is the name of the place."""
 
     def __init__(
         self, plans: Mapping[str, Operator], origins: Mapping[str, Iterable[Origin]], name: str = "local"
@@ -49,7 +49,7 @@ class LocalPipeline:
         _refuse_shared(self._origins)
         stages = Stages.of({sink: merge_aggregates(plan) for sink, plan in plans.items()})
         self._sources = _sources(stages)
-        # A stateful operator is named by what it computes: the same whatever else runs here.
+        # A stateful operator is named by what it computes, so its name does not depend on what else runs here.
         makes = {
             Stage(n): Origin(_fingerprint(op), name, stage=0) for n, op in enumerate(stages.operators) if stateful(op)
         }
@@ -66,7 +66,7 @@ class LocalPipeline:
         return self._pipeline.faults
 
     def process(self, stream: str, batch: Batch) -> list[Arrival]:
-        """Take a batch of a source. A batch that does not fit its stream raises, is counted, and changes nothing."""
+        """Process a batch of a source. A batch that does not fit its stream raises, is counted, and changes nothing."""
         if stream not in self._sources:
             raise PlanError(f"no query here reads the stream `{stream}`; streams: {', '.join(sorted(self._sources))}")
         stage, schema = self._sources[stream]
@@ -84,7 +84,7 @@ class LocalPipeline:
         return self._at_sinks(self._pipeline.process(stage, batch))
 
     def finish(self) -> list[Arrival]:
-        """No rows follow from anyone: close every window. Raises if batches still wait for earlier ones."""
+        """No more rows follow, so close every window. Raises if batches still wait for earlier ones."""
         held = sorted({(b.header.origin, b.header.seq) for b in self._pipeline.held()})
         if held:
             origin, seq = held[0]
@@ -112,7 +112,7 @@ class LocalPipeline:
 
 
 def run(plans: Mapping[str, Operator], data: Rows, name: str = "local") -> dict[str, Collected]:
-    """Every plan over all rows, to the end; origins take turns. The first batch that cannot be computed raises."""
+    """Run every plan over all rows to the end; origins take turns. The first batch that cannot be computed raises."""
     pipeline = LocalPipeline(plans, {stream: list(origins) for stream, origins in data.items()}, name)
     out: dict[str, list[pa.RecordBatch]] = {sink: [] for sink in plans}
     late = dict.fromkeys(plans, 0)
@@ -153,7 +153,7 @@ def _sources(stages: Stages) -> dict[str, tuple[Stage, pa.Schema]]:
 
 
 def _sinks_above(stages: Stages) -> dict[Stage, list[str]]:
-    """The outputs that each stage's rows have a part in."""
+    """The outputs that the rows of each stage contribute to."""
     found: dict[Stage, list[str]] = {Stage(n): [] for n in range(len(stages.operators))}
     for sink, last in stages.outputs:
         below = [last]
@@ -172,7 +172,7 @@ def _fingerprint(operator: Operator) -> str:
 
 
 def _refuse_shared(origins: Mapping[str, Iterable[Origin]]) -> None:
-    """An origin belongs to one stream, or its numbers would not name its batches."""
+    """Refuse an origin in two streams: its numbers would not name its batches."""
     owners: dict[Origin, str] = {}
     for stream, found in origins.items():
         for origin in found:

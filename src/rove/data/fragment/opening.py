@@ -1,8 +1,8 @@
 """Fragments that wait until the folders they need are open.
 
-Law: a fragment begins when all of its folders are open, and an older version of it runs on until then. Frames of a
-query that is new here are parked meanwhile; what sources of this node make for it is kept in order, and fed to it when
-it begins. A folder that cannot be opened is the query's trouble.
+Law: a fragment begins when all of its folders are open, and its older version runs on until then. For a query that is
+new here, frames are parked meanwhile, and batches of this node's sources are kept in order and processed when it
+begins. A folder that cannot be opened is reported as the query's trouble.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from rove.model.messages import Fragment
 
 @dataclass(slots=True)
 class OpeningFragment:
-    """A fragment and what it waits for. One of an earlier start `resumes`. One of a query that is new here is read
-    already (`running`), and gets what sources make from now on (`early`)."""
+    """A fragment and the folders it waits for. `resumes` if it is of an earlier start. For a query that is new here,
+    `running` is built already, and `early` collects the batches of sources."""
 
     fragment: Fragment
     plan: bytes
@@ -31,7 +31,7 @@ class OpeningFragment:
 
 
 class Openings:
-    """By query, the newest version of each. `bytes` are those of rows that wait."""
+    """By query, the newest version of each. `bytes` is the size of rows that wait."""
 
     def __init__(self, folders: Folders) -> None:
         self._folders = folders
@@ -42,7 +42,7 @@ class Openings:
         return self._waiting.get(query)
 
     def wait(self, opening: OpeningFragment) -> None:
-        """Wait for the folders of a fragment; an older version of it waits no longer."""
+        """Wait for the folders of a fragment. It replaces an older version that waits."""
         self.take(opening.fragment.query)
         self._waiting[opening.fragment.query] = opening
         self.bytes += sum(_size(batch) for _, batch in opening.early)
@@ -60,14 +60,14 @@ class Openings:
         must(self.bytes == held, "bytes that wait for folders add up", self.bytes, held)
 
     def ready(self) -> list[OpeningFragment]:
-        """Fragments whose folders are all open; they wait no longer. O(fragments that wait, and their folders)."""
+        """Take out the fragments whose folders are all open. O(fragments that wait, and their folders)."""
         found = [o for o in self._waiting.values() if all(self._folders.get(name) is not None for name in o.folders)]
         for opening in found:
             self.take(opening.fragment.query)
         return found
 
     def take(self, query: QueryId) -> OpeningFragment | None:
-        """A fragment of a query that waits no longer, if one did."""
+        """Take out the fragment of a query, if one waits."""
         opening = self._waiting.pop(query, None)
         if opening is not None:
             self.bytes -= sum(_size(batch) for _, batch in opening.early)
@@ -77,15 +77,15 @@ class Openings:
         return {query: opening.fragment for query, opening in self._waiting.items()}
 
     def feeds(self, origin: Origin) -> list[QueryId]:
-        """Queries that will get what a source makes now."""
+        """The queries that will get the rows of a source."""
         return [q for q, o in self._waiting.items() if o.running is not None and origin in o.fragment.feeds]
 
     def troubles(self) -> dict[QueryId, str]:
-        """Why fragments do not begin, where something is wrong. O(fragments that wait, and their folders)."""
+        """Why fragments cannot begin, by query. O(fragments that wait, and their folders)."""
         found = {}
         for query, opening in self._waiting.items():
             if troubles := [f"{name}: {text}" for name in opening.folders if (text := self._folders.trouble(name))]:
-                found[query] = f"its folder cannot be opened, and is tried again: {'; '.join(troubles)}"
+                found[query] = f"its folder cannot be opened; it is tried again: {'; '.join(troubles)}"
         return found
 
 

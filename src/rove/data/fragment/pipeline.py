@@ -1,12 +1,12 @@
-"""Operators that run on one node: batches in at any stage, batches out where the next operator is elsewhere.
+"""The running operators of a fragment: batches enter at any stage, and leave where the next operator is elsewhere.
 
-Law: a batch is pushed through one step after the other and is never held except in an operator's memory. It enters at
-the stage it has reached and only what is missing is applied. Runs of stateless steps touch the rows only; a new header
-is made once, behind the last of them. Where a plan forks and one branch goes on elsewhere, the batch leaves as it is,
-and the node above takes all branches; here only those go on that end with an operator which takes it in order here.
+Law: a batch is pushed through one step after the other and is held only in an operator's state. It enters at the stage
+it has reached, and only the missing operators are applied. Runs of stateless steps touch the rows only; a new header is
+made once, after the last of them. If a plan forks and one branch goes on elsewhere, the batch leaves as it is, and the
+node above takes all branches. Here it only goes into branches that end with an operator which takes it in order here.
 
-An operator with memory takes each batch of an origin once and in order (`intake`), waits for the origins it was told of
-and for nobody else, and hears the lowest of their promises.
+A stateful operator takes each batch of an origin once and in order (`intake`). It waits for the origins it was told of
+and no others, and gets the lowest of their watermarks.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from rove.plan.stages import Stages, stateful
 
 @dataclass(frozen=True, slots=True)
 class Emitted:
-    """A batch that left at a stage; `late` if by the side door.
+    """A batch that left at a stage. `late` if its rows are late.
 
-    With a `fault` it is the batch whose rows could not be computed; its name goes on as an empty one. One that `passes`
-    is of an origin that the operator here does not wait for: it is taken further up, or nowhere.
+    With a `fault` its rows could not be computed; its name goes on as an empty batch. A batch that `passes` is of an
+    origin that the operator here does not wait for: it is taken further up, or nowhere.
     """
 
     stage: Stage
@@ -45,7 +45,7 @@ class Emitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saved:
-    """The memory of one operator: of which stage, what it remembers, what it has taken, the promises it has heard."""
+    """The state of one operator: its stage, its snapshot, what it has taken, and the watermarks of its origins."""
 
     of: str
     state: Snapshot
@@ -56,7 +56,7 @@ class Saved:
 
 @dataclass(slots=True)
 class Count:
-    """What became of one origin's rows here. A row that goes to several operators counts once for each of them."""
+    """The counts of one origin's rows here. A row that goes to several operators counts once for each."""
 
     produced: int = 0
     delivered: int = 0
@@ -65,18 +65,19 @@ class Count:
     lost: int = 0
 
     def take(self, header: Header) -> None:
-        """A batch that has reached an operator with memory, or a sink."""
+        """Count a batch that has reached a stateful operator or a sink."""
         self.delivered += header.born
         self.evicted += header.evicted
         self.lost += header.lost
 
 
 class Pipeline:
-    """The operators `runs` of a plan (all of them, if it is not given).
+    """The operators `runs` of a plan (all of them if it is not given).
 
     `waits` are the origins that come in, by the stage of the source or stateful operator that makes them; `makes` the
-    origins that the stateful operators here are. With `forgets` they may begin in the middle, after a restart. What
-    leaves `goes_on` to another node, which does what is missing, or has come to its end.
+    origins of the stateful operators here. With `forgets` an origin may begin in the middle of its numbers, after a
+    restart. With `goes_on`, output goes to another node, which applies what is missing; without, it has reached its
+    end.
     """
 
     def __init__(
@@ -98,13 +99,13 @@ class Pipeline:
         self._ends = ends(stages)
 
     def process(self, stage: Stage, batch: Batch) -> list[Emitted]:
-        """Take a batch that has come as far as `stage`. O(rows × operators missing here)."""
+        """Process a batch that has reached `stage`. O(rows × operators missing here)."""
         emitted: list[Emitted] = []
         self._send(self._steps.doors[stage], batch, emitted)
         return emitted
 
     def expect(self, waits: Mapping[Stage, Iterable[Origin]]) -> list[Emitted]:
-        """Wait for more origins than before. What those had promised who are back may close windows."""
+        """Wait for more origins. The watermarks of origins that returned may close windows."""
         emitted: list[Emitted] = []
         for stage, origins in waits.items():
             self._waits[stage] = tuple(dict.fromkeys((*self._waits.get(stage, ()), *origins)))
@@ -117,13 +118,13 @@ class Pipeline:
         return emitted
 
     def know(self, origins: Mapping[Stage, Iterable[Origin]]) -> None:
-        """Hear these as well, should they speak, and wait for none of them."""
+        """Accept batches of these origins too, without waiting for them."""
         for step in self._with_memory:
             if step.intake is not None:
                 step.intake.expect(self._steps.origins_into(step.operator, origins))
 
     def origins_at(self, stage: Stage, waits: Mapping[Stage, Iterable[Origin]]) -> list[Origin]:
-        """Under which names batches come as far as a stage, if these are the origins that come in."""
+        """The origins of batches that reach a stage, if these origins come in."""
         return self._steps.origins_of(self._stages.operators[stage], waits)
 
     def waited(self) -> dict[Stage, tuple[Origin, ...]]:
@@ -131,8 +132,8 @@ class Pipeline:
         return dict(self._waits)
 
     def leave(self, stage: Stage, origins: Collection[Origin]) -> list[Emitted]:
-        """Wait for these no longer. What they held up comes out; should they speak after all, they are heard, and what
-        comes too late is late."""
+        """Stop waiting for these origins. Windows that waited for them may close. Their batches are still accepted, and
+        their late rows are late."""
         self._waits[stage] = tuple(o for o in self._waits.get(stage, ()) if o not in origins)
         emitted: list[Emitted] = []
         for step in self._with_memory:
@@ -145,7 +146,8 @@ class Pipeline:
         return emitted
 
     def gone(self, origins: Collection[Origin]) -> list[Emitted]:
-        """These will not speak again, and what is missing of them will not come: what waited for it goes on."""
+        """These origins are gone for good, and their missing batches will not come. Batches that waited for them go
+        on."""
         emitted: list[Emitted] = []
         steps = [step for step in self._with_memory if step.intake is not None]
         held = [
@@ -164,7 +166,7 @@ class Pipeline:
         return emitted
 
     def finish(self) -> list[Emitted]:
-        """No rows follow from anyone: close every window."""
+        """No more rows follow, so close every window."""
         emitted: list[Emitted] = []
         for step in self._with_memory:
             if step.logic is not None and step.waits is not None:
@@ -176,11 +178,11 @@ class Pipeline:
         return sum(s.intake.duplicates for s in self._with_memory if s.intake is not None)
 
     def held(self) -> Iterable[Batch]:
-        """Batches that came too early for some operator and wait for those before them."""
+        """The batches that came too early for an operator and wait for earlier ones."""
         return (b for s in self._with_memory if s.intake is not None for b in s.intake.held())
 
     def took(self, origin: Origin, seq: int) -> bool:
-        """Whether an operator that waits for others has taken a batch."""
+        """Whether a stateful operator has taken a batch."""
         return any(
             step.intake.took(name, seq)
             for step in self._with_memory
@@ -190,11 +192,11 @@ class Pipeline:
         )
 
     def low(self) -> int | None:
-        """The lowest promise that an operator here has heard; None if none waits for any."""
+        """The lowest watermark of the operators here; None if no operator waits for origins."""
         return min((s.waits.low for s in self._with_memory if s.waits is not None), default=None)
 
     def snapshot(self) -> list[Saved]:
-        """The memory of every operator that has one."""
+        """The states of all stateful operators."""
         return [
             Saved(
                 of=step.identity,
@@ -208,7 +210,7 @@ class Pipeline:
         ]
 
     def adopt(self, other: Pipeline) -> None:
-        """Take over the operators that ran in another pipeline of the same plan, with all they remember."""
+        """Take over the operators of another pipeline of the same plan, with their state."""
         running = {step.identity: step for step in other._with_memory}
         for step in self._with_memory:
             if (old := running.get(step.identity)) is not None:
@@ -218,7 +220,7 @@ class Pipeline:
         self.expect({n: found for n, found in other._waits.items() if n < len(mine) and mine[n] == theirs[n]})
 
     def restore(self, saved: list[Saved]) -> None:
-        """Go on where another pipeline of the same stages stopped. Nothing is loaded unless all of it fits."""
+        """Restore the states of another pipeline of the same stages. Nothing is restored unless everything fits."""
         if [s.of for s in saved] != [step.identity for step in self._with_memory]:
             raise StateError("this snapshot is of other queries; restore it into a pipeline of the same plans")
         for step, each in zip(self._with_memory, saved, strict=True):
@@ -230,11 +232,11 @@ class Pipeline:
                 step.waits.load(each.marks, each.low)
 
     def count(self, origin: Origin) -> Count:
-        """The account of an origin, by the name it has at its source."""
+        """The counts of an origin, by its name at the source."""
         return self.counts.setdefault(origin.unsided, Count())
 
     def late_went(self, header: Header) -> None:
-        """Late rows that came from here were thrown away: they count as evicted, and no more as late."""
+        """Late rows of this node were evicted. They count as evicted and no longer as late."""
         stage = header.stage
         rows = header.born * (1 if stateful(self._stages.operators[stage]) else self._ends[stage])
         count = self.count(header.origin)
@@ -257,7 +259,7 @@ class Pipeline:
     # Running
 
     def _send(self, door: Door, batch: Batch, emitted: list[Emitted], left: bool = False) -> None:
-        """Through a door. One that has `left` goes on above as it was further down, and does not leave again."""
+        """Send a batch through a door. A batch that has `left` goes on above, and does not leave a second time."""
         if door.leaves and not left:
             emitted.append(Emitted(door.stage, batch))
             left = self._goes_on
@@ -268,11 +270,12 @@ class Pipeline:
             elif self._hears(step, batch.header.origin, side):
                 self._deliver(step, batch, emitted, side)
             elif not door.forks and not left:
-                # This reader takes it on another node, or has; where no other reader leads it there, it passes by.
+                # This reader takes the batch on another node, or has taken it; unless another reader sends it there,
+                # the batch passes by.
                 emitted.append(Emitted(door.stage, batch, passes=True))
 
     def _hears(self, step: Step, origin: Origin, side: int) -> bool:
-        """Whether an operator that takes batches in order is where an origin meets it."""
+        """Whether an ordered operator takes an origin's batches here."""
         name = origin.on_side(side) if isinstance(step.logic, JoinLogic) else origin
         return step.intake is not None and step.intake.expects(name)
 
@@ -334,7 +337,7 @@ class Pipeline:
             self._send(step.door, batch, emitted)
 
     def _fault(self, step: Step, batch: Batch, fault: DataError, emitted: list[Emitted]) -> Batch:
-        """Say what went wrong; the batch's name goes on, its rows are accounted for as lost."""
+        """Report a fault. The batch's name goes on, and its rows are counted as lost."""
         self.faults += 1
         emitted.append(Emitted(step.door.stage, batch, fault=fault))
         header = batch.header

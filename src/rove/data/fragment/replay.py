@@ -1,8 +1,8 @@
-"""Input that is safe on the disk goes into the operators that remember: what has just become safe, and after a restart
-all they had taken before.
+"""Feeds stateful operators from their input log: batches that have just become safe, and after a restart all earlier
+input.
 
-Law: in order, and only as far as there is room for what comes of it. A query whose input cannot be read does not run on
-without it.
+Law: batches are computed in order, and only while there is room for their output. A query whose input cannot be read is
+not run without it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from rove.model.ids import QueryId, Stage
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Replay:
-    """For all queries of one node; `pending` is what is still to be computed."""
+    """For all queries of one node. `pending` holds the input that is still to be computed."""
 
     turn: Turn
     fragments: Fragments
@@ -45,21 +45,21 @@ class Replay:
     pending: PendingInput = field(default_factory=PendingInput)
 
     def became_safe(self, batches: list[PendingBatch]) -> None:
-        """These are on the disk now."""
+        """These batches are on the disk now."""
         if batches:
             self.pending.in_memory(batches)
         self.catch_up()
 
     def read(self, event: LogRead) -> None:
-        """A part of what a query had taken before is read back, or is damaged."""
+        """A part of a query's earlier input was read back, or is damaged."""
         damaged = self.pending.read(event, self.turn.now)
         if damaged is not None:
-            why = f"in {event.folder}, {event.trouble}; or remove the folder to begin anew"
+            why = f"in {event.folder}, {event.trouble}; or remove the folder to start over"
             self.give_up(damaged, DiskError(why))
         self.catch_up()
 
     def catch_up(self) -> None:
-        """Compute with what is safe, in order, as far as there is room for what comes of it; ask for more."""
+        """Compute safe input in order, while there is room for the output, and request more."""
         while self.store.room > self.output.pending_bytes + self.input_log.pending_bytes:
             found = self.pending.next()
             if found is None:
@@ -71,7 +71,7 @@ class Replay:
         self.turn.commands += self.pending.ask(self.turn.now)
 
     def give_up(self, query: QueryId, error: RoveError) -> None:
-        """A query whose input cannot be read is not run; it is tried again when it is deployed."""
+        """Stop running a query whose input cannot be read. It is tried again when it is deployed again."""
         self.accounts.refuse(type(error).__name__)
         self.fragments.troubles[query] = str(error)
         self.pending.forget(query)
@@ -95,7 +95,7 @@ class Replay:
         try:
             batch = running.read(header, payload)
             self.entrance.run(running, Stage(header.stage), batch, payload, None)
-        except RoveError as error:  # it is on the disk, and the next start loses it again: it is counted with the rest
+        except RoveError as error:  # it is on the disk, and every start counts it as lost again
             self.accounts.refuse(type(error).__name__)
             count = running.pipeline.count(header.origin)
             count.lost += header.born + header.lost

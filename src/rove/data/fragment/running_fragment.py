@@ -1,6 +1,6 @@
-"""A fragment that runs: the part of one query on one node.
+"""A running fragment: the part of one query on one node.
 
-Law: it carries the whole query's definition and applies to a batch what is missing of what should be done here.
+Law: it has the whole query's plan, and applies to a batch the operators that run here and are still missing.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from rove.plan.operators import Source
 from rove.plan.stages import Stages, ordered
 from rove.plan.user_functions import Reader, by_name
 
-PACKED_SLACK_BYTES = 64 * 1024  # Arrow may lay out the same rows a little differently
+PACKED_SLACK_BYTES = 64 * 1024  # Arrow may encode the same rows in slightly different sizes
 
 
 class RunningFragment:
-    """One query here. Rows are decoded only where something is done to them, and users' functions are read only where
-    they run. It `remembers` if an operator runs here that knows what it has taken before."""
+    """One query here. Rows are decoded only if an operator here needs them, and users' functions are read only where
+    they run. It `remembers` if a stateful operator runs here."""
 
     remembers: bool
     _touched: list[bool]
@@ -43,18 +43,18 @@ class RunningFragment:
         self.fragment, self._forgets, self._read = fragment, forgets, read
         self.stages: Stages = decode(plan, read, fragment.runs)
         self._check()
-        # Whom to wait for is told apart (`expect`): where it is kept on a disk, it has its place among the batches.
+        # The origins to wait for are set by `expect`: on a node with a disk they have their place among the batches.
         goes_on = fragment.next is not None
         self.pipeline = Pipeline(self.stages, {}, fragment.makes, fragment.runs, forgets, goes_on)
-        self.route = fragment.next  # the one that is taken now
+        self.route = fragment.next  # the route that is used now
         self.machine = Machine(FRAGMENT, FragmentState.RUNNING, f"the fragment of query `{fragment.query}`")
-        self.kept = Queue()  # what it gave while those above do not know its origins
+        self.kept = Queue()  # output that is kept until the nodes above know its origins
         self.ends = ends(self.stages)
         self.sources = _sources(self.stages)
         self._settle()
 
     def update(self, fragment: Fragment, plan: bytes) -> RunningFragment:
-        """A newer version of it: what runs on goes on with all it remembers."""
+        """A newer version of this fragment. Operators that stay keep their state."""
         old = self.fragment
         if (fragment.runs, fragment.plan, fragment.next is None) == (old.runs, old.plan, old.next is None):
             self.fragment, self.route = fragment, fragment.next
@@ -72,21 +72,21 @@ class RunningFragment:
 
     @property
     def replays(self) -> bool:
-        """Whether what it gives now may have been given by an earlier start."""
+        """Whether its output may have been emitted by an earlier start."""
         return self.machine.state in REPLAYS
 
     @property
     def holds(self) -> bool:
-        """Whether what it gives is kept until those above know its origins."""
+        """Whether its output is kept until the nodes above know its origins."""
         return self.machine.state in HOLDS
 
     @property
     def routes(self) -> tuple[NodeId, ...]:
-        """Where rows may go from here, the best first."""
+        """The nodes that rows may go to from here, the best first."""
         return () if self.fragment.next is None else (self.fragment.next, *self.fragment.others)
 
     def expect(self, waits: Mapping[Stage, Iterable[Origin]]) -> list[Emitted]:
-        """Wait for these origins from now on, and for no others; what comes out because of it."""
+        """Wait for exactly these origins from now on. Returns the output that this causes."""
         before = self.pipeline.waited()
         emitted = self.pipeline.expect(waits)
         for stage, origins in before.items():
@@ -94,33 +94,33 @@ class RunningFragment:
         return emitted
 
     def columns(self) -> dict[str, str]:
-        """Of the streams it reads."""
+        """The columns of the streams that it reads."""
         return {stream: schema_text(self.stages.operators[stage].schema) for stream, stage in self.sources.items()}
 
     def unheard(self, names: Iterable[Origin]) -> set[Origin]:
-        """Of these origins, those that are neither waited for nor known here any more."""
+        """Those of these origins that are no longer waited for or known here."""
         fragment = self.fragment
         heard = {o for book in (fragment.waits, fragment.knows) for origins in book.values() for o in origins}
         return {name.unsided for name in names} - heard - set(fragment.makes.values()) - set(fragment.feeds)
 
     def touches(self, stage: int) -> bool:
-        """Whether anything is done here to a batch that has come so far."""
+        """Whether an operator here applies to a batch at this stage."""
         return self._touched[stage]
 
     def leaves(self, stage: Stage) -> bool:
-        """Whether what comes out at this stage goes on to another node."""
+        """Whether batches of this stage go on to another node."""
         return self._left[stage]
 
     def check(self, header: Header) -> None:
-        """Refuse a batch at a stage that the query has not, or folded where no window takes it."""
+        """Refuse a batch of an unknown stage, or folded rows that no window takes."""
         if not 0 <= header.stage < len(self.stages.operators):
             raise ProtocolError("malformed", f"query `{header.query}` has no stage {header.stage}")
         if header.folded:
             self._folded_schema(header)
 
     def schema_of(self, header: Header) -> pa.Schema:
-        """The columns of a batch: those that come out of the stage it has reached. Rows that came too late for an
-        operator are as they were before it, and folded ones as it takes them."""
+        """The columns of a batch: the output columns of its stage. Rows that were late for an operator have its input
+        columns, and folded rows have the columns of its states."""
         if header.folded:
             return self._folded_schema(header)
         inputs = self.stages.inputs[header.stage]
@@ -133,11 +133,11 @@ class RunningFragment:
         stage = Stage(header.stage)
         window = window_at(self.stages, stage) if header.late else folds_into(self.stages, stage)
         if window is None:
-            raise ProtocolError("malformed", f"rows of `{header.origin}` are folded, and no window takes them so")
+            raise ProtocolError("malformed", f"rows of `{header.origin}` are folded, but no window takes folded rows")
         return folded_schema(window)
 
     def read(self, header: Header, payload: Payload | None) -> Batch:
-        """A batch as it came over a link. Rows that do not fit the stage's columns are refused."""
+        """Decode a batch that came over a link. Rows that do not fit the stage's columns are refused."""
         if payload is None:
             return Batch(header)
         schema = self.schema_of(header)
@@ -147,11 +147,13 @@ class RunningFragment:
         except (pa.ArrowException, ValueError, OSError) as error:
             raise ProtocolError("malformed", f"rows of `{header.origin}` {header.seq} do not fit: {error}") from error
         if data.num_rows != header.rows:
-            raise ProtocolError("malformed", f"`{header.origin}` {header.seq} says {header.rows} rows, has others")
+            raise ProtocolError(
+                "malformed", f"`{header.origin}` {header.seq} names {header.rows} rows but has another number"
+            )
         return Batch(header, data)
 
     def opened(self, header: Header, payload: Payload | None) -> tuple[Header, Payload | None]:
-        """A batch as it was before it was packed, where its rows are looked at; one that passes by stays packed."""
+        """Unpack a batch if its rows are needed here. A batch that only passes by stays packed."""
         looks = self.touches(header.stage) or (header.late and bool(self.fragment.sinks))
         if not header.packed or not looks:
             return header, payload
@@ -177,7 +179,7 @@ class RunningFragment:
         self.pipeline.validate()
 
     def _settle(self) -> None:
-        """What is done here at each stage, worked out once."""
+        """Work out once what is done here at each stage."""
         runs, sinks = set(self.fragment.runs), self.fragment.sinks
         self.pipeline.know(self.fragment.knows)
         self.remembers = any(ordered(self.stages.operators[n]) for n in runs)
@@ -194,7 +196,9 @@ class RunningFragment:
         numbers = range(len(self.stages.operators))
         named = (*self.fragment.runs, *self.fragment.makes, *self.fragment.waits, *self.fragment.sinks)
         if any(n not in numbers for n in named):
-            raise PlanError(f"fragment {self.fragment.query} v{self.fragment.version} names stages its plan has not")
+            raise PlanError(
+                f"fragment {self.fragment.query} v{self.fragment.version} names stages that its plan does not have"
+            )
 
 
 def _sources(stages: Stages) -> dict[str, Stage]:
@@ -208,5 +212,5 @@ def _sources(stages: Stages) -> dict[str, Stage]:
 
 
 def encode_rows(data: pa.RecordBatch | None) -> Payload | None:
-    """Rows as they travel: one Arrow IPC message, without its schema, which the plan knows."""
+    """Encoded rows: one Arrow IPC message without its schema, which the plan knows."""
     return None if data is None else memoryview(data.serialize())

@@ -1,15 +1,15 @@
-"""The states of a fragment that runs, and the one table of what may happen in each.
+"""The states of a running fragment, and the table of events that may happen in each.
 
-Law: two questions make up a state. Are its operators still reading what an earlier start had taken? Do those above know
-its origins, so that what it gives may go on? A fragment that has ended takes nothing any more.
+Law: two questions make a state. Are its operators still replaying the input of an earlier start? Do the nodes above
+know its origins, so that output may be sent? A fragment that has ended takes nothing.
 
-- `running`: it computes what comes, and what it gives goes on.
-- `replaying`: its operators read their input log again. What they give may have been given before, so it stays as it
-  was: no two headers of it become one. What comes meanwhile is computed afterwards.
-- `resuming`: it replays after a restart of its node, and those above have not been told of its new origins yet. What it
-  gives is kept.
-- `holding`: it has replayed, and what it gives is still kept for the same reason.
-- `ended`: the node has left it, or could not read its input.
+- `running`: it computes its input, and its output is sent.
+- `replaying`: its operators read their input log again. Output may have been emitted before, so it must stay the same:
+  headers are not merged. New input is computed afterwards.
+- `resuming`: it replays after a restart of its node, and the nodes above do not know its new origins yet. Output is
+  kept.
+- `holding`: it has replayed, and output is still kept for the same reason.
+- `ended`: the node has left the query, or could not read its input.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rove.model.states import Table
 
 
 class FragmentState(Enum):
-    """What a fragment does with what comes, and with what it gives."""
+    """What a fragment does with its input and its output."""
 
     RUNNING = "running"
     REPLAYING = "replaying"
@@ -30,13 +30,13 @@ class FragmentState(Enum):
 
 
 class FragmentEvent(Enum):
-    """What happens to a fragment."""
+    """An event of a fragment."""
 
-    DEPLOYED = "deployed"  # the coordinator has sent it, new or in a newer version: those above know its origins
-    OPENED = "opened"  # its input log is there, and is read from the beginning
-    CAUGHT_UP = "caught up"  # all that was in its input log is computed
-    RESUMED = "resumed"  # its node goes on with it after a restart, without the coordinator
-    ENDED = "ended"  # the node leaves it, stops it, or gives it up
+    DEPLOYED = "deployed"  # the coordinator has sent it, new or in a newer version, so the nodes above know its origins
+    OPENED = "opened"  # its input log is open, and is read from the beginning
+    CAUGHT_UP = "caught up"  # everything in its input log is computed
+    RESUMED = "resumed"  # its node resumes it after a restart, without the coordinator
+    ENDED = "ended"  # the node leaves, stops or gives up the query
 
 
 FRAGMENT: Table[FragmentState, FragmentEvent] = {
@@ -64,5 +64,5 @@ FRAGMENT: Table[FragmentState, FragmentEvent] = {
     FragmentState.ENDED: {},
 }
 
-REPLAYS = (FragmentState.REPLAYING, FragmentState.RESUMING)  # what is given may have been given before
-HOLDS = (FragmentState.RESUMING, FragmentState.HOLDING)  # what is given is kept
+REPLAYS = (FragmentState.REPLAYING, FragmentState.RESUMING)  # output may have been emitted before
+HOLDS = (FragmentState.RESUMING, FragmentState.HOLDING)  # output is kept

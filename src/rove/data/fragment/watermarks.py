@@ -1,6 +1,6 @@
-"""The low watermark over the origins somebody waits for.
+"""The low watermark over the origins that are waited for.
 
-Law: it is the lowest promise among all of them, those that have said nothing yet included, and it never falls.
+Law: it is the lowest watermark of all these origins, also of those that have sent nothing yet, and it never falls.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from rove.model.ids import Origin
 
 
 class Watermarks:
-    """Origins and their promises. An update is O(1) unless it comes from the slowest origin, then O(origins)."""
+    """Origins and their watermarks. An update is O(1), or O(origins) if it comes from the slowest origin."""
 
     def __init__(self, origins: Iterable[Origin]) -> None:
         self._marks = dict.fromkeys(origins, MICROS_MIN)
-        self._left: dict[Origin, int] = {}  # what those had promised who are not waited for, any more or yet
+        self._left: dict[Origin, int] = {}  # the watermarks of origins that are not waited for now
         self.low = MICROS_MIN
 
     def heard(self, origin: Origin, mark: int) -> bool:
-        """Take an origin's promise; whether the low watermark rose."""
+        """Take an origin's watermark. Returns whether the low watermark rose."""
         before = self._marks.get(origin)
         if before is None:
             self._left[origin] = max(self._left.get(origin, mark), mark)
@@ -32,15 +32,15 @@ class Watermarks:
         return before <= self.low and self._settle()
 
     def expect(self, origins: Iterable[Origin]) -> bool:
-        """Wait for these as well; whether the low watermark rose. What has been promised on already stays promised, and
-        so does what they promised while nobody waited for them: one that has ended says nothing more."""
+        """Wait for these origins too. Returns whether the low watermark rose. It never falls, and watermarks that the
+        origins sent earlier count: an origin that has ended sends nothing more."""
         new = [origin for origin in origins if origin not in self._marks]
         for origin in new:
             self._marks[origin] = self._left.pop(origin, MICROS_MIN)
         return bool(new) and self._settle()
 
     def leave(self, origin: Origin) -> bool:
-        """Wait for this one no longer; whether the low watermark rose."""
+        """Stop waiting for an origin. Returns whether the low watermark rose."""
         mark = self._marks.pop(origin, None)
         if mark is None:
             return False
@@ -63,6 +63,6 @@ class Watermarks:
         must(not both, "an origin is waited for or it is not", [*both][:3])
 
     def load(self, marks: dict[Origin, int], low: int) -> None:
-        """Take back what `table` gave, for the origins that are waited for now."""
+        """Restore what `table` returned, for the origins that are waited for now."""
         self._marks |= {origin: mark for origin, mark in marks.items() if origin in self._marks}
         self.low = low

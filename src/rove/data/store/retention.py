@@ -1,6 +1,6 @@
-"""What becomes of batches that cannot be sent: kept once, packed, written, degraded, and thrown away in the end.
+"""The rules for batches that cannot be sent: kept once, packed, written to the disk, degraded, and at last evicted.
 
-Law: rows go only by the policy's word, never those that may have arrived, and whoever wants to know is told which.
+Law: rows are evicted only by the policy's choice, never if they may have arrived, and hooks are told which.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class Retention:
             self._on_disk = Spill(store, folders, settings.disk_bytes, incarnation)
         self.disk_bytes = 0 if self._on_disk is None else settings.disk_bytes
         self._degrading: dict[QueryId, Degrading] = {}
-        self._batch = (NOBODY, -1)  # the last batch of a source of which something was kept
-        self._recent: list[KeptBatch] = []  # and what that was
+        self._batch = (NOBODY, -1)  # the last batch of a source that was kept
+        self._recent: list[KeptBatch] = []  # its kept batches, of all queries
         self._notes: list[Note] = []
         self._policy: Policy = Guarded(own_policy, self._notes.append) if own_policy is not None else _named(settings)
         self._pack_queue = PackQueue(store) if settings.compress != "off" else None
