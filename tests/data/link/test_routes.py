@@ -51,7 +51,7 @@ def test_what_was_kept_goes_over_the_first_route_that_is_there() -> None:
         "to east: Beat, sent 0, acked 0",
         "to north: Hello, start 1",
         *sent(EAST, 0, 1, 2),
-        "to coordinator: Report, runs q v1, reaches east",
+        "to coordinator: News, reaches east",
     ]
     assert worker.handle(Arrived("east", Ack(3, 10**6)), 20) == []
     assert len(worker.store) == 0
@@ -71,7 +71,7 @@ def test_a_route_that_is_not_heard_any_more_is_left_for_another() -> None:
         "to north: Hello, start 1",
         "cut from west",
         *sent(EAST, 0),
-        "to coordinator: Report, runs q v1, reaches east",
+        "to coordinator: News, reaches east",
     ]
     (tally,) = worker.report().tallies
     assert (tally.produced, tally.buffered, tally.resent) == (2, 2, 2)
@@ -88,7 +88,7 @@ def test_what_was_kept_goes_over_all_routes_and_counts_once() -> None:
         "to west: Beat, sent 3, acked 0",
         "to east: Hello, start 1",
         "to north: Hello, start 1",
-        "to coordinator: Report, runs q v1, reaches west",
+        "to coordinator: News, reaches west",
     ]
     assert meets(worker, EAST, SILENT_US // 5) == [
         "to east: Ack 0",
@@ -97,7 +97,7 @@ def test_what_was_kept_goes_over_all_routes_and_counts_once() -> None:
         "to east: Beat, sent 0, acked 0",
         "to north: Hello, start 1",
         *sent(EAST, 0, 1, 2),
-        "to coordinator: Report, runs q v1, reaches west, east",
+        "to coordinator: News, reaches west, east",
     ]
     (tally,) = worker.report().tallies
     assert (tally.produced, tally.buffered) == (6, 6)
