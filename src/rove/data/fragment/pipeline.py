@@ -90,9 +90,9 @@ class Pipeline:
         goes_on: bool = False,
     ) -> None:
         self._stages, self._goes_on = stages, goes_on
-        self._waits = {stage: tuple(origins) for stage, origins in waits.items()}
+        self._waits: dict[Stage, dict[Origin, None]] = {s: dict.fromkeys(origins) for s, origins in waits.items()}
         here = {Stage(n) for n in range(len(stages.operators))} if runs is None else set(runs)
-        self._steps = Steps(stages, self._waits, makes, here, forgets)
+        self._steps = Steps(stages, self.waited(), makes, here, forgets)
         self._with_memory = self._steps.with_memory
         self.faults = 0  # batches whose rows could not be computed
         self.counts: dict[Origin, Count] = {}  # by origin
@@ -105,15 +105,18 @@ class Pipeline:
         return emitted
 
     def expect(self, waits: Mapping[Stage, Iterable[Origin]]) -> list[Emitted]:
-        """Wait for more origins. The watermarks of origins that returned may close windows."""
+        """Wait for more origins. The watermarks of origins that returned may close windows. O(new origins × steps)."""
         emitted: list[Emitted] = []
+        new: dict[Stage, tuple[Origin, ...]] = {}
         for stage, origins in waits.items():
-            self._waits[stage] = tuple(dict.fromkeys((*self._waits.get(stage, ()), *origins)))
+            known = self._waits.setdefault(stage, {})
+            new[stage] = tuple(origin for origin in origins if origin not in known)
+            known |= dict.fromkeys(new[stage])
         for step in self._with_memory:
-            origins = self._steps.origins_into(step.operator, self._waits)
+            into = self._steps.origins_into(step.operator, new)
             if step.intake is not None:
-                step.intake.expect(origins)
-            if step.waits is not None and step.waits.expect(origins) and step.logic is not None:
+                step.intake.expect(into)
+            if step.waits is not None and step.waits.expect(into) and step.logic is not None:
                 self._pass_on(step, step.logic.watermark(step.waits.low), emitted)
         return emitted
 
@@ -129,19 +132,23 @@ class Pipeline:
 
     def waited(self) -> dict[Stage, tuple[Origin, ...]]:
         """The origins that come in from elsewhere, by stage."""
-        return dict(self._waits)
+        return {stage: tuple(origins) for stage, origins in self._waits.items()}
 
     def leave(self, stage: Stage, origins: Collection[Origin]) -> list[Emitted]:
         """Stop waiting for these origins. Windows that waited for them may close. Their batches are still accepted, and
-        their late rows are late."""
-        self._waits[stage] = tuple(o for o in self._waits.get(stage, ()) if o not in origins)
+        their late rows are late. O(these origins × steps)."""
+        here = self._waits.get(stage, {})
+        for origin in origins:
+            here.pop(origin, None)
+        # The same origin may still come in at another stage.
+        left = {s: tuple(o for o in origins if o in known) for s, known in self._waits.items()}
         emitted: list[Emitted] = []
-        for step in self._with_memory:
+        for step in self._with_memory if origins else ():
             if step.waits is None or step.logic is None:
                 continue
-            wanted = set(self._steps.origins_into(step.operator, self._waits))
-            for name in [n for n in step.waits.table() if n not in wanted]:
-                if step.waits.leave(name):
+            wanted = set(self._steps.origins_into(step.operator, left))
+            for name in self._steps.origins_into(step.operator, {stage: tuple(origins)}):
+                if name not in wanted and step.waits.leave(name):
                     self._pass_on(step, step.logic.watermark(step.waits.low), emitted)
         return emitted
 
@@ -217,7 +224,7 @@ class Pipeline:
                 step.logic, step.intake, step.waits = old.logic, old.intake, old.waits
         self.counts, self.faults = other.counts, other.faults
         mine, theirs = self._stages.operators, other._stages.operators
-        self.expect({n: found for n, found in other._waits.items() if n < len(mine) and mine[n] == theirs[n]})
+        self.expect({n: found for n, found in other.waited().items() if n < len(mine) and mine[n] == theirs[n]})
 
     def restore(self, saved: list[Saved]) -> None:
         """Restore the states of another pipeline of the same stages. Nothing is restored unless everything fits."""

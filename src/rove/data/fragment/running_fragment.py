@@ -90,7 +90,8 @@ class RunningFragment:
         before = self.pipeline.waited()
         emitted = self.pipeline.expect(waits)
         for stage, origins in before.items():
-            emitted += self.pipeline.leave(stage, [origin for origin in origins if origin not in waits.get(stage, ())])
+            wanted = set(waits.get(stage, ()))
+            emitted += self.pipeline.leave(stage, [origin for origin in origins if origin not in wanted])
         return emitted
 
     def columns(self) -> dict[str, str]:

@@ -6,6 +6,7 @@ Law: it is the lowest watermark of all these origins, also of those that have se
 from __future__ import annotations
 
 from collections.abc import Iterable
+from heapq import heappop, heappush, heapreplace
 
 from rove.model.clock import MICROS_MIN
 from rove.model.errors import must
@@ -13,12 +14,22 @@ from rove.model.ids import Origin
 
 
 class Watermarks:
-    """Origins and their watermarks. An update is O(1), or O(origins) if it comes from the slowest origin."""
+    """Origins and their watermarks. An update is O(1), and O(log origins) if it comes from the slowest one.
+
+    The heap has one entry for each origin that is waited for: its number, and a watermark that it sent. The watermark
+    may be an old one; it is brought up to date when the entry is the lowest.
+    """
 
     def __init__(self, origins: Iterable[Origin]) -> None:
-        self._marks = dict.fromkeys(origins, MICROS_MIN)
+        self._marks: dict[Origin, int] = {}
+        self._numbers: dict[Origin, int] = {}
+        self._named: dict[int, Origin] = {}
+        self._heap: list[tuple[int, int]] = []
+        self._count = 0
         self._left: dict[Origin, int] = {}  # the watermarks of origins that are not waited for now
         self.low = MICROS_MIN
+        for origin in dict.fromkeys(origins):
+            self._add(origin, MICROS_MIN)
 
     def heard(self, origin: Origin, mark: int) -> bool:
         """Take an origin's watermark. Returns whether the low watermark rose."""
@@ -34,9 +45,9 @@ class Watermarks:
     def expect(self, origins: Iterable[Origin]) -> bool:
         """Wait for these origins too. Returns whether the low watermark rose. It never falls, and watermarks that the
         origins sent earlier count: an origin that has ended sends nothing more."""
-        new = [origin for origin in origins if origin not in self._marks]
+        new = [origin for origin in dict.fromkeys(origins) if origin not in self._marks]
         for origin in new:
-            self._marks[origin] = self._left.pop(origin, MICROS_MIN)
+            self._add(origin, self._left.pop(origin, MICROS_MIN))
         return bool(new) and self._settle()
 
     def leave(self, origin: Origin) -> bool:
@@ -44,12 +55,28 @@ class Watermarks:
         mark = self._marks.pop(origin, None)
         if mark is None:
             return False
+        del self._named[self._numbers.pop(origin)]
         self._left[origin] = mark
         return bool(self._marks) and self._settle()
 
+    def _add(self, origin: Origin, mark: int) -> None:
+        self._count += 1
+        self._marks[origin], self._numbers[origin], self._named[self._count] = mark, self._count, origin
+        heappush(self._heap, (mark, self._count))
+
     def _settle(self) -> bool:
-        low = min(self._marks.values())
-        rose, self.low = low > self.low, max(low, self.low)
+        """Find the lowest watermark. Each entry that is replaced stands for a watermark that came since."""
+        heap = self._heap
+        while True:
+            mark, number = heap[0]
+            origin = self._named.get(number)
+            if origin is None:  # it is not waited for any more
+                heappop(heap)
+            elif self._marks[origin] != mark:
+                heapreplace(heap, (self._marks[origin], number))
+            else:
+                break
+        rose, self.low = mark > self.low, max(mark, self.low)
         return rose
 
     def table(self) -> dict[Origin, int]:
@@ -65,4 +92,5 @@ class Watermarks:
     def load(self, marks: dict[Origin, int], low: int) -> None:
         """Restore what `table` returned, for the origins that are waited for now."""
         self._marks |= {origin: mark for origin, mark in marks.items() if origin in self._marks}
+        self._heap = sorted((mark, self._numbers[origin]) for origin, mark in self._marks.items())
         self.low = low
