@@ -253,7 +253,7 @@ def test_lost_rows_are_quarantined() -> None:
 def test_a_partition_refuses_other_columns() -> None:
     folder = disk()
     filled(folder, 1)
-    with pytest.raises(SchemaMismatch, match="partition of their own"):
+    with pytest.raises(SchemaMismatch, match="new partition for the new ones"):
         Partition.recover("p", pa.schema([("n", pa.int32())]), folder.sizes(), folder.read)
 
 

@@ -1,1 +1,1 @@
-"""The durable log of a gateway: what every batch ends in, exactly once."""
+"""The durable log of a gateway, which holds every batch exactly once."""

@@ -1,7 +1,7 @@
-"""The partitions of a node: those that are open, and those that are asked for.
+"""The partitions of a node: those that are open, and those that are being opened.
 
-Law: a partition is open when its answer has come, and not before. One that cannot be opened is asked for again, after a
-pause that grows, and what is wrong with it is said meanwhile. Answers to an earlier question change nothing.
+Law: a partition is open when the answer has come, and not before. If it cannot be opened, it is tried again after a
+pause that grows, and the trouble is reported meanwhile. Answers to an earlier request are ignored.
 
     want ─► Open … Opened ─► open          Open … OpenFailed ─ pause ─► Open …
 """
@@ -17,7 +17,7 @@ from rove.data.log.segments.format import Mark
 from rove.data.log.segments.partition import Partition
 from rove.data.log.segments.settings import LogSettings
 
-PAUSE_US_MIN = 100_000  # between two attempts to open a partition; each is twice as long as the one before
+PAUSE_US_MIN = 100_000  # between two attempts to open a partition; each pause is twice as long as the last
 PAUSE_US_MAX = 10_000_000
 
 
@@ -27,7 +27,7 @@ class _Wanted:
 
     schema: pa.Schema
     settings: LogSettings | None
-    number: int = 0  # of the question that is out; 0 if none is
+    number: int = 0  # the number of the pending request; 0 if there is none
     due_us: int = 0
     pause_us: int = PAUSE_US_MIN
     trouble: str = ""
@@ -42,7 +42,7 @@ class Folders:
         self._numbers = 0
 
     def want(self, folder: str, schema: pa.Schema, settings: LogSettings | None = None) -> Partition | None:
-        """A partition, if it is open. If not, it will be asked for."""
+        """The partition if it is open. If not, it will be opened."""
         found = self._open.get(folder)
         if found is None:
             self._wanted.setdefault(folder, _Wanted(schema, settings))
@@ -54,16 +54,16 @@ class Folders:
         return None if found is None else found.partition
 
     def upto(self, folder: str) -> Mark:
-        """How far an open partition went when it was opened."""
+        """The end of an open partition when it was opened."""
         return self._open[folder].upto
 
     def forget(self, folder: str) -> None:
-        """It is not needed any more."""
+        """A partition is no longer needed."""
         self._open.pop(folder, None)
         self._wanted.pop(folder, None)
 
     def ask(self, now: int) -> list[Open]:
-        """Questions that are due. O(folders that are not open)."""
+        """The requests that are due. O(folders that are not open)."""
         asked = []
         for folder, wanted in self._wanted.items():
             if not wanted.number and now >= wanted.due_us:
@@ -73,7 +73,7 @@ class Folders:
         return asked
 
     def answered(self, event: Opened | OpenFailed, now: int) -> bool:
-        """Whether a partition is open now that was not."""
+        """Take an answer. Returns whether a partition has been opened by it."""
         wanted = self._wanted.get(event.folder)
         if wanted is None or wanted.number != event.number:
             return False
@@ -86,7 +86,7 @@ class Folders:
         return False
 
     def trouble(self, folder: str) -> str:
-        """Why a folder is not open yet, if it could not be opened."""
+        """Why a folder could not be opened yet; empty if there was no trouble."""
         wanted = self._wanted.get(folder)
         return "" if wanted is None else wanted.trouble
 

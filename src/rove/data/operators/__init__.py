@@ -1,1 +1,1 @@
-"""Operators that run, one a file: a frozen configuration with `build`, and a Logic that takes batches."""
+"""The running operators, one in each file: a frozen configuration with `build`, and a Logic that takes batches."""

@@ -1,6 +1,6 @@
-"""Rows kept whole by pane and origin until the pane is complete: for operators that need all of a pane at once.
+"""Keeps rows by pane and origin until the pane is complete, for operators that need all rows of a pane at once.
 
-Law: `take` gives a pane's rows in one order, by origin and then as each origin sent them, whatever the interleaving.
+Law: `take` returns a pane's rows by origin, and in the order of each origin, whatever the interleaving.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class RowsByPane:
         return sorted(self._panes)
 
     def take(self, number: int) -> pa.Table:
-        """A pane's rows, which are then forgotten."""
+        """Take the rows of a pane out."""
         origins = self._panes.pop(number, {})
         return pa.Table.from_batches([b for o in sorted(origins) for b in origins[o]], self._schema)
 
@@ -43,7 +43,7 @@ class RowsByPane:
         return gathered(parts, _LABELS, self._schema)
 
     def load(self, table: pa.Table) -> None:
-        """Take back what `table` gave."""
+        """Restore what `table` returned."""
         self._panes = {}
         for (number, origin), rows in unlabelled(table, _LABELS, self._schema):
             self.add(number, read_origin(origin), rows)

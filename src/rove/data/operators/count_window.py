@@ -29,7 +29,7 @@ class CountWindowConfig:
 
 
 class CountWindowLogic(OrderedLogic):
-    """Carries the window that is not full yet, one a key. A pane costs O(keys + rows), two hash aggregations."""
+    """Keeps the window that is not full yet, one for each key. A pane costs O(keys + rows), two hash aggregations."""
 
     kind = "count window"
 
@@ -37,7 +37,7 @@ class CountWindowLogic(OrderedLogic):
         super().__init__(plan, origin)
         schema = plan.input.schema
         self._size = plan.rows
-        # Beside the user's aggregates each window counts its rows and remembers when its last one was.
+        # Besides the user's aggregates, each window counts its rows and keeps the time of its last row.
         time = Column(schema.field(self._time).type, self._time)
         calls = (*plan.aggregates, aggregate("count", None, _ROWS), aggregate("max", time, _TIME))
         keys = tuple((k, Column(schema.field(k).type, k)) for k in plan.keys)
@@ -46,7 +46,7 @@ class CountWindowLogic(OrderedLogic):
         self._carried = one_batch(self._states.schema.empty_table())
 
     def _numbered(self, calls: tuple[AggregateCall, ...]) -> States:
-        """The same states with the window's number as one more key."""
+        """The same states with the window's number as an additional key."""
         keys = (*((n, Column(e.dtype, n)) for n, e in self._states.keys), (_NUMBER, Column(BIGINT, _NUMBER)))
         schema = pa.schema([*self._states.schema, (_NUMBER, BIGINT)])
         return States(keys, calls, schema, lifted=True)
@@ -54,7 +54,7 @@ class CountWindowLogic(OrderedLogic):
     def _advance(self, rows: pa.RecordBatch) -> pa.RecordBatch | None:
         both = one_batch(pa.Table.from_batches([self._carried, self._states.lift(rows)], self._states.schema))
         groups = group_numbers(both.columns[: len(self._plan.keys)], both.num_rows)
-        order = pc.sort_indices(groups)  # stable: the carried window first, then the rows in event-time order
+        order = pc.sort_indices(groups)  # a stable sort: the kept window first, then the rows in event-time order
         states, groups = both.take(order), groups.take(order)
         numbers = self._window_numbers(states.column(states.schema.get_field_index(state_name(_ROWS, "n"))), groups)
         numbered = states.append_column(_NUMBER, numbers)
@@ -72,7 +72,8 @@ class CountWindowLogic(OrderedLogic):
         return pa.RecordBatch.from_arrays([moments, *keys, *results], schema=self._plan.schema)
 
     def _window_numbers(self, counts: pa.Array, groups: pa.Array) -> pa.Array:
-        """A row's window in its key: rows before it, the carried window's included, divided by the size."""
+        """The window number of each row within its key: the rows before it, including those of the kept window, divided
+        by the size."""
         upto = pc.cumulative_sum(counts)
         before = pc.subtract(upto, counts)
         place = positions(groups)

@@ -12,7 +12,7 @@ from rove.plan.expressions.tree import Expr
 
 @dataclass(frozen=True, slots=True)
 class FilterConfig:
-    """`keep` are the columns that the next step reads; the others are looked at and not copied."""
+    """`keep` are the columns that the next step reads. Other columns are not copied."""
 
     condition: Expr
     input_schema: pa.Schema
@@ -27,7 +27,7 @@ class FilterConfig:
 
 
 class FilterLogic:
-    """One evaluation and one `filter` a batch; a batch that loses no row is not copied."""
+    """One evaluation and one `filter` call for each batch. A batch that loses no row is not copied."""
 
     def __init__(self, config: FilterConfig) -> None:
         self._condition = compile_expression(config.condition, config.input_schema)

@@ -1,8 +1,8 @@
-"""The rows of one batch, folded into the states of the window that would take them.
+"""Folds the rows of one batch into the states of the window that will take them.
 
-Law: a window makes of folded rows what it makes of the rows themselves, for a row is a state of one and merging does
-not care who merged before; only sums of fractions may differ in their last digits, as the order of adding does. A
-folded batch keeps its name, and every state says how many rows it stands for.
+Law: a window gives the same result for folded rows as for the rows, because merging is associative. Only sums of
+fractions may differ in their last digits, because the order of addition differs. A folded batch keeps its name, and
+every state says how many rows it holds.
 
     ts, key, value   →   __pane, key, states …, rows      the partial's own columns, and a count
 """
@@ -27,7 +27,7 @@ _UNKNOWN = (None, None)
 
 
 def folds_into(stages: Stages, stage: int) -> Aggregate | None:
-    """The window that takes what comes out of a stage, if rows may be folded there: nobody else looks at them."""
+    """The window that takes the output of a stage, if rows may be folded there, because nothing else reads them."""
     readers = stages.readers[stage]
     if len(readers) != 1 or any(out == stage for _, out in stages.outputs):
         return None
@@ -46,7 +46,7 @@ def folded_schema(window: Aggregate) -> pa.Schema:
 
 
 def rows_in(folded: pa.RecordBatch) -> int:
-    """How many rows folded ones stand for."""
+    """How many rows are in folded rows."""
     return int(pc.sum(folded.column(folded.num_columns - 1)).as_py() or 0)
 
 
@@ -61,7 +61,7 @@ class Fold:
         self._clock = PaneClock(window.window.panes, NOBODY)
 
     def __call__(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """One row a pane and key. Rows without a time are in no window, and go. O(rows)."""
+        """One row for each pane and key. Rows without a time are in no window, and are dropped. O(rows)."""
         micros = self._time(rows).cast(BIGINT)
         known = pc.is_valid(micros)
         rows, micros = rows.filter(known), micros.filter(known)

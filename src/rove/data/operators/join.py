@@ -34,7 +34,7 @@ class JoinConfig:
 
 
 class JoinLogic:
-    """Keeps both sides of open windows; one hash join on keys and row numbers a window, then one take a column."""
+    """Keeps both sides of open windows. Each window costs one hash join on keys, then one `take` for each column."""
 
     def __init__(self, plan: Join, origin: Origin) -> None:
         found = plan.window_key()
@@ -42,7 +42,7 @@ class JoinLogic:
             raise PlanError("the edge joins only within a shared window of event time")
         position, window = found
         self._plan = plan
-        # A row's window is known by its start; windows that overlap follow each other by their slide.
+        # The start of a row's window identifies the window; overlapping windows are one slide apart.
         self._clock = PaneClock(Window(window.slide_us, window.slide_us, window.offset_us), origin)
         self._sides = (RowsByPane(plan.left.schema), RowsByPane(plan.right.schema))
         self._starts = tuple(
@@ -60,7 +60,7 @@ class JoinLogic:
         if data is None:
             return NOTHING
         micros = self._starts[side](data).cast(BIGINT)
-        if micros.null_count:  # null matches nothing
+        if micros.null_count:  # a null never matches
             known = pc.is_valid(micros)
             data, micros = data.filter(known), micros.filter(known)
             if not data.num_rows:
@@ -100,7 +100,7 @@ class JoinLogic:
         return joined if self._condition is None else joined.filter(self._condition(joined))
 
     def _matches(self, left: pa.Table, right: pa.Table) -> pa.Table:
-        """The pairs of row numbers that match, in order. Only keys go through the hash table, so rows may be nested."""
+        """The pairs of row numbers that match, in order. Only keys are hashed, so other columns may be nested."""
         keys = [f"k{i}" for i in range(len(self._keys[LEFT]))]
         sides = []
         for table, names, label in ((left, self._keys[LEFT], "left"), (right, self._keys[RIGHT], "right")):

@@ -1,6 +1,6 @@
-"""Parts of a state in one table: each part's rows carry who they belong to, so that a snapshot is plain Arrow.
+"""Puts the parts of a state into one table, with labels as columns, so that a snapshot is plain Arrow.
 
-Law: `unlabelled(gathered(parts))` gives the parts back, in order.
+Law: `unlabelled(gathered(parts))` returns the parts, in order.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def gathered(parts: Iterable[tuple[tuple[Any, ...], pa.RecordBatch]], labels: pa
 def unlabelled(
     table: pa.Table, labels: pa.Schema, schema: pa.Schema
 ) -> Iterator[tuple[tuple[Any, ...], pa.RecordBatch]]:
-    """The parts with their labels; a table keeps the record batches it was made of."""
+    """The parts with their labels. A table keeps the record batches that it was made of."""
     for batch in table.to_batches():
         if batch.num_rows:
             values = tuple(batch.column(i)[0].as_py() for i in range(len(labels)))

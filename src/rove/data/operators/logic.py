@@ -1,7 +1,7 @@
-"""What a running operator looks like.
+"""The interface of a running operator.
 
-Law: a Logic is a machine without IO. `process` takes one batch and says what comes out, `watermark` hears that no
-older event time will follow from any of its origins, `snapshot` and `restore` move it to another object.
+Law: a Logic is a state machine without IO. `process` takes one batch and returns output. `watermark` says that no older
+event time will follow from any of its origins. `snapshot` and `restore` move its state to another object.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from rove.model.state import Snapshot
 
 
 class Output(msgspec.Struct, frozen=True):
-    """What a step gave: batches to go on, rows that came too late, which leave by the side door, and the names of
-    batches that could not be computed, with the reason."""
+    """The output of a step: batches that go on, late rows, and the names of batches that could not be computed, with
+    the reason."""
 
     batches: tuple[Batch, ...] = ()
     late: tuple[Batch, ...] = ()
@@ -47,7 +47,7 @@ class Stateless(Protocol):
 
 
 class StatelessLogic:
-    """A stateless operator seen as a Logic, for those who drive one operator by itself."""
+    """A stateless operator as a Logic, for driving it by itself."""
 
     def __init__(self, step: Stateless) -> None:
         self._step = step
@@ -67,13 +67,13 @@ class StatelessLogic:
 
 
 def late_rows(header: Header, data: pa.RecordBatch, which: pa.Array) -> Batch:
-    """The rows of a batch that leave by the side door, under its name; they are accounted for as late."""
+    """The late rows of a batch, under its name. They are counted as late."""
     data = data.filter(which)
     return stepped(header, data, born=data.num_rows, evicted=0, lost=0, late=True)
 
 
 def stepped(header: Header, data: pa.RecordBatch | None, **changes: int | None) -> Batch:
-    """Rows that went through steps, under the name they came with."""
+    """Rows after a step, under the name of their batch."""
     rows = 0 if data is None else data.num_rows
     new = msgspec.structs.replace(header, rows=rows, **changes)
     return Batch(new, data if rows else None)

@@ -1,6 +1,7 @@
 """A user's Python function over record batches.
 
-Law: whatever the function does, the process lives: an exception or a wrong result becomes a `UdfError` that names it.
+Law: whatever the function does, the process goes on: an exception or a wrong result becomes a `UdfError` that names the
+function.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class MapConfig:
 
 
 class MapLogic:
-    """Calls the function with one batch; all it yields is that batch's one result, since batches are never split."""
+    """Calls the function with one batch. Everything it yields becomes one batch, because batches are never split."""
 
     def __init__(self, config: MapConfig) -> None:
         self._function, self._schema = config.function, config.schema

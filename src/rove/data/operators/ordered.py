@@ -1,6 +1,6 @@
-"""Rows in event-time order, a pane at a time: the common ground of scans and count windows.
+"""Gives rows in event-time order, one pane at a time: the common part of scans and count windows.
 
-Law: order is event time, then origin, then the origin's own order. Pane *n* comes out as batch *n*.
+Law: rows are ordered by event time, then origin, then the origin's own order. The output of pane *n* is batch *n*.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from rove.plan.windows import Window
 
 
 class OrderedLogic:
-    """Buffers rows until their pane is complete, then hands them on sorted; `carried` is a state row a key."""
+    """Buffers rows until their pane is complete, then passes them on sorted. `carried` has one state row for each
+    key."""
 
     kind = "ordered"
 
@@ -42,7 +43,7 @@ class OrderedLogic:
             return NOTHING
         micros = data.column(data.schema.get_field_index(self._time)).cast(BIGINT)
         outside: list[Batch] = []
-        if micros.null_count:  # a row without a time has no place in the order
+        if micros.null_count:  # rows without a time have no place in the order
             known = pc.is_valid(micros)
             outside.append(late_rows(header, data, pc.invert(known)))
             data, micros = data.filter(known), micros.filter(known)
@@ -71,11 +72,11 @@ class OrderedLogic:
         return self._advance(one_batch(self._rows.take(number).sort_by(self._time)))
 
     def _advance(self, rows: pa.RecordBatch) -> pa.RecordBatch | None:
-        raise TypeError(f"{type(self).__name__} does not say what comes of a pane")
+        raise TypeError(f"{type(self).__name__} does not define `_advance`")
 
 
 def group_numbers(keys: list[pa.Array], rows: int) -> pa.Array:
-    """A number for every distinct key; nulls are a key like any other."""
+    """A number for every distinct key. Null is a key like any other."""
     if not keys:
         return pa.repeat(pa.scalar(0, BIGINT), rows)
     names = [f"k{i}" for i in range(len(keys))]

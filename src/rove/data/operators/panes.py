@@ -1,8 +1,8 @@
-"""Rows by pane of event time: what every windowed operator keeps and how it closes.
+"""Panes of event time: how every windowed operator sorts rows into panes and closes windows.
 
-Law: a pane takes rows until the low watermark passes its end; then it is complete for good, and rows that still come
-for it are late. Windows close in the order of their numbers, each exactly once, empty ones as headers, so the output
-has no gaps and does not depend on when watermarks were heard.
+Law: a pane takes rows until the low watermark passes its end. Then it is complete, and further rows for it are late.
+Windows close in the order of their numbers, each exactly once, empty ones as headers. So the output has no gaps and
+does not depend on when watermarks arrive.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rove.model.ids import Origin
 from rove.model.schema import BIGINT
 from rove.plan.windows import Window
 
-ROWS_PER_FILTER = 2_048  # below this many rows a pane, one sort is cheaper than a filter for each pane
+ROWS_PER_FILTER = 2_048  # with fewer rows in a pane, one sort is cheaper than a filter for each pane
 
 
 class PaneClock:
@@ -39,7 +39,7 @@ class PaneClock:
     def split(
         self, data: pa.RecordBatch, micros: pa.Array, bounds: tuple[int | None, int | None]
     ) -> tuple[list[tuple[int, pa.RecordBatch]], pa.Array | None]:
-        """The rows by pane, and which are late. O(1) if all rows lie in one open pane, as they mostly do."""
+        """The rows by pane, and which are late. O(1) if all rows are in one open pane, the common case."""
         first, last = self._range(micros, bounds)
         if first == last and first >= self.complete:
             return [(first, data)], None
@@ -52,7 +52,8 @@ class PaneClock:
         return list(_by_number(data, numbers)), late
 
     def _range(self, micros: pa.Array, bounds: tuple[int | None, int | None]) -> tuple[int, int]:
-        """The first and last pane; a header's bounds will do if they agree, since they can only be too wide."""
+        """The first and last pane. If the header's bounds are in one pane, they are enough: they can only be too
+        wide."""
         oldest, newest = bounds
         if oldest is not None and newest is not None and self.pane_of(oldest) == self.pane_of(newest):
             return self.pane_of(oldest), self.pane_of(newest)
@@ -64,7 +65,7 @@ class PaneClock:
     ) -> Output:
         """Close every window that ends by `time_us`. O(windows with rows), however long the silence before them.
 
-        A window that cannot be computed is a fault under its own number; the others come out.
+        A window that cannot be computed is a fault under its own number. Other windows are emitted.
         """
         if time_us <= self.heard_us:
             return NOTHING
@@ -89,7 +90,7 @@ class PaneClock:
 
     @property
     def first_needed_pane(self) -> int:
-        """Panes below this are in no window that is still to come."""
+        """Panes below this number are in no future window."""
         return self.next_window * self.window.panes_per_slide
 
     def facts(self) -> dict[str, int]:
@@ -104,7 +105,7 @@ class PaneClock:
         return header
 
     def _promise(self, number: int) -> int:
-        """After window `number` nothing follows that starts before the next one."""
+        """The watermark after window `number`: the start of the next window."""
         return self.window.start_us(number) + self.window.slide_us
 
 
@@ -120,7 +121,7 @@ def _windows_with_rows(window: Window, occupied: list[int], first: int, last: in
 
 
 def _by_number(data: pa.RecordBatch, numbers: pa.Array) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Rows grouped by pane number, the order within a pane kept."""
+    """Rows grouped by pane number. The order within a pane is kept."""
     if not data.num_rows:
         return
     found = pc.min_max(numbers)

@@ -23,7 +23,7 @@ class ProjectConfig:
 
 
 class ProjectLogic:
-    """One evaluation a column."""
+    """One evaluation for each column."""
 
     def __init__(self, config: ProjectConfig) -> None:
         self._evaluators = [compile_expression(e, config.input_schema) for _, e in config.columns]
@@ -34,7 +34,7 @@ class ProjectLogic:
 
 
 class PickLogic:
-    """Columns as they are, fewer, in another order or under other names: no evaluation at all."""
+    """Only picks, reorders or renames columns, without evaluation."""
 
     def __init__(self, config: ProjectConfig, picked: list[str]) -> None:
         names = config.input_schema.names

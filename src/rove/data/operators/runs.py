@@ -1,7 +1,7 @@
-"""The states of one pane from one origin, folded together as they grow.
+"""The states of one pane from one origin, merged as they grow.
 
-Law: when to fold depends on the origin's own rows and on nothing else. So the sums of one origin are added in one
-order, whatever else arrives in between, and floating-point results are the same to the last bit.
+Law: when states are merged depends on the origin's own rows only. So the sums of one origin are added in one order,
+whatever else arrives in between, and floating-point results are equal to the last bit.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FAN_IN = 8
 class Runs:
     """Pending rows, then folded runs by level: level n + 1 holds folds of `FAN_IN` runs of level n.
 
-    A row is merged O(log(rows)) times in all; what is kept is O(keys · log(rows) + FOLD_ROWS).
+    A row is merged O(log(rows)) times in all. Memory is O(keys · log(rows) + FOLD_ROWS).
     """
 
     __slots__ = ("levels", "pending", "pending_rows")
@@ -51,7 +51,7 @@ class Runs:
             yield -1, part
 
     def put(self, level: int, part: pa.RecordBatch) -> None:
-        """Take a part back from a snapshot, in the order that `labelled` gave."""
+        """Restore a part from a snapshot, in the order of `labelled`."""
         if level < 0:
             self.pending.append(part)
             self.pending_rows += part.num_rows

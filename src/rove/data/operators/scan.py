@@ -26,7 +26,7 @@ class ScanConfig:
 
 
 class ScanLogic(OrderedLogic):
-    """Carries one state a key from pane to pane. A pane costs O(keys + rows · log(rows of a key))."""
+    """Keeps one state for each key from pane to pane. A pane costs O(keys + rows · log(rows of a key))."""
 
     kind = "scan"
 
@@ -35,7 +35,7 @@ class ScanLogic(OrderedLogic):
         both = one_batch(pa.Table.from_batches([self._carried, lifted], self._states.schema))
         key_count = len(self._plan.keys)
         groups = group_numbers(both.columns[:key_count], both.num_rows)
-        order = pc.sort_indices(groups)  # stable: a key's carried state comes first, then its rows in event-time order
+        order = pc.sort_indices(groups)  # a stable sort: a key's state comes first, then its rows in event-time order
         states = both.take(order)
         sorted_groups = groups.take(order)
         folded = running(states.columns[key_count:], sorted_groups, folding(self._states))
@@ -56,7 +56,7 @@ def _last_of_group(groups: pa.Array) -> pa.Array:
 
 
 def folding(states: States) -> Callable[[list[pa.Array], list[pa.Array]], list[pa.Array]]:
-    """How two states become one, for all rows at once."""
+    """A function that merges two states, for all rows at once."""
     columns = [s for a in states.aggregates for s in a.states]
 
     def fold(before: list[pa.Array], after: list[pa.Array]) -> list[pa.Array]:
@@ -95,7 +95,7 @@ _FOLDS = {"sum": _fold_sum, "max": _fold_max, "min": _fold_min}
 
 
 def _fold_moments(a: list[pa.Array], b: list[pa.Array]) -> list[pa.Array]:
-    """Count, mean and squared distances of two groups together; a group without rows changes nothing."""
+    """Merge count, mean and squared distances of two groups. A group without rows changes nothing."""
     (na, mean_a, m2a), (nb, mean_b, m2b) = a, b
     n = pc.add(na, nb)
     share = pc.divide(nb, pc.if_else(pc.equal(n, 0.0), 1.0, n))

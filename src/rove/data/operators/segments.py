@@ -28,7 +28,7 @@ def positions(groups: pa.Array) -> pa.Array:
 
 
 def running(columns: list[pa.Array], groups: pa.Array, fold: Fold) -> list[pa.Array]:
-    """Each row's columns folded with those of all rows before it in its group; rows of a group are neighbours."""
+    """Each row's columns merged with those of all rows before it in its group. Rows of a group are neighbours."""
     rows = len(groups)
     if not rows:
         return columns

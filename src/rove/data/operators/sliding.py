@@ -1,13 +1,13 @@
-"""Windows from panes without starting over: each window is the end of one block of panes and the start of the next.
+"""Merges panes to hopping windows without starting over: a window is a suffix of one block and a prefix of the next.
 
-Panes are cut into blocks as long as a window. Within a block, folds from the right give every suffix once; folds from
-the left grow the prefix by one pane at a time. A window is then one merge:
+Panes are grouped into blocks as long as a window. Within a block, merging from the right gives every suffix once;
+merging from the left extends the prefix by one pane at a time. A window is then one merge:
 
     block 0              block 1
     p0  p1  p2  p3   |   p4  p5  p6  p7
             └─suffix─┘   └prefix┘            window of four panes that starts at p2
 
-Law: about three merges a window, however many panes it has; the order of merging depends on pane numbers alone.
+Law: about three merges for each window, however many panes it has. The order of merging depends on pane numbers only.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Rows: TypeAlias = pa.RecordBatch | None
 
 
 class Sliding:
-    """`pane(n)` gives the merged states of a complete pane, or None; `merge` folds two."""
+    """`pane(n)` returns the merged states of a complete pane, or None; `merge` merges two."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Sliding:
         """The merged states of the panes `first … first + panes_per_window - 1`."""
         block = first // self._length
         if block != self._block:
-            self._block = -1  # until the block is whole; a pane that cannot be merged must not leave half of it
+            self._block = -1  # invalid until the block is complete, in case a merge raises
             self._begin(block, first)
         for number in range(self._prefix_end, first + self._length):
             self._prefix = self._both(self._prefix, self._pane(number))
@@ -47,7 +47,7 @@ class Sliding:
         return self._both(self._suffixes[first], self._prefix)
 
     def _begin(self, block: int, first: int) -> None:
-        """Fold the rest of a block from the right."""
+        """Merge the rest of a block from the right."""
         boundary = (block + 1) * self._length
         self._suffixes = {}
         suffix: Rows = None

@@ -1,4 +1,4 @@
-"""Runs of stateless operators, compiled into one walk over the rows."""
+"""Compiles runs of stateless operators, so that a batch passes them in one walk."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rove.plan.operators import Filter, Map, Operator, Project
 
 
 def compiled(run: list[Operator]) -> list[Stateless]:
-    """A filter copies only what the projection behind it reads."""
+    """Compile a run. A filter copies only the columns that the projection after it reads."""
     steps: list[Stateless] = []
     schema = run[0].inputs[0].schema
     for operator, following in zip_longest(run, run[1:]):
@@ -36,7 +36,7 @@ def compiled(run: list[Operator]) -> list[Stateless]:
 
 
 def through(steps: list[Stateless], batch: Batch) -> Batch:
-    """Rows through a run of stateless steps; a batch that loses them all is a header."""
+    """Apply a run of stateless steps. A batch that loses all rows becomes a header."""
     data: pa.RecordBatch = batch.data
     for step in steps:
         data = step.apply(data)
@@ -46,7 +46,7 @@ def through(steps: list[Stateless], batch: Batch) -> Batch:
 
 
 def _read_by(following: Operator | None, schema: pa.Schema) -> tuple[str, ...]:
-    """The columns a projection reads, one at least, for the number of rows; anyone else reads all."""
+    """The columns that the next operator reads: for a projection those it uses, at least one; else all."""
     if not isinstance(following, Project):
         return tuple(schema.names)
     read = {name for _, e in following.columns for name in columns_of(e)}

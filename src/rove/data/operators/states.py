@@ -1,7 +1,7 @@
-"""Aggregate states as rows: lifting rows into them, merging them, finishing them.
+"""Aggregate states as rows: lifts rows to states, merges states, finishes results.
 
 Law: lifted rows, partial results and merged results have one schema, keys and then states, so one merge serves all.
-Merging is one hash aggregation, on one thread and in input order, so its result is a function of its input alone.
+Merging is one hash aggregation, in one thread and in input order, so its result depends on its input only.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ _TOTALS = {"sum": pc.sum, "min": pc.min, "max": pc.max}
 
 @dataclass(slots=True)
 class States:
-    """The states of a set of aggregates by key. `lifted` says that the input already is states (a final's input)."""
+    """The states of a set of aggregates by key. `lifted` says that the input is states already (of a final
+    aggregate)."""
 
     keys: tuple[Named, ...]
     aggregates: tuple[AggregateCall, ...]
@@ -45,7 +46,7 @@ class States:
         distinct = [s for s in columns if s.merge == "distinct"]
         fields = [(name, e.dtype) for name, e in self.keys] + [(s.name, s.dtype) for s in columns]
         self.schema = pa.schema(fields)
-        # A value whose duplicates go is one more key: states split by it still merge to the same.
+        # A value whose duplicates are removed is an additional key. States split by it still merge to the same result.
         self.groups = [name for name, _ in self.keys] + [s.name for s in distinct]
         self._merges = [(s.name, s.merge) for s in columns if s.merge in ("sum", "min", "max")]
         self._moments = [s.name.removesuffix("__n") for s in columns if s.merge == "moments" and s.name.endswith("__n")]
@@ -61,7 +62,7 @@ class States:
         self._finishes = [compile_expression(a.finish_expression(), self.schema) for a in final]
 
     def lift(self, data: pa.RecordBatch) -> pa.RecordBatch:
-        """Every row as a state of one. No copy where a state is just a column."""
+        """Every row as a state. A state that is just a column is not copied."""
         columns = [f(data) for f in self._lifts]
         for i, is_float in enumerate(self._float_keys):
             if is_float:
@@ -69,7 +70,7 @@ class States:
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def merge(self, parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-        """One row a key from any number of states. O(rows of the parts)."""
+        """Merge any number of states to one row for each key. O(rows of the parts)."""
         table = pa.Table.from_batches(parts, self.schema)
         if not table.num_rows:
             return one_batch(table)
@@ -80,17 +81,17 @@ class States:
         return self._grouped(table, self._merges)
 
     def finish(self, merged: pa.RecordBatch) -> list[pa.Array]:
-        """The results, one column an aggregate."""
+        """The results, one column for each aggregate."""
         return [f(merged) for f in self._finishes]
 
     def ordered(self, states: Rows) -> Rows:
-        """By key, so that output does not remember the order of arrival."""
+        """The states sorted by key, so that output does not depend on the order of arrival."""
         if not self.groups or states.num_rows < 2:
             return states
         return states.sort_by([(g, "ascending") for g in self.groups])
 
     def _total(self, table: pa.Table) -> pa.RecordBatch:
-        """Without keys there is nothing to hash: one scalar aggregation a state."""
+        """Merge without keys: one scalar aggregation for each state."""
         found = [_TOTALS[merge](table[name]).cast(self.schema.field(name).type) for name, merge in self._merges]
         return pa.RecordBatch.from_arrays([pa.repeat(f, 1) for f in found], schema=self.schema)
 
@@ -112,7 +113,7 @@ class States:
             product = pc.multiply(table[f"{m}__n"], table[f"{m}__mean"])
             weighted = weighted.append_column(f"{m}__w", product)
         totals = pa.TableGroupBy(weighted, self.groups, use_threads=False).aggregate([*weights, ([], "count_all")])
-        totals = self.ordered(totals)  # hash tables have an order of their own; the rows' groups are sorted
+        totals = self.ordered(totals)  # sorted, because the rows' groups are sorted and the hash table's order differs
         ends = pc.cumulative_sum(totals["count_all"].combine_chunks()).cast(pa.int32())
         means: dict[str, pa.Array] = {}
         for m in self._moments:
@@ -122,7 +123,7 @@ class States:
             spread = pc.run_end_decode(pa.RunEndEncodedArray.from_arrays(ends, mean))
             distance = pc.subtract(table[f"{m}__mean"], spread)
             weight = table[f"{m}__n"]
-            # No rows, no distance: an infinite square times nought would be no number.
+            # Without rows the distance is 0; infinity times zero would be NaN.
             squares = pc.if_else(pc.equal(weight, 0.0), 0.0, pc.multiply(weight, pc.multiply(distance, distance)))
             index = table.schema.get_field_index(f"{m}__m2")
             table = table.set_column(index, f"{m}__m2", pc.add(table[f"{m}__m2"], squares))
@@ -135,6 +136,6 @@ class States:
 
 
 def one_zero_one_nan(values: Datum) -> Datum:
-    """Fractions as keys: Spark knows one zero and one NaN."""
+    """Normalize fractions for use as keys: Spark has one zero and one NaN."""
     nan = pa.scalar(float("nan"), values.type)
     return pc.if_else(pc.is_nan(values), nan, pc.add(values, pa.scalar(0.0, values.type)))

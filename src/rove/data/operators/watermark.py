@@ -1,7 +1,7 @@
-"""Event time at its origin: who is late is decided here, once, for each origin by itself.
+"""Decides lateness at the origin, once, for each origin by itself.
 
-Law: an origin's watermark is its greatest event time less the delay, and never falls. A row older than the watermark
-its origin had before the batch is late, whatever the other origins do; so lateness does not depend on interleaving.
+Law: an origin's watermark is its greatest event time minus the delay, and never falls. A row older than its origin's
+watermark before the batch is late, whatever other origins do. So lateness does not depend on interleaving.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class WatermarkConfig:
 
 
 class WatermarkLogic:
-    """One min and max a batch; rows are only looked at one by one if the oldest is late. O(origins) of state."""
+    """One min and max for each batch. Rows are compared one by one only if the oldest is late. O(origins) of state."""
 
     def __init__(self, config: WatermarkConfig) -> None:
         self._delay_us, self._replaces = config.delay_us, config.replaces
@@ -77,7 +77,7 @@ class WatermarkLogic:
     def _on_time(
         self, header: Header, data: pa.RecordBatch | None, mark: int, oldest: int | None, newest: int | None
     ) -> Batch:
-        # An earlier watermark's promise is of another column, but an end is an end.
+        # The watermark of another column does not count, except for the end of the stream.
         other = self._replaces and header.watermark <= MICROS_MAX
         promise = mark if other else max(mark, header.watermark)
         return stepped(header, data, watermark=promise, event_min=oldest, event_max=newest)

@@ -1,6 +1,6 @@
-"""Tumbling and hopping event-time aggregates: whole, partial (panes go out) or final (panes come in).
+"""Tumbling and hopping event-time aggregates: whole, partial (emits panes) or final (takes panes).
 
-Law: window *n* comes out as batch *n*, its rows in key order; the same input set gives the same batches.
+Law: window *n* is emitted as batch *n*, its rows in key order. The same input set gives the same batches.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rove.plan.operators import PANE, Aggregate
 from rove.plan.windows import Window
 
 _LABELS = pa.schema([("__pane", BIGINT), ("__origin", pa.string()), ("__level", BIGINT)])
-_MERGED = -2  # the level under which a snapshot keeps a pane that is complete and merged
+_MERGED = -2  # the level of a complete, merged pane in a snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class WindowConfig:
 
 
 class WindowLogic:
-    """Lift, fold, merge, finish. A batch costs its lifts and, once in `FOLD_ROWS` rows, one hash aggregation."""
+    """Lift, merge, finish. A batch costs its lifts and, every `FOLD_ROWS` rows, one hash aggregation."""
 
     def __init__(self, plan: Aggregate, origin: Origin) -> None:
         self._plan = plan
@@ -66,7 +66,8 @@ class WindowLogic:
             if not data.num_rows:
                 return NOTHING
         bounds = (header.event_min, header.event_max) if self._bounds_known else (None, None)
-        # Lifted as a whole and before anything is kept: a row that cannot be computed leaves no trace of its batch.
+        # The whole batch is lifted before anything is kept, so a row that cannot be computed leaves no part of its
+        # batch.
         states = data.select(self._states.schema.names) if header.folded else self._states.lift(data)
         panes, late = self._clock.split(states, micros, bounds)
         for number, rows in panes:
@@ -103,7 +104,8 @@ class WindowLogic:
         return sorted({*self._open, *self._merged})
 
     def _pane(self, number: int) -> pa.RecordBatch | None:
-        """A complete pane's states, merged once: its origins in order, so that sums do not remember who came first."""
+        """The states of a complete pane, merged once, in the order of origins, so that sums do not depend on
+        arrival."""
         if number not in self._merged and number in self._open:
             origins = self._open[number]
             parts = [part for origin in sorted(origins) for part in origins[origin].parts()]
@@ -125,7 +127,7 @@ class WindowLogic:
         return pa.RecordBatch.from_arrays([window, *keys, *self._states.finish(states)], schema=self._plan.schema)
 
     def _dated(self, batch: Batch) -> Batch:
-        """All rows of a window have one time: when it starts."""
+        """A batch whose rows all have the start of the window as their time."""
         start = self._clock.window.start_us(batch.header.seq)
         return Batch(replace(batch.header, event_min=start, event_max=start), batch.data) if batch.rows else batch
 
@@ -139,7 +141,7 @@ class WindowLogic:
 
 
 def _late(header: Header, data: pa.RecordBatch, which: pa.Array) -> Batch:
-    """What came too late; of folded rows it is counted how many they were."""
+    """The late rows. Folded rows are counted as the rows that they hold."""
     late = late_rows(header, data, which)
     return Batch(replace(late.header, born=rows_in(late.data)), late.data) if header.folded else late
 

@@ -1,6 +1,6 @@
-"""Disk work that a machine asked for, carried out on one folder by a shell.
+"""Executes a machine's disk commands on one folder, for a shell.
 
-Law: every order is answered once, whether it succeeded or not.
+Law: every command is answered once, whether it succeeded or not.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from rove.data.log.segments.read_back import RowsGone, load
 
 
 def carried_out(disk: Disk, order: OnDisk) -> DiskDone:
-    """A group of commands, up to the first that fails."""
+    """Execute a group of commands, up to the first that fails."""
     unpublished = ""
     for command in order.group.commands:
         try:
@@ -24,7 +24,7 @@ def carried_out(disk: Disk, order: OnDisk) -> DiskDone:
 
 
 def loaded(disk: Disk, order: Load) -> Loaded:
-    """Rows at an address."""
+    """Read the rows at an address."""
     try:
         return Loaded(order.peer, order.order, load(disk, order.rows))
     except OSError as error:

@@ -1,7 +1,7 @@
-"""What a partition asks of a disk.
+"""The commands of a partition to a disk.
 
-Law: commands are carried out in order, one after the other; the first that fails ends its group. A `Publish` is the
-exception: what it tells readers is safe already, so its failure is told to the partition and costs no group.
+Law: commands are executed in order, one after the other, and the first that fails ends its group. `Publish` is the
+exception: its content is safe already, so its failure is reported to the partition and does not fail the group.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NewType, Protocol, TypeAlias
 
-Position = NewType("Position", int)  # of an entry in its partition: 0, 1, 2 … ; as a bound, the first not meant
+Position = NewType("Position", int)  # of an entry in its partition: 0, 1, 2 …; bounds are exclusive
 START = Position(0)
 Bytes: TypeAlias = bytes | memoryview
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Put the parts, one after the other, into a file that is made if need be."""
+    """Write the parts, one after the other, into a file. The file is created if it does not exist."""
 
     file: str
     offset: int
@@ -25,14 +25,14 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Sync:
-    """Return when the bytes and the length of a file would outlive a power cut."""
+    """Return when the bytes and the length of a file would survive a power cut."""
 
     file: str
 
 
 @dataclass(frozen=True, slots=True)
 class SyncFolder:
-    """Return when the names of all files would outlive a power cut."""
+    """Return when the names of all files would survive a power cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +45,14 @@ class Truncate:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Remove a file, if it is there."""
+    """Remove a file, if it exists."""
 
     file: str
 
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """Make a file anew in one step: after a power cut it is the old one or the new one."""
+    """Replace a file atomically: after a power cut it is the old one or the new one."""
 
     file: str
     data: bytes
@@ -68,7 +68,7 @@ class Publish:
 
 @dataclass(frozen=True, slots=True)
 class Clear:
-    """Remove the folder with all that is in it."""
+    """Remove the folder with all its files."""
 
 
 Command: TypeAlias = Write | Sync | SyncFolder | Truncate | Delete | Replace | Publish | Clear
@@ -76,14 +76,14 @@ Command: TypeAlias = Write | Sync | SyncFolder | Truncate | Delete | Replace | P
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Commands whose success or failure is told to the partition under one token."""
+    """Commands whose success or failure is reported to the partition under one token."""
 
     token: int
     commands: tuple[Command, ...]
 
 
 class Disk(Protocol):
-    """One folder. Trouble is an OSError; a file that is not there a FileNotFoundError."""
+    """One folder. Failures raise OSError; a missing file raises FileNotFoundError."""
 
     def execute(self, command: Command) -> None: ...
 
@@ -91,7 +91,7 @@ class Disk(Protocol):
         """Every file and its length."""
 
     def read(self, file: str, offset: int, length: int) -> bytes:
-        """Bytes of a file, fewer where it ends."""
+        """Bytes of a file; fewer at its end."""
 
     def mapped(self, file: str, length: int) -> Bytes:
-        """At least the first `length` bytes of a file, or all it has, without copying them."""
+        """At least the first `length` bytes of a file, or all it has, without a copy."""

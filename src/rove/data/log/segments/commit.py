@@ -1,6 +1,6 @@
-"""Drive a partition with a disk that answers at once.
+"""Drives a partition with a disk that answers at once.
 
-Law: the partition hears of every group exactly once, whether it succeeded or failed.
+Law: the partition is told of every group exactly once, whether it succeeded or failed.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from rove.data.log.segments.partition import Partition
 
 
 def commit(partition: Partition, disk: Disk, now_us: int) -> range:
-    """Write and sync all that waits; the positions that are safe now, none if the disk is in trouble."""
+    """Write and sync all waiting entries. Returns the positions that are safe now; none if the disk fails."""
     group = partition.flush(now_us)
     return range(0) if group is None else carry_out(partition, disk, group)
 
 
 def carry_out(partition: Partition, disk: Disk, group: Group) -> range:
-    """Do what a group asks and tell the partition."""
+    """Execute a group and tell the partition."""
     for command in group.commands:
         try:
             disk.execute(command)
@@ -30,7 +30,7 @@ def carry_out(partition: Partition, disk: Disk, group: Group) -> range:
 
 
 def retire(partition: Partition, disk: Disk, now_us: int) -> int:
-    """Delete the segments that may go; how many."""
+    """Delete the segments that are not needed. Returns how many."""
     before = len(partition.segments)
     try:
         for command in partition.retire(now_us):

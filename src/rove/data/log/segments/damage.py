@@ -1,6 +1,6 @@
-"""What can be wrong with a log, each an error that can also be kept and listed.
+"""Damage of a log, as errors that can also be kept and listed.
 
-Law: damage is named by file, and by origin and seqs as far as they can be known, and the rest of the log goes on.
+Law: damage is named by file, and by origin and seqs as far as they are known. The rest of the log is not affected.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from rove.model.ids import Origin
 
 
 class Damaged(DiskError):
-    """Bytes that were safe once and are not what was written."""
+    """Bytes that were safe once and have changed."""
 
     def __init__(
         self,
@@ -25,7 +25,9 @@ class Damaged(DiskError):
         self.what, self.file, self.offset = what, file, offset
         self.origin, self.seq, self.through = origin, seq, through
         whose = "an entry whose name cannot be read" if origin is None else f"`{origin}` seqs {seq} to {through}"
-        super().__init__(f"{file} at byte {offset}: {what}; it held {whose}; restore it from a copy or count it lost")
+        super().__init__(
+            f"{file} at byte {offset}: {what}; it held {whose}; restore it from a copy or count it as lost"
+        )
 
 
 class EntriesGone(DiskError):
@@ -40,7 +42,7 @@ class EntriesGone(DiskError):
 
 
 class Backlog(DiskError):
-    """More waits for the disk than may; the batch was not taken."""
+    """Too much waits for the disk. The batch was not taken."""
 
 
 class AlreadyOpen(DiskError):

@@ -1,10 +1,10 @@
 """The bytes of the index and of the commit mark.
 
-Law: every record stands by itself: a length, a CRC, a body, padded to eight bytes. A reader that meets bad bytes finds
-the next good record behind them.
+Law: every record is complete by itself: a length, a CRC, a body, padded to eight bytes. A reader that meets bad bytes
+can find the next good record after them.
 
     preamble   magic, segment, position of the first entry, crc
-    record     length of the body, crc of the body, body in MessagePack: first the Head, then an Entry a batch
+    record     length of the body, crc of the body, body in MessagePack: first the Head, then one Entry for each batch
     mark       magic, segment, its index bytes, its data bytes, entries of the partition, crc
 """
 
@@ -34,21 +34,21 @@ PREAMBLE_BYTES, MARK_BYTES = _PREAMBLE.size, _MARK.size
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """One batch in a log: its header, and where its rows are. An entry without rows has length 0."""
+    """One batch in a log: its header and the place of its rows. An entry without rows has length 0."""
 
     position: Position
-    group: Position  # the first entry that was made safe together with this one
+    group: Position  # the first entry of the group in which this one was synced
     segment: int
     offset: int
     length: int
-    crc: int  # of the rows as stored
+    crc: int  # of the stored rows
     at_us: int  # when it was written
     header: Header
-    low: int = MICROS_MIN  # the lowest promise among all origins that are waited for, this entry's own counted
+    low: int = MICROS_MIN  # the low watermark after this entry
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """The first record of an index: all that came before, so that earlier segments can be deleted."""
+    """The first record of an index: a summary of all earlier segments, so that they can be deleted."""
 
     segment: int
     position: Position
@@ -70,7 +70,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """A part of an index: one record's body, or bytes that are no record."""
+    """A part of an index: one record's body, or bytes that are not a record."""
 
     start: int
     end: int
@@ -92,7 +92,7 @@ def index_file(segment: int) -> str:
 
 
 def segment_of(file: str, suffix: str) -> int | None:
-    """The segment a file belongs to, if it has that suffix."""
+    """The segment of a file with that suffix."""
     number, dot, end = file.partition(".")
     return int(number) if dot + end == suffix and number.isdecimal() else None
 
@@ -118,7 +118,7 @@ def read_preamble(data: bytes) -> tuple[int, Position] | None:
 
 
 def mark_bytes(mark: Mark) -> bytes:
-    """A mark as it is stored."""
+    """A mark as bytes."""
     data = _MARK.pack(_MARK_MAGIC, mark.segment, mark.index_end, mark.data_end, mark.position, 0)
     return data[:40] + crc32(data[:40]).to_bytes(4, "little") + bytes(4)
 
@@ -134,12 +134,12 @@ def read_mark(data: bytes) -> Mark | None:
 
 
 def body_at(data: Bytes, at: int, end: int) -> bytes | None:
-    """The body of the record at `at`, if a whole one is there."""
+    """The body of the record at `at`, if there is a complete one."""
     if at + 8 > end:
         return None
     length, crc = _FRAME.unpack_from(data, at)
     start = at + 8
-    # A body of no bytes has the CRC of zeroes, and zeroes are what a file's lost tail is made of.
+    # An empty body has the CRC of zeroes, and the lost tail of a file may consist of zeroes.
     if not 0 < length <= BODY_BYTES_MAX or start + length + -length % 8 > end:
         return None
     body = bytes(data[start : start + length])
@@ -163,7 +163,7 @@ def scan(data: Bytes, start: int, end: int) -> Iterator[Stretch]:
 
 
 def entry_of(body: bytes, segment: int) -> Entry | None:
-    """The entry in a body, if it is one of that segment."""
+    """The entry in a body, if it belongs to that segment."""
     try:
         entry = _entry(body)
     except (msgspec.DecodeError, UnicodeDecodeError):

@@ -1,6 +1,6 @@
-"""What a partition has taken of each origin, and how many rows that was.
+"""The ledger of a partition: the batches that it has taken of each origin, and their rows.
 
-Law: the ledger depends on the entries alone, so replaying them on the ledger at any earlier entry gives it again.
+Law: the ledger depends on the entries only, so replaying entries from any earlier ledger gives the same ledger.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Table: TypeAlias = dict[Origin, list[int]]  # as `Frontier.table` gives it
 
 
 class Count(msgspec.Struct, frozen=True, array_like=True):
-    """Rows of one origin, by what became of them."""
+    """The rows of one origin, by account."""
 
     rows: int = 0
     late: int = 0
@@ -39,7 +39,7 @@ class Count(msgspec.Struct, frozen=True, array_like=True):
 
 
 class LedgerTable(msgspec.Struct, frozen=True, array_like=True):
-    """A ledger as it is stored."""
+    """A ledger for storing."""
 
     frontier: Table
     late: Table
@@ -62,8 +62,8 @@ class Ledger:
         self.late: Frontier[Origin] = Frontier()
         self.lanes: Frontier[Lane] = Frontier()
         self._counts: dict[Origin, list[int]] = {}
-        self.marks: dict[Origin, int] = {}  # what each origin has promised with all the batches that came without a gap
-        self.ahead: dict[Origin, dict[int, int]] = {}  # promises of batches that came before others, by seq
+        self.marks: dict[Origin, int] = {}  # the watermark of each origin, of batches without a gap before them
+        self.ahead: dict[Origin, dict[int, int]] = {}  # watermarks of batches that came too early, by seq
         self.low = MICROS_MIN  # the low watermark when the last entry was written
         self.newest = MICROS_MIN  # event time
         if table is not None:
@@ -96,7 +96,7 @@ class Ledger:
         return any(self.lanes.has(lane, seq) for lane in lanes if lane.origin.unsided == origin)
 
     def count(self, header: Header, low: int) -> None:
-        """Count the rows of an entry, and keep what it promises."""
+        """Count the rows of an entry, and take its watermark."""
         self.low = max(self.low, low)
         if header.kind is not HeaderKind.BATCH:
             return
@@ -110,7 +110,7 @@ class Ledger:
         counts[4] += header.lost
 
     def _promise(self, header: Header) -> None:
-        """A promise speaks of what follows in number, so it holds once everything before it is here."""
+        """Take a watermark. It holds once all earlier batches of the origin are here."""
         if header.late:
             return
         newest = header.event_max if header.event_max is not None else header.watermark
@@ -133,7 +133,7 @@ class Ledger:
         return {origin: Count(*counts) for origin, counts in self._counts.items()}
 
     def table(self) -> LedgerTable:
-        """Everything, to be stored at once: the counts and marks are not copied."""
+        """Everything, to be stored at once. Counts and marks are not copied."""
         return LedgerTable(
             self.frontier.table(),
             self.late.table(),
@@ -147,7 +147,7 @@ class Ledger:
 
 
 def untaken(table: LedgerTable, ledger: Ledger) -> list[tuple[Origin, int, int]]:
-    """What `table` says was taken and `ledger` has not, which takes it: origin, first and last seq."""
+    """The ranges that `table` has taken and `ledger` has not: origin, first and last seq. The ledger takes them."""
     return [
         *_missing(table.frontier, ledger.frontier),
         *_missing(table.late, ledger.late),

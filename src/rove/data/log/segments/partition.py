@@ -1,9 +1,9 @@
-"""One partition of the log: takes batches once, asks for disk work, says what is safe.
+"""One partition of the log: takes batches once, asks for disk work, and says what is safe.
 
 Law: a batch is acknowledged when its rows, its index record and the names of their files are synced, not before. One
-group of batches is in flight at a time; a group that fails stays what it is, byte for byte, and is tried again later.
+group of batches is in flight at a time. A group that fails is tried again later, byte for byte the same.
 
-A duplicate is as safe as what was appended before it: acknowledge it once `committed` has reached the `end` it met.
+A duplicate is as safe as the batches before it: acknowledge it once `committed` has reached the `end` at its arrival.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from rove.model.batch import Header
 from rove.model.clock import MICROS_MIN
 from rove.model.errors import DataError, DiskError, must
 
-HEADER_BYTES = 256  # what a header that waits is taken to weigh
+HEADER_BYTES = 256  # the bytes counted for a waiting header
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class _Flight:
     """A group in flight, or waiting to be tried again."""
 
     commands: list[Command]
-    repair: list[Command]  # before another attempt
+    repair: list[Command]  # executed before another attempt
     sealed: list[Sealed]
     end: Position
     bytes: int
@@ -56,21 +56,21 @@ class _Flight:
 
 
 class Partition:
-    """The machine: `append`, then `flush`, carry out the group, then `synced` or `failed`."""
+    """The state machine: `append`, then `flush`, execute the group, then `synced` or `failed`."""
 
     def __init__(self, name: str, schema: pa.Schema, settings: LogSettings | None = None) -> None:
         _refuse_dictionaries(name, schema)
         self.name, self.schema, self.settings = name, schema, settings or LogSettings()
         self.ledger = Ledger()
         self.end = self.committed = Position(0)
-        self.pending_bytes = 0  # what waits for the disk
+        self.pending_bytes = 0  # bytes that wait for the disk
         self.duplicates = self.trimmed = self.failures = self.damaged = 0
         self.trouble: str | None = None
         self.quarantine: list[Damaged] = []
         self.consumers: dict[str, Position] = {}
         self.missed: dict[str, int] = {}  # entries deleted before a consumer had read them
         self.segments: list[Sealed] = []
-        self.landed: tuple[Entry, ...] = ()  # what the last group that was carried out made safe
+        self.landed: tuple[Entry, ...] = ()  # the entries of the last synced group
         self._schema = schema.serialize().to_pybytes()
         self._now_us = self._retry_us = self._retry_after_us = self._token = self._number = 0
         self._flight: _Flight | None = None
@@ -87,7 +87,7 @@ class Partition:
         read: Callable[[str, int, int], bytes],
         settings: LogSettings | None = None,
     ) -> Partition:
-        """A partition as its files tell it. Its first group cuts what is torn; appends may come before that."""
+        """Recover a partition from its files. Its first group cuts torn tails; batches may be appended before that."""
         partition = cls(name, schema, settings)
         found = recover(schema, files, read)
         partition.ledger, partition.segments, partition.consumers = found.ledger, found.sealed, found.consumers
@@ -110,21 +110,21 @@ class Partition:
 
     @property
     def file_bytes(self) -> int:
-        """Of its files, what waits not counted. O(segments)."""
+        """The bytes of its files, without waiting entries. O(segments)."""
         return self._open.data_end + self._open.index_end + sum(segment.bytes for segment in self.segments)
 
     def mark(self) -> Mark:
-        """How far it goes when it has just been recovered, whether or not readers could be told yet."""
+        """The end of the partition right after recovery, whether or not readers were told yet."""
         segment = self._closing[-1] if self._closing else self._open
         return Mark(segment.number, segment.index_end, segment.data_end, self.end)
 
     def append(
         self, header: Header, payload: bytes | memoryview | pa.Buffer | None = None, low: int = MICROS_MIN
     ) -> Position | None:
-        """Take a batch, its rows encoded by `RecordBatch.serialize` or packed; where it is, or None if it was taken
-        before.
+        """Take a batch, its rows encoded by `RecordBatch.serialize` or packed. Returns its position, or None if it was
+        taken before.
 
-        `low` is for readers: the lowest promise among all who are waited for here.
+        `low` is for readers: the low watermark of the output.
         """
         rows = None if payload is None else memoryview(payload).cast("B")
         size = 0 if rows is None else rows.nbytes
@@ -152,7 +152,7 @@ class Partition:
         return self._add(header, rows, size, low)
 
     def flush(self, now_us: int) -> Group | None:
-        """Disk work for all that waits, unless a group is in flight or its next attempt is not due."""
+        """The disk work for all waiting entries; None while a group is in flight or its next attempt is not due."""
         self._now_us = max(self._now_us, now_us)
         if self._flight is None:
             self._flight = self._take_off(now_us)
@@ -168,7 +168,7 @@ class Partition:
         return Group(self._token, (*again, *self._flight.commands))
 
     def synced(self, token: int) -> range:
-        """A group was carried out; the positions that are safe now."""
+        """A group was executed. Returns the positions that are safe now."""
         flight = self._landed(token)
         self._flight = None
         self.pending_bytes -= flight.bytes
@@ -181,35 +181,36 @@ class Partition:
         return safe
 
     def failed(self, token: int, error: str) -> None:
-        """A group was not carried out; it is tried again later, and nothing of it is safe."""
+        """A group failed. It is tried again later, and nothing of it is safe."""
         self._landed(token).failed = True
         self._back_off(error)
 
     def unpublished(self, token: int, error: str) -> None:
-        """Readers could not be told of a group, which is safe all the same; they are told later."""
+        """Readers could not be told of a group that is safe. They are told later."""
         self._landed(token).published = False
         self._back_off(error)
 
     def undeleted(self, error: str) -> None:
-        """Deletes were not carried out; what is left is found when the partition is opened again."""
+        """Deletes failed. The remaining files are found when the partition is opened again."""
         self.failures += 1
         self.trouble = error
 
     def consumed(self, consumer: str, position: Position) -> None:
-        """A consumer, attached by this if it is new, needs nothing before a position any more."""
+        """A consumer no longer needs entries before a position. A new consumer is attached."""
         if consumer not in self.consumers:
             self._consumers_stored = False
         self.consumers[consumer] = max(self.consumers.get(consumer, position), position)
 
     def detach(self, consumer: str) -> None:
-        """A consumer will not come back; nothing is kept for it."""
+        """A consumer will not come back, so nothing is kept for it."""
         if self.consumers.pop(consumer, None) is not None:
             self._consumers_stored = False
 
     def retire(self, now_us: int) -> list[Command]:
-        """Deletes of segments that may go. An index goes first, for good, so rows without one are known as deleted."""
+        """The deletes of segments that are not needed. An index is deleted first, so rows without an index count as
+        deleted."""
         if self._closing or (self._flight is not None and self._flight.sealed):
-            return []  # the segment whose head remembers the others is not safe yet
+            return []  # the segment whose head sums up the others is not safe yet
         open_bytes = self._open.data_end + self._open.index_end
         gone = expired(self.segments, self.consumers, open_bytes, self.settings, now_us)
         if not gone:
@@ -243,7 +244,7 @@ class Partition:
         return position
 
     def _append_parts(self, header: Header, parts: list[tuple[int, int]], low: int) -> Position:
-        """The new parts of merged empties. Whose rows their counts are cannot be told, so they stay with the first."""
+        """Append the new parts of a merged header. Its counts cannot be split, so they stay with the first part."""
         self.trimmed += 1
         position = self.end
         for seq, through in parts:

@@ -1,7 +1,7 @@
-"""Reading what a node has written, for the shells that carry out a machine's disk work.
+"""Reads back what a node has written, for the shells that execute a machine's disk commands.
 
-Law: rows that are given are those that were written. A log is read in parts of bounded size, in order; rows that are
-gone for good are told from rows that cannot be read now.
+Law: the rows returned are those that were written. A log is read in order, in parts of bounded size. Rows that are gone
+for good are distinguished from rows that cannot be read now.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from rove.data.log.segments.format import Entry, Mark
 from rove.data.log.segments.reader import Reader
 from rove.data.log.segments.stored import ReadEntry, Stored, stored
 
-ENTRIES_MAX = 256  # that one command reads
-BYTES_MAX = 4 * 1024 * 1024  # of their rows; the last entry may go over it
+ENTRIES_MAX = 256  # entries that one command reads
+BYTES_MAX = 4 * 1024 * 1024  # bytes of their rows; the last entry may exceed it
 
 
 class RowsGone(OSError):
-    """The rows at an address are not there any more, or are others."""
+    """The rows at an address are gone or have changed."""
 
 
 def load(disk: Disk, rows: Stored) -> bytes:
@@ -36,16 +36,16 @@ def load(disk: Disk, rows: Stored) -> bytes:
 
 
 class LogCursor:
-    """A place in a partition that is read back in parts, up to where it went when it was opened."""
+    """A position in a partition that is read back in parts, up to its end when it was opened."""
 
     def __init__(self, disk: Disk, upto: Mark) -> None:
         self._disk, self._upto = disk, upto
-        self._next = Position(-1)  # the position that the next part begins with, if it goes on from here
+        self._next = Position(-1)  # the position at which the next part begins, if it continues here
         self._reader = Reader(disk, upto=upto)
         self._entries: deque[Entry] = deque()
 
     def answer(self, order: ReadLog) -> LogRead:
-        """Read a part. Trouble that is not damage may be over the next time."""
+        """Read a part. Trouble other than damage may be over the next time."""
         try:
             return self._part(order)
         except (Damaged, EntriesGone) as damage:
@@ -80,8 +80,8 @@ class LogCursor:
         return LogRead(order.folder, order.position, tuple(found), position, over, tuple(unread))
 
     def _more(self, order: ReadLog) -> bool:
-        """Whether there are more entries. Those that were deleted from the front are passed over, where rows are not
-        needed one after the other."""
+        """Whether there are more entries. If rows are not needed in sequence, entries deleted from the front are
+        skipped."""
         while True:
             try:
                 self._entries += self._reader.entries(ENTRIES_MAX)

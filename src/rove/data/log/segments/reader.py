@@ -1,6 +1,6 @@
-"""Reading a partition, from this process or another, while its writer goes on.
+"""Reads a partition, from this process or another, while its writer goes on.
 
-Law: a reader sees what was committed, in order, each entry once, and touches no byte beyond the commit mark.
+Law: a reader sees committed entries, in order, each once, and reads no byte beyond the commit mark.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from rove.data.log.segments.format import (
     segment_of,
 )
 
-MARK_READS_MAX = 3  # a mark read while it is written may be torn; the last whole one holds until the next time
+MARK_READS_MAX = 3  # a mark that is being written may be torn; then the last complete one is used
 ENTRIES_MAX = 4_096
 SCHEMAS_MAX = 64
-CHUNK_BYTES = 1024 * 1024  # of an index, read at a time
+CHUNK_BYTES = 1024 * 1024  # bytes of an index that are read at a time
 
 
 def rows_of(entry: Entry, segment: Bytes, schema: pa.Schema, *, check: bool = True) -> pa.RecordBatch | None:
@@ -57,22 +57,22 @@ def rows_of(entry: Entry, segment: Bytes, schema: pa.Schema, *, check: bool = Tr
 
 
 class Reader:
-    """A place in a partition, moved on by `entries`. Damaged index records are listed in `damage` and passed over."""
+    """A position in a partition, advanced by `entries`. Damaged index records are listed in `damage` and skipped."""
 
     def __init__(self, disk: Disk, position: int = 0, upto: Mark | None = None) -> None:
         self.position = Position(position)
         self.damage: list[Damaged] = []
         self._disk = disk
         self._mark = upto
-        self._marked = upto is not None  # whoever wrote the partition knows better than the mark how far it goes
+        self._marked = upto is not None  # the writer knows the end of the partition better than the mark
         self._segment: int | None = None
-        self._left = -1  # the last segment that was read to its end
+        self._left = -1  # the last segment that was read completely
         self._chunk_bytes = CHUNK_BYTES
         self._offset = 0  # in the index of that segment
         self._schemas: dict[int, pa.Schema] = {}
 
     def committed(self) -> Position:
-        """How many entries there are to read, those already read included."""
+        """The number of committed entries, including those already read."""
         for _ in range(0 if self._marked else MARK_READS_MAX):
             try:
                 mark = read_mark(self._disk.read(MARK_FILE, 0, MARK_BYTES))
@@ -84,7 +84,7 @@ class Reader:
         return self._mark.position if self._mark is not None else Position(0)
 
     def entries(self, most: int = ENTRIES_MAX) -> list[Entry]:
-        """The next committed entries, at most so many. EntriesGone if they were deleted."""
+        """The next committed entries, at most `most`. Raises EntriesGone if they were deleted."""
         found: list[Entry] = []
         end = self.committed()
         while self.position < end and len(found) < most:
@@ -102,7 +102,7 @@ class Reader:
         return found
 
     def rest(self) -> Iterator[Entry]:
-        """All that is committed from here on, wherever it begins: what was deleted before is passed over."""
+        """All committed entries from here on. Deleted entries are skipped."""
         while True:
             try:
                 found = self.entries()
@@ -114,7 +114,7 @@ class Reader:
             yield from found
 
     def read(self, entry: Entry, *, check: bool = True) -> pa.RecordBatch | None:
-        """The rows of an entry, straight from the mapped file; None if it has none."""
+        """The rows of an entry, from the mapped file; None if it has none."""
         if not entry.length:
             return None
         try:
@@ -129,7 +129,7 @@ class Reader:
         return rows_of(entry, data, schema, check=check)
 
     def _read(self, most: int) -> list[Entry]:
-        """Entries of the segment we are in, which is left at its end."""
+        """Entries of the present segment. At its end the next one is opened."""
         if self._segment is None or self._mark is None:
             return []
         segment, file = self._segment, index_file(self._segment)
@@ -144,7 +144,7 @@ class Reader:
         start, whole = self._offset, self._offset + len(index) >= end
         for stretch in scan(index, 0, len(index)):
             if stretch.body is None and stretch.end == len(index) and not whole:
-                self._chunk_bytes *= 1 if stretch.start else 2  # a record that the chunk has cut
+                self._chunk_bytes *= 1 if stretch.start else 2  # the chunk ends within a record
                 return found or self._read(most)
             entry = entry_of(stretch.body, segment) if stretch.body else None
             if entry is None:
@@ -162,7 +162,7 @@ class Reader:
         return found
 
     def _seek(self) -> bool:
-        """Find the segment that holds our position, in the files that are there now."""
+        """Find the segment that holds the position, among the present files."""
         files = self._disk.sizes()
         numbers = sorted(n for file in files if (n := segment_of(file, ".index")) is not None and n > self._left)
         chosen: tuple[Position, int] | None = None
@@ -170,7 +170,7 @@ class Reader:
             try:
                 named = read_preamble(self._disk.read(index_file(number), 0, PREAMBLE_BYTES))
             except FileNotFoundError:
-                break  # deleted meanwhile, and the older ones with it
+                break  # deleted meanwhile, with all older ones
             if named is not None:
                 chosen = named[1], number
                 if named[1] <= self.position:
@@ -181,7 +181,7 @@ class Reader:
         if first > self.position:
             if number != self._left + 1 or self._left < 0:
                 raise EntriesGone(self.position, first)
-            self.position = first  # what the segment before it lacked is listed as damage
+            self.position = first  # entries missing from the segment before are listed as damage
         try:
             head = head_of(self._disk.read(index_file(number), 0, files[index_file(number)]), number)
         except FileNotFoundError:

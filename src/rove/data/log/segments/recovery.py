@@ -1,8 +1,8 @@
-"""A partition from its files, after any kind of end.
+"""Recovers a partition from its files, after any kind of end.
 
-Law: what was acknowledged is kept or named as damaged; only what cannot have been acknowledged is cut. A group is
-written after the one before it is safe, so all entries below the last group found are safe, and so is everything
-below the commit mark, if there is one. Whatever is beyond may be torn, missing, zeroes or garbage.
+Law: acknowledged entries are kept or named as damaged; only entries that cannot have been acknowledged are cut. A group
+is written after the one before it is safe. So all entries before the last group found are safe, and so is everything
+below the commit mark, if there is one. Bytes after that may be torn, missing, zero or garbage.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Read = Callable[[str, int, int], bytes]  # file, offset, length
 
 @dataclass(slots=True)
 class Recovered:
-    """What the files told, and what to do before anything is appended."""
+    """The content of the files, and what to do before anything is appended."""
 
     ledger: Ledger = field(default_factory=Ledger)
     sealed: list[Sealed] = field(default_factory=list)
@@ -42,7 +42,7 @@ class Recovered:
 
 
 def recover(schema: pa.Schema, files: Mapping[str, int], read: Read) -> Recovered:
-    """Read the index of every segment, and of the last one the rows that the commit mark does not vouch for."""
+    """Read the index of every segment, and in the last segment also the rows that the commit mark does not cover."""
     found = Recovered()
     mark = f.read_mark(read(f.MARK_FILE, 0, f.MARK_BYTES)) if f.MARK_FILE in files else None
     numbers = sorted(n for file in files if (n := f.segment_of(file, ".index")) is not None)
@@ -67,7 +67,7 @@ def recover(schema: pa.Schema, files: Mapping[str, int], read: Read) -> Recovere
 
 
 def _never_made(number: int, mark: f.Mark | None, files: Mapping[str, int], read: Read) -> bool:
-    """Whether a power cut came while the last segment was being made, before anything in it was acknowledged."""
+    """Whether a power cut came while the last segment was being created, before anything in it was acknowledged."""
     if mark is not None and mark.segment >= number:
         return False
     index = read(f.index_file(number), 0, files[f.index_file(number)])
@@ -85,7 +85,7 @@ def _schema_of(head: f.Head, files: Mapping[str, int], read: Read) -> bytes | No
 
 
 def _delete_orphans(found: Recovered, numbers: list[int], mark: f.Mark | None, files: Mapping[str, int]) -> None:
-    """Rows without an index before the first segment are half deleted, after the last half made."""
+    """Delete rows without an index: before the first segment they are half deleted, after the last half created."""
     for file in sorted(files):
         number = f.segment_of(file, ".arrows")
         if number is None or Delete(file) in found.commands or (not numbers and mark is not None):
@@ -106,7 +106,7 @@ def _read_consumers(found: Recovered, files: Mapping[str, int], read: Read) -> N
 
 
 def _check_sealed(found: Recovered, number: int, following: int, files: Mapping[str, int], read: Read) -> None:
-    """Name what is damaged in a segment that was whole once. The next one's head knows all that was in it."""
+    """Name the damage in a segment that was complete once. The head of the next segment says what was in it."""
     file, rows_bytes = f.index_file(number), files.get(f.data_file(number), 0)
     index = read(file, 0, files[file])
     head = f.head_of(index, number)
@@ -123,7 +123,7 @@ def _check_sealed(found: Recovered, number: int, following: int, files: Mapping[
                 found.ledger.take(entry.header)
                 found.ledger.count(entry.header, entry.low)
                 if _beyond(entry, rows_bytes):
-                    found.damage.append(_damaged(entry, "the rows are not there"))
+                    found.damage.append(_damaged(entry, "the rows are missing"))
         where = file if bad or head is None or following == number + 1 else f.index_file(number + 1)
         at = bad[0].start if bad else 0
         missing = [] if after is None else untaken(after[0].ledger, found.ledger)
@@ -170,7 +170,7 @@ def _walk_last(
     stretches = list(f.scan(index, segment.index_end, len(index)))
     entries = [f.entry_of(s.body, segment.number) if s.body else None for s in stretches]
     safe = max((e.group for e in entries if e is not None), default=segment.position)
-    covered = 0  # the bytes of the index that the mark vouches for
+    covered = 0  # the bytes of the index that the mark covers
     if mark is not None and mark.segment == segment.number:
         safe, covered = max(safe, mark.position), mark.index_end
     before = len(found.damage)
@@ -198,7 +198,7 @@ def _walk_last(
 
 
 def _mend_last(found: Recovered, segment: Segment, files: Mapping[str, int]) -> None:
-    """Cut what is torn, and make safe what was written and perhaps not synced. Damaged rows are left for the user."""
+    """Cut torn tails, and sync bytes that were written and perhaps not synced. Damaged rows are left for the user."""
     index, rows = f.index_file(segment.number), f.data_file(segment.number)
     if files[index] > segment.index_end:
         found.commands.append(Truncate(index, segment.index_end))
@@ -209,7 +209,7 @@ def _mend_last(found: Recovered, segment: Segment, files: Mapping[str, int]) -> 
 
 
 def _expect_marked(found: Recovered, mark: f.Mark) -> None:
-    """Entries that were published and are in no file any more are gone; their positions are not used again."""
+    """Published entries that are in no file are gone. Their positions are not used again."""
     found.number = max(found.number, mark.segment + 1)
     if mark.position > found.position:
         what = f"entries {found.position} to {mark.position - 1} were published and are gone"
@@ -227,8 +227,8 @@ def _grown(schema: pa.Schema, stored: pa.Schema, file: str) -> bool:
         return True
     raise SchemaMismatch(
         f"{file} holds the columns {stored.to_string(show_field_metadata=False)!r}, not "
-        f"{schema.to_string(show_field_metadata=False)!r}; columns may be added, not changed or taken away: give the "
-        "new ones a partition of their own"
+        f"{schema.to_string(show_field_metadata=False)!r}; columns may be added, but not changed or removed: use a "
+        "new partition for the new ones"
     )
 
 
@@ -242,7 +242,7 @@ def _damaged(entry: f.Entry, what: str) -> Damaged:
 
 
 def _guess(index: bytes, stretch: f.Stretch, number: int) -> Damaged:
-    """A record that fails its CRC may still say whose it was."""
+    """A record with a wrong CRC may still name its origin."""
     length = int.from_bytes(index[stretch.start : stretch.start + 4], "little")
     body = index[stretch.start + 8 : min(stretch.start + 8 + length, stretch.end)]
     entry = f.entry_of(body, number)

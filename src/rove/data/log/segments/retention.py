@@ -1,7 +1,7 @@
-"""Which segments may go.
+"""Decides which segments are deleted.
 
-Law: the oldest first, never the open one. What an attached consumer still needs stays, unless the user's limit on age
-or size says otherwise; then what it misses is counted under its name.
+Law: the oldest first, never the open one. Entries that an attached consumer needs are kept, unless they exceed the
+user's limit on age or size; then the entries that the consumer misses are counted.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""The segment that takes entries, up to the moment its bytes are handed to the disk.
+"""The open segment, which takes entries until its bytes are given to the disk.
 
-Law: once bytes have been handed out they never change, so writing them again after a failure or over a torn first
-attempt is harmless.
+Law: once bytes are given to the disk they never change, so writing them again after a failure is harmless.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from rove.model.batch import Header
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handed:
-    """What one segment adds in a group: the bytes of its rows and of its index, and where they go."""
+    """What one segment adds in a group: the bytes of its rows and of its index, and their places."""
 
     segment: int
     created: bool
@@ -28,9 +27,9 @@ class Handed:
     entries: tuple[Entry, ...]
 
     def repair(self) -> list[Command]:
-        """Undo a failed attempt: back to the lengths that were good before it.
+        """Undo a failed attempt: restore the earlier lengths.
 
-        An index that was made vouches for the segment before it, so it goes for good before that one is cut.
+        A new index shows that the segment before it is complete, so it is removed before that segment is cut.
         """
         data, index = data_file(self.segment), index_file(self.segment)
         if self.created:
@@ -43,14 +42,14 @@ class Handed:
         return [Write(file, self.data_from, self.data), Sync(file)] if self.data else []
 
     def write_index(self) -> list[Command]:
-        """A new index is known by name before the next one is written: whoever finds the next finds this one."""
+        """Sync the name of a new index before the next one is written, so that no index is missing in between."""
         file = index_file(self.segment)
         commands: list[Command] = [Write(file, self.index_from, self.index), Sync(file)] if self.index else []
         return [*commands, SyncFolder()] if self.created else commands
 
 
 class Segment:
-    """An open segment: what it holds on the disk, and what waits to be handed out."""
+    """An open segment: what it holds on the disk, and what waits to be written."""
 
     __slots__ = (
         "_head", "_waiting", "bytes", "count", "damaged", "data_end", "first", "index_end", "newest_us", "number",
@@ -60,10 +59,12 @@ class Segment:
     def __init__(self, number: int, first: Position) -> None:
         self.number, self.first = number, first
         self.oldest_us = self.newest_us = 0  # when entries were handed out
-        self._head: tuple[bytes, bytes] | None = None  # the schema message and the index's start, if not handed out
+        self._head: tuple[bytes, bytes] | None = (
+            None  # the schema message and the start of the index, until they are written
+        )
         self._waiting: list[tuple[Header, memoryview | None, int]] = []
-        self.bytes = 0  # of rows, those that wait included
-        self.count = 0  # of entries, those that wait included
+        self.bytes = 0  # of rows, including waiting ones
+        self.count = 0  # of entries, including waiting ones
         self.position, self.data_end, self.index_end = first, 0, 0  # handed out
         self.sealed = self.damaged = False
 
@@ -79,7 +80,7 @@ class Segment:
             self.bytes += rows.nbytes
 
     def resume(self, entry: Entry, index_end: int) -> None:
-        """Hold an entry that was found in the files."""
+        """Take an entry that was found in the files."""
         self.oldest_us, self.newest_us = self.oldest_us or entry.at_us, entry.at_us
         self.resume_at(Position(entry.position + 1), entry.offset + entry.length, index_end)
 
@@ -89,7 +90,7 @@ class Segment:
         self.bytes, self.data_end, self.index_end = data_end, data_end, index_end
 
     def hand_out(self, group: Position, now_us: int) -> Handed | None:
-        """All that waits, with its CRCs, as the bytes of two files."""
+        """All waiting entries with their CRCs, as the bytes of two files."""
         if not (self._waiting or self._head or self.sealed):
             return None
         data_from, index_from, created = self.data_end, self.index_end, self._head is not None

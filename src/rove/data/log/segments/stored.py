@@ -1,6 +1,6 @@
-"""Where the rows of an entry lie on the disk of a node: values that machines keep instead of the rows.
+"""The address of rows on a node's disk. Machines keep it instead of the rows.
 
-Law: an address says what was written there, so whoever reads it can tell whether that is still there.
+Law: an address includes a CRC, so a reader can tell whether the rows have changed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Stored:
 
 
 class ReadEntry(NamedTuple):
-    """An entry of a log that was read back; its rows if they were asked for and there are any."""
+    """An entry of a log that was read back, with its rows if they were requested and exist."""
 
     position: Position
     header: Header
@@ -38,5 +38,5 @@ class ReadEntry(NamedTuple):
 
 
 def stored(folder: str, entry: Entry) -> Stored:
-    """Where the rows of an entry lie."""
+    """The address of an entry's rows."""
     return Stored(folder, data_file(entry.segment), entry.offset, entry.length, entry.crc)
