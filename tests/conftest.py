@@ -62,7 +62,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all-kills", action="store_true", help="kill every part of the cloud five times")
     parser.addoption("--cellular", action="store_true", help="ten devices for five minutes over mobile networks")
     parser.addoption("--long-absence", action="store_true", help="a device that is away for a minute")
-    parser.addoption("--quick", action="store_true", help="only tests that need no Spark and no process of their own")
+    parser.addoption("--quick", action="store_true", help="only tests that need no Spark, no process and no simulation")
 
     parser.addoption("--slow", action="store_true", help="only tests that are slow, and those that can look deeper")
 
@@ -81,12 +81,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         marks = {mark.name for mark in item.iter_markers()}
         if slow:
             return bool(marks & {"slow", "deep"})
-        return "slow" not in marks and not (quick and _needs_processes(item))
+        return "slow" not in marks and not (quick and (_takes_long(item) or _needs_processes(item)))
 
     left_out = [item for item in items if not wanted(item)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if wanted(item)]
+
+
+def _takes_long(item: pytest.Item) -> bool:
+    """Whether a test runs whole simulated histories, or looks for one that catches a machine broken on purpose."""
+    return "simulation" in item.path.parts or item.path.stem.endswith("_mutants")
 
 
 def _needs_processes(item: pytest.Item) -> bool:
