@@ -23,7 +23,7 @@ from rove.model.batch import Header
 from rove.model.events import Send
 from rove.model.ids import NodeId, Origin
 from rove.model.messages import Ack, Data, Hello, Refused
-from tests.lines import lines
+from tests.lines import line, lines
 
 BEAT_US = SILENT_US // BEATS
 
@@ -265,10 +265,10 @@ def test_rows_on_the_disk_are_asked_for_before_there_is_credit_and_a_bounded_num
     for seq in range(5_000):
         header = Header(origin=Origin("o"), seq=seq, through=seq, rows=1, born=1, query="q")
         device.link.offer(device.store.put(header, on_disk(seq)), 0)
-    said = shaken(device, edge)
-    loads = [each for each in said if isinstance(each, Load)]
-    assert [load.rows.offset for load in loads] == [seq * 1_000 for seq in range(READING_MAX)]
-    assert not [each for each in said if isinstance(each, Send) and isinstance(each.message, Data)]
+    *loads, ack = shaken(device, edge)
+    assert [load.rows.offset for load in loads if isinstance(load, Load)] == [n * 1_000 for n in range(READING_MAX)]
+    assert len(loads) == READING_MAX
+    assert line(ack) == "to edge: Ack 0"
 
 
 def test_rows_of_other_origins_go_on_while_rows_are_read_and_none_overtakes_its_own() -> None:
@@ -278,12 +278,20 @@ def test_rows_of_other_origins_go_on_while_rows_are_read_and_none_overtakes_its_
         rows = on_disk(seq) if seq < 2 else ROWS
         device.link.offer(device.store.put(header, rows), 0)
     said = shaken(device, edge) + granted(device, edge)
-    seqs = [e.message.header.seq for e in said if isinstance(e, Send) and isinstance(e.message, Data)]
-    assert seqs == [2, 4]
+    assert lines(said) == [
+        "to edge: Data 1: q quick 2, 1 rows",
+        "disk load 1000 bytes of ring/1/q",
+        "disk load 1000 bytes of ring/1/q",
+        "to edge: Ack 0",
+        "to edge: Data 2: q quick 4, 1 rows",
+    ]
     loads = [each for each in said if isinstance(each, Load)]
     assert [load.rows.offset for load in loads] == [0, 1_000]
-    later = disk.sent(device.link, list(reversed(loads)))
-    assert [e.message.header.seq for e in later if isinstance(e.message, Data)] == [0, 1, 3]
+    assert lines(disk.sent(device.link, list(reversed(loads)))) == [
+        "to edge: Data 3: q slow 0, 1 rows",
+        "to edge: Data 4: q slow 1, 1 rows",
+        "to edge: Data 5: q slow 3, 1 rows",
+    ]
 
 
 def test_rows_that_cannot_be_read_now_are_asked_for_again_and_lost_only_in_the_end() -> None:
@@ -302,9 +310,7 @@ def test_rows_that_cannot_be_read_now_are_asked_for_again_and_lost_only_in_the_e
             device.link._heard_us = now
             said = device.link.tick(now)
     assert attempts == ATTEMPTS_MAX
-    (frame,) = (each for each in said if isinstance(each, Send))
-    assert isinstance(frame.message, Data)
-    assert (frame.message.header.rows, frame.message.header.lost, frame.payload) == (0, 1, None)
+    assert lines(said) == ["to edge: Data 1: q o 0, 0 rows, 1 lost"]
 
 
 def shaken(device: End, edge: End) -> list[Said]:
