@@ -104,7 +104,7 @@ def test_a_gateway_that_is_added_later_is_read_from_its_oldest_entry(tmp_path: P
     both = Query(f"{tmp_path / 'east'},{tmp_path / 'west'}")
     both.at = query.at
     assert [row["key"] for row in both.run()] == ["b"]
-    with pytest.raises(DiskError, match="west/log/q/out, which is not among what the options name"):
+    with pytest.raises(DiskError, match="west/log/q/out, which the options do not name"):
         Query(tmp_path / "east").stream.latestOffset(both.at, ALL)
 
 

@@ -22,7 +22,7 @@ def test_damaged_rows_stop_a_query_with_their_name_or_are_passed_over_with_a_not
         gateway.write("a", [second], second)
     size = (gateway.folder / "0000000000.arrows").stat().st_size
     gateway.spoil(0, size - 500)
-    complaint = r"0000000000.arrows at byte \d+: the rows cannot be read.* `a` seqs 1 to 1.*onDamage=skip"
+    complaint = r"0000000000.arrows at byte \d+: the rows cannot be read.* `s/a` seqs 1 to 1.*onDamage=skip"
     with pytest.raises(DiskError, match=complaint):
         Query(tmp_path).run()
     for _ in range(2):

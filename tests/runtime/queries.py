@@ -10,6 +10,7 @@ import rove
 from rove import functions as F
 from rove.api.stream import Stream
 from rove.data.fragment.local import run
+from rove.model.batch import HeaderKind
 from rove.model.ids import Origin
 from rove.plan.operators import Operator
 from rove.plan.optimizer import optimize
@@ -56,11 +57,12 @@ def as_rows(tables: Iterable[pa.Table | pa.RecordBatch]) -> list[tuple[object, .
 
 
 def in_log(folder: object) -> tuple[list[pa.RecordBatch], list[tuple[Origin, int, int]]]:
-    """The batches in a partition, and the names of all its entries."""
+    """The batches with rows in a partition, and the names of all its batches."""
     reader, batches, names = open_reader(str(folder)), [], []
     while entries := reader.entries():
         for entry in entries:
-            names.append((entry.header.origin, entry.header.seq, entry.header.through))
+            if entry.header.kind is HeaderKind.BATCH:
+                names.append((entry.header.origin, entry.header.seq, entry.header.through))
             if (batch := reader.read(entry)) is not None:
                 batches.append(batch)
     return batches, names

@@ -19,19 +19,19 @@ from rove.data.log.segments.damage import AlreadyOpen
 from rove.data.log.segments.settings import LogSettings
 from rove.model.errors import DiskError
 from rove.runtime.disk import LogFolder, open_partition, open_reader
-from tests.data.log.entries import SCHEMA, header, read_all, rows
+from tests.data.log.entries import SCHEMA, A, header, read_all, rows
 
 ROOT = Path(__file__).resolve().parents[2]
 WRITER = """
 import sys
 from rove.data.log.segments.settings import LogSettings
 from rove.runtime.disk import open_partition
-from tests.data.log.entries import SCHEMA, header, rows
+from tests.data.log.entries import A, SCHEMA, header, rows
 writer = open_partition(sys.argv[1], SCHEMA, LogSettings(segment_bytes=20_000))
-seq = writer.partition.ledger.frontier.next("a")
+seq = writer.partition.ledger.frontier.next(A)
 while True:
     for seq in range(seq, seq + 4):
-        writer.append(header("a", seq), rows("a", seq, 20))
+        writer.append(header(A, seq), rows(A, seq, 20))
     seq += 1
     assert writer.commit()
     print(seq, flush=True)
@@ -90,11 +90,11 @@ def test_a_killed_writer_loses_nothing_it_had_acked_and_doubles_nothing(tmp_path
 def test_a_tail_torn_at_any_byte_is_cut_and_what_was_acked_stays(tmp_path: Path, file: str, how: str) -> None:
     whole, torn = tmp_path / "whole", tmp_path / "torn"
     with open_partition(whole, SCHEMA) as log:
-        log.append(header("a", 0), rows("a", 0))
+        log.append(header(A, 0), rows(A, 0))
         log.commit()
         good, mark = (whole / file).stat().st_size, (whole / "commit").read_bytes()
-        log.append(header("a", 1), rows("a", 1))
-        log.append(header("a", 2), rows("a", 2))
+        log.append(header(A, 1), rows(A, 1))
+        log.append(header(A, 2), rows(A, 2))
         log.commit()
     (whole / "commit").write_bytes(mark)  # the power went before readers were told of the last group
     data = (whole / file).read_bytes()
@@ -106,10 +106,10 @@ def test_a_tail_torn_at_any_byte_is_cut_and_what_was_acked_stays(tmp_path: Path,
         (torn / file).write_bytes(data[:at] + tail)
         with open_partition(torn, SCHEMA) as log:
             assert log.partition.quarantine == []
-            kept = log.partition.ledger.frontier.next("a")
+            kept = log.partition.ledger.frontier.next(A)
             assert 1 <= kept <= 3
             for seq in range(3):
-                assert (log.append(header("a", seq), rows("a", seq)) is None) == (seq < kept)
+                assert (log.append(header(A, seq), rows(A, seq)) is None) == (seq < kept)
             log.commit()
         assert seqs(torn) == [0, 1, 2]
 
@@ -120,13 +120,13 @@ def test_a_full_disk_is_trouble_and_not_the_end(tmp_path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (4_096, hard))
         try:
             for seq in range(20):
-                log.append(header("a", seq, 40), rows("a", seq, 40))
+                log.append(header(A, seq, 40), rows(A, seq, 40))
             assert not log.commit()
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         assert log.partition.trouble is not None
         assert (log.partition.committed, log.partition.failures) == (0, 1)
-        log.append(header("a", 20), rows("a", 20))
+        log.append(header(A, 20), rows(A, 20))
         later_us = time.time_ns() // 1_000 + 10_000_000
         assert log.commit(later_us) == range(20)
         assert log.commit(later_us) == range(20, 21)
@@ -138,7 +138,7 @@ def test_a_reader_in_another_process_sees_each_entry_once_while_segments_roll(tm
     with open_partition(tmp_path / "p", SCHEMA, LogSettings(segment_bytes=8_000)) as log:
         reader = script(READER, tmp_path / "p", 300)
         for seq in range(300):
-            log.append(header("a", seq), rows("a", seq))
+            log.append(header(A, seq), rows(A, seq))
             if seq % 3 == 2:
                 log.commit()
         said, _ = reader.communicate(timeout=90)
@@ -149,7 +149,7 @@ def test_a_reader_in_another_process_sees_each_entry_once_while_segments_roll(tm
 def test_a_batch_that_was_read_outlives_the_segment_it_was_read_from(tmp_path: Path) -> None:
     with open_partition(tmp_path / "p", SCHEMA, LogSettings(segment_entries=1)) as log:
         for seq in range(6):
-            log.append(header("a", seq), rows("a", seq))
+            log.append(header(A, seq), rows(A, seq))
             log.commit()
         reader = open_reader(tmp_path / "p")
         before = pa.total_allocated_bytes()

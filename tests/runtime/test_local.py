@@ -80,7 +80,7 @@ def test_operators_of_a_device_that_forgot_everything_are_heard_when_they_begin_
     net.submit("counted", staged(windows("edge1")), Sink(kind="log", node=EDGE))
     assert net.run_until(lambda: runs(net, 3), 20)
     (tmp_path / "go").touch()
-    assert net.run_until(lambda: delivered(net, "counted/3/dev0") > 0, 20), "the edge has windows of the device"
+    assert net.run_until(lambda: delivered(net, "counted#3/dev0") > 0, 20), "the edge has windows of the device"
     net.stop(NodeId("dev0"))
     (tmp_path / "go").unlink()
     net.start(NodeId("dev0"))

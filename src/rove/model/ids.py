@@ -15,6 +15,7 @@ makes and reads it. Two origins never have the same text, because no name holds 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NewType
 
 import msgspec
@@ -22,6 +23,7 @@ import msgspec
 from rove.model.errors import BadName
 
 NAME_BYTES_MAX = 128
+CHECKED_MAX = 16_384  # origins that are known to be sound
 SOURCE = -1  # stands for the number of an operator where there is none: the origin is a source
 
 NodeId = NewType("NodeId", str)
@@ -86,8 +88,9 @@ def read_origin(text: str) -> Origin:
     )
 
 
+@lru_cache(CHECKED_MAX)
 def check_origin(origin: Origin) -> None:
-    """Refuse an origin that has no text of its own."""
+    """Refuse an origin that has no text of its own. One that was checked lately costs a look into a table."""
     checked_name(origin.name, "a stream" if origin.stage == SOURCE else "a query")
     if origin.node or origin.stage == SOURCE:
         checked_name(origin.node, "a node")
