@@ -51,7 +51,7 @@ from tests.data.test_worker import COLUMNS, ORIGIN, fragment, orders, rows
 
 SCHEMA = pa.schema([pa.field("n", pa.int32())])
 KEPT = Remember(
-    (Fragment(query=QueryId("q"), version=Version(3), plan=b"plan", runs=(), makes={}, waits={}, next=None, sinks={}),),
+    (Fragment(query=QueryId("q"), version=Version(3), plan="plan", runs=(), makes={}, waits={}, next=None, sinks={}),),
     (Peer(node=NodeId("gateway"), address="tcp://127.0.0.1:1", key="k" * 40),),
 )
 
