@@ -149,7 +149,7 @@ def test_a_query_is_written_stopped_and_awaited_from_python(network: Network) ->
         (("coordinator", "--data", "{tmp}", "--listen", LOOPBACK, "--metrics", "9470"), "write it like 127.0.0.1:9470"),
         (
             ("coordinator", "--data", "{tmp}", "--listen", LOOPBACK, "--metrics", "0.0.0.0:9470"),
-            "without keys metrics stay on this computer",
+            "without keys metrics are only served to this computer",
         ),
     ],
 )

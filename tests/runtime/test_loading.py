@@ -86,7 +86,7 @@ def test_one_that_gives_nothing_up_lets_sources_wait(tmp_path: Path) -> None:
 
 
 def test_a_file_alone_is_no_policy() -> None:
-    with pytest.raises(SetupError, match=r"say which: mine.py:Name"):
+    with pytest.raises(SetupError, match=r"name one: mine.py:Name"):
         policy_at("mine.py")
 
 

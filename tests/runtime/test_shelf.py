@@ -270,7 +270,7 @@ def test_a_disk_that_may_be_mended_is_told_from_a_wrong_folder(
     assert not isinstance(wrong.value, NotWritable)
     monkeypatch.setattr("rove.runtime.shelf.keep_file", full)
     for _ in range(2):
-        with pytest.raises(NotWritable, match="mend the disk or choose another folder"):
+        with pytest.raises(NotWritable, match="repair the disk or choose another folder"):
             DiskShelf(tmp_path / "disk", bell)
     monkeypatch.undo()
     DiskShelf(tmp_path / "disk", bell).close()

@@ -42,7 +42,7 @@ def log(caplog: pytest.LogCaptureFixture) -> Log:
 def test_a_coordinator_that_is_not_there_is_missed_after_a_while(log: Log) -> None:
     log.watch.reached = False
     assert log.at(1) == [], "it may just be starting, too"
-    assert log.at(4) == [("WARNING", "the coordinator: cannot be reached; it is tried again")]
+    assert log.at(4) == [("WARNING", "the coordinator: cannot be reached; trying again")]
     assert log.at(5) == []
     log.watch.reached = True
     assert ("INFO", "the coordinator: over") in log.at(6)
@@ -51,7 +51,7 @@ def test_a_coordinator_that_is_not_there_is_missed_after_a_while(log: Log) -> No
 def test_a_parent_that_nobody_knows_is_named(log: Log) -> None:
     ((level, text),) = log.at(4)
     assert level == "WARNING"
-    assert text.startswith("parent mast: the coordinator knows no node of that name")
+    assert text.startswith("parent mast: the coordinator does not know a node of that name")
     met = log.at(5, Orders(PROTOCOL, (), (), peers=(Peer(node=NodeId("mast"), address="there"),)))
     assert met == [("INFO", "link to mast: down"), ("INFO", "parent mast: over")]
 

@@ -1,1 +1,1 @@
-"""The shells that drive the machines: in one process today."""
+"""The shells that drive the machines with real sockets, disks and clocks."""

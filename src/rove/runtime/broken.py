@@ -1,8 +1,8 @@
-"""What happens when a machine raises an exception that nobody meant: its process ends with a last word.
+"""Ends the process of a machine that raised an unexpected exception, with a final message.
 
-Law: commands that were decided before the exception and not carried out are lost with it, so the machine does not go
-on. A restart is safe: peers keep what was not acknowledged, and the disk has what was. Restarts are bounded, and wait
-longer each time.
+Law: commands that were decided before the exception and not executed are lost, so the machine must not go on. A restart
+is safe: peers keep what was not acknowledged, and the disk has what was. Restarts are bounded, and wait longer each
+time.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections import deque
 from rove.model.events import Arrived
 
 EXIT_CODE = 70  # EX_SOFTWARE of sysexits.h: a supervisor may start the process again
-RESTARTS_MAX = 5  # within `WINDOW_US`; whoever breaks more often stays down
+RESTARTS_MAX = 5  # within `WINDOW_US`; a machine that breaks more often stays down
 WINDOW_US = 60_000_000
-WAIT_US_MIN = 100_000  # before the first restart; each further one within the window waits twice as long
-EVENT_CHARS_MAX = 200  # of an event, in the last word
+WAIT_US_MIN = 100_000  # before the first restart; each further wait within the window is twice as long
+EVENT_CHARS_MAX = 200  # characters of an event in the final message
 
 
 class Broken(Exception):
-    """A machine raised what nobody meant. The text is the last word of its process."""
+    """A machine raised an unexpected exception. The text is the final message of its process."""
 
     def __init__(self, node: str, event: object, error: BaseException) -> None:
         self.node = node
@@ -37,13 +37,13 @@ def described(event: object) -> str:
 
 
 class Restarts:
-    """When a process that ended by itself is started again."""
+    """Decides when a process that ended by a bug is started again."""
 
     def __init__(self) -> None:
         self._ended: deque[int] = deque()
 
     def after(self, now: int) -> int | None:
-        """It has ended now; when to start it again, None if it ended too often."""
+        """The process ended now. Returns when to start it again; None if it ended too often."""
         while self._ended and now - self._ended[0] > WINDOW_US:
             self._ended.popleft()
         if len(self._ended) >= RESTARTS_MAX:

@@ -1,7 +1,7 @@
-"""What a coordinator must not forget, in one SQLite file.
+"""The coordinator's records, in one SQLite file.
 
-Law: a record is on the disk before anybody hears of it: the records of one event are one transaction, committed before
-the event's messages leave.
+Law: a record is on the disk before any message about it is sent. The records of one event are one transaction,
+committed before the event's messages are sent.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Catalog:
             raise self._broken("opened", error) from error
 
     def keep(self, kept: Iterable[tuple[str, str, bytes | None]]) -> None:
-        """Put records in their places, all or none; None takes one away."""
+        """Store records, all or none. None deletes one."""
         try:
             self._base.execute("BEGIN IMMEDIATE")
             try:
@@ -48,7 +48,7 @@ class Catalog:
             raise self._broken("written", error) from error
 
     def records(self) -> list[tuple[str, str, bytes]]:
-        """Everything that is kept, in an order that does not change."""
+        """All records, in a fixed order."""
         try:
             found = self._base.execute("SELECT kind, name, record FROM records ORDER BY kind, name").fetchall()
         except sqlite3.Error as error:
@@ -60,7 +60,7 @@ class Catalog:
 
     def _open(self) -> None:
         base = self._base
-        # The lock is held while we run: two coordinators on one catalog would each believe to be the only one.
+        # The lock is held while we run, so that two coordinators cannot use one catalog.
         base.execute("PRAGMA locking_mode = EXCLUSIVE")
         base.execute("PRAGMA journal_mode = WAL")
         base.execute("PRAGMA synchronous = FULL")
@@ -83,5 +83,5 @@ class Catalog:
         if "locked" in str(error):
             return DiskError(f"catalog {self.path} is used by another coordinator; stop it, or use another folder")
         return DiskError(
-            f"catalog {self.path} cannot be {what}: {error}; restore it from a copy, or remove it to begin anew"
+            f"catalog {self.path} cannot be {what}: {error}; restore it from a copy, or remove it to start over"
         )

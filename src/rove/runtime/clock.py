@@ -1,7 +1,7 @@
 """The clock of a process.
 
-Law: `now` never runs backwards. It begins at the time on the wall, so that what is kept on a disk can be compared
-between starts; after that it counts what passes, whoever sets the clock.
+Law: `now` never runs backwards. It begins at the wall-clock time, so that times on the disk can be compared between
+starts. After that it counts elapsed time, even if the wall clock is set.
 """
 
 from __future__ import annotations
@@ -17,5 +17,5 @@ def now_us() -> int:
 
 
 def wall_us() -> int:
-    """Time for people: what the clock on the wall says."""
+    """Time for people: the wall clock."""
     return time.time_ns() // 1_000

@@ -1,6 +1,6 @@
 """Partitions of the log on real files.
 
-Law: `execute` returns when the command is done, all of it, or raises the system's own OSError. One writer a folder.
+Law: `execute` returns when the whole command is done, or raises the system's OSError. A folder has one writer.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ from rove.model.errors import DiskError
 
 OPEN_FILES_MAX = 8
 MAPPED_FILES_MAX = 4
-PARTS_PER_WRITE = 512  # systems take 1,024 buffers in a call, or fewer
+PARTS_PER_WRITE = 512  # systems take at most 1,024 buffers in a call, some fewer
 LOCK_FILE = "lock"
 _sync: Callable[[int], None] = getattr(os, "fdatasync", os.fsync)  # the length is synced with the bytes, times are not
 
 
 class LogFolder:
-    """One partition's folder: carries out commands, reads, maps."""
+    """One partition's folder: executes commands, reads, maps."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -75,7 +75,7 @@ class LogFolder:
             case Clear():
                 for name in list(self._open):
                     self._close(name)
-                shutil.rmtree(self.path, ignore_errors=True)  # what is left is found at the next start
+                shutil.rmtree(self.path, ignore_errors=True)  # remaining files are found at the next start
 
     def sizes(self) -> dict[str, int]:
         found = {}
@@ -83,7 +83,7 @@ class LogFolder:
             try:
                 found[entry.name] = entry.stat().st_size
             except FileNotFoundError:
-                continue  # deleted while we looked
+                continue  # deleted meanwhile
         return found
 
     def read(self, file: str, offset: int, length: int) -> bytes:
@@ -102,7 +102,7 @@ class LogFolder:
         if found is None or len(found) < length:
             with open(self.path / file, "rb") as opened:
                 if not os.fstat(opened.fileno()).st_size:
-                    return b""  # which cannot be mapped
+                    return b""  # an empty file cannot be mapped
                 found = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
             self._maps[file] = found
             if len(self._maps) > MAPPED_FILES_MAX:
@@ -111,7 +111,7 @@ class LogFolder:
         return memoryview(found)
 
     def lock(self) -> None:
-        """Become the one writer, until `close` or the end of this process."""
+        """Become the only writer, until `close` or the end of this process."""
         descriptor = os.open(self.path / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -119,7 +119,7 @@ class LogFolder:
             holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
             os.close(descriptor)
             raise AlreadyOpen(f"{self.path} is written by process {holder}; stop it, or use another folder") from error
-        self._lock = descriptor  # which is closed, whatever the disk says to the next lines
+        self._lock = descriptor  # set first, so that it is closed even if the next lines fail
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, str(os.getpid()).encode(), 0)
 
@@ -160,7 +160,7 @@ class LogFolder:
 
 
 class LogWriter:
-    """A partition and its folder, for a writer that waits for its disk."""
+    """A partition and its folder, for a writer that waits for the disk."""
 
     def __init__(self, partition: Partition, folder: LogFolder) -> None:
         self.partition, self.folder = partition, folder
@@ -168,15 +168,15 @@ class LogWriter:
     def append(
         self, header: Header, payload: bytes | memoryview | pa.Buffer | None = None, low: int = MICROS_MIN
     ) -> Position | None:
-        """Take a batch; it is safe after a `commit` that returns its position."""
+        """Append a batch. It is safe after a `commit` that returns its position."""
         return self.partition.append(header, payload, low)
 
     def commit(self, now_us: int | None = None) -> range:
-        """Make safe what was appended; the positions that are safe now."""
+        """Sync appended batches. Returns the positions that are safe now."""
         return commit(self.partition, self.folder, _now_us() if now_us is None else now_us)
 
     def retire(self, now_us: int | None = None) -> int:
-        """Delete segments that may go; how many."""
+        """Delete segments that are not needed. Returns how many."""
         return retire(self.partition, self.folder, _now_us() if now_us is None else now_us)
 
     def close(self) -> None:
@@ -192,7 +192,7 @@ class LogWriter:
 
 
 def open_partition(path: str | Path, schema: pa.Schema, settings: LogSettings | None = None) -> LogWriter:
-    """The writer of a partition, recovered if it was there, made if not."""
+    """The writer of a partition, recovered if it exists, created if not."""
     path = Path(path)
     folder = LogFolder(path)
     try:
@@ -204,7 +204,9 @@ def open_partition(path: str | Path, schema: pa.Schema, settings: LogSettings | 
         commit(partition, folder, _now_us())
     except OSError as error:
         folder.close()
-        raise DiskError(f"the log in {path} cannot be opened: {error}; mend the disk or use another folder") from error
+        raise DiskError(
+            f"the log in {path} cannot be opened: {error}; repair the disk or use another folder"
+        ) from error
     except BaseException:
         folder.close()
         raise
@@ -221,7 +223,7 @@ def _now_us() -> int:
 
 
 def _write(descriptor: int, offset: int, parts: tuple[Bytes, ...]) -> None:
-    """All of it, however few bytes the system takes at a time."""
+    """Write all bytes, however few the system takes at a time."""
     left = [memoryview(part) for part in parts]
     while left:
         written = os.pwritev(descriptor, left[:PARTS_PER_WRITE], offset)

@@ -1,11 +1,11 @@
-"""A user's own functions, called when something happens to a node.
+"""Hooks: a user's functions that are called when something happens to a node.
 
-Law: they run in a thread of their own, one after the other. An error in one is logged and hurts nobody else; one that
-is slow keeps nobody waiting, and what it misses is counted.
+Law: hooks run in a separate thread, one after the other. An error is logged and has no other effect. A slow hook does
+not delay the node; events that it misses are counted.
 
     def on_disconnect(parent): ...                            # a route is cut
-    def on_reconnect(parent, away_s): ...                     # it is there again
-    def on_evict(query, origin, first, last, rows): ...       # rows had to go: batches `first` to `last`
+    def on_reconnect(parent, away_s): ...                     # the route works again
+    def on_evict(query, origin, first, last, rows): ...       # rows of batches `first` to `last` were evicted
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from rove.runtime.loading import module_at
 log = logging.getLogger(__name__)
 
 NAMES = ("on_disconnect", "on_reconnect", "on_evict")
-WAITING_MAX = 10_000  # things that have happened and were not told yet
+WAITING_MAX = 10_000  # events that wait for a hook
 
 Happening = Cut | Met | Evicted
 
 
 class Hooks:
-    """The functions of one module or file, those of `NAMES` that it has."""
+    """The hooks of one module or file: the functions of `NAMES` that it has."""
 
     def __init__(self, where: str) -> None:
         module = module_at(where)
@@ -40,7 +40,7 @@ class Hooks:
         threading.Thread(target=self._work, name="hooks", daemon=True).start()
 
     def tell(self, event: Happening) -> None:
-        """Have the function called that waits for this, if there is one."""
+        """Call the hook for this event, if there is one."""
         match event:
             case Cut(peer=peer):
                 self._call("on_disconnect", str(peer))

@@ -1,4 +1,4 @@
-"""A user's own code: modules by name or by the path of their file, and what is in them."""
+"""Loads a user's own code: modules by name or by the path of their file, and policies in them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from rove.model.errors import SetupError
 
 
 def policy_at(text: str) -> Policy | None:
-    """A policy of the user's own, from `module:Name` or `file.py:Name`; None for the name of one of ours."""
+    """A user's own policy, from `module:Name` or `file.py:Name`; None for the name of a built-in policy."""
     where, colon, name = text.rpartition(":")
     if not colon:
         if text.endswith(".py"):
-            raise SetupError(f"{text} may hold several policies; say which: {text}:Name")
+            raise SetupError(f"{text} may hold several policies; name one: {text}:Name")
         return None
     found = getattr(module_at(where), name, None)
     try:
@@ -38,7 +38,7 @@ def module_at(where: str) -> ModuleType:
             return importlib.import_module(where)
         spec = importlib.util.spec_from_file_location(f"rove_user_{path.stem}", path)
         if spec is None or spec.loader is None:
-            raise ImportError(f"{path} is no Python file")
+            raise ImportError(f"{path} is not a Python file")
         module = importlib.util.module_from_spec(spec)
         sys.modules[spec.name] = module
         spec.loader.exec_module(module)

@@ -1,7 +1,7 @@
-"""Many nodes in one process, in real time: queues instead of sockets, real disks, real clocks, one thread.
+"""Runs many nodes in one process, in real time: queues instead of sockets, real disks, real clocks, one thread.
 
-Law: the machines and what is done for them are those of a process of their own; only the wires differ. What is said to
-a node that is not there is lost, as on any wire. A node whose machine breaks ends alone, and is started again.
+Law: the machines and shells are the same as in separate processes; only the connections differ. A message to a node
+that does not run is lost, as on any network. A node whose machine breaks ends alone, and is started again.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ log = logging.getLogger("rove")
 T = TypeVar("T")
 
 USER = "user"
-SETTLE_US = 50_000  # between two looks at a condition when nothing happens
+SETTLE_US = 50_000  # how often a condition is checked when nothing happens
 INBOX_MAX = 100_000
 
 
 class LocalWires:
-    """One node's end of the queues. A connection is known to who dialed by its peer's name, to the other by a number
-    of its own."""
+    """One node's end of the queues. The dialing side knows a connection by its peer's name, the other side by a
+    number."""
 
     def __init__(self, net: LocalNet, name: str) -> None:
         self._net, self._name = net, name
@@ -70,7 +70,7 @@ class LocalWires:
             self._dialed.pop(conn, None)
 
     def allow(self, peers: Iterable[Peer]) -> None:
-        """Whoever is in this process may talk."""
+        """Does nothing: all nodes of this process may connect."""
 
     def dialed(self, name: str) -> bytes | None:
         return self._dialed.get(name)
@@ -82,24 +82,24 @@ class LocalWires:
 
 
 class LocalNet:
-    """A coordinator and nodes, below one folder. Nothing moves but while it is told to run. `delay_us` says how long
-    messages take from one to the other; without it they are there at once."""
+    """A coordinator and nodes, below one folder. They run only inside `run_for` and `run_until`. `delay_us` is the
+    latency of messages between two nodes; without it they arrive at once."""
 
     def __init__(self, folder: str | Path, delay_us: Callable[[str, str], int] | None = None) -> None:
         self.folder, self._delay_us = Path(folder), delay_us
-        self._flying: list[tuple[int, int, str, Arrived]] = []  # a heap: when it arrives, its number, where
+        self._flying: list[tuple[int, int, str, Arrived]] = []  # a heap of messages: time of arrival, number, receiver
         self._bell, self._count = Bell(), 0
         self._wires: dict[str, LocalWires] = {}
         self._shells: dict[str, WorkerShell | CoordinatorShell] = {}
         self._made: dict[str, tuple[WorkerSettings, tuple[SourceSpec, ...], bool]] = {}
         self._cut: set[frozenset[str]] = set()
         self._restarts: dict[str, Restarts] = {}
-        self._down: dict[str, int] = {}  # who ended by a bug, and when it is started again
+        self._down: dict[str, int] = {}  # nodes that ended by a bug, and when they are started again
         self._user = self._wires[USER] = LocalWires(self, USER)
         self._user.dial(COORDINATOR, "")
         self.start_coordinator()
 
-    # Life and death
+    # Starting and stopping
 
     def start_coordinator(self) -> None:
         wires = self._wires[COORDINATOR] = LocalWires(self, COORDINATOR)
@@ -108,14 +108,14 @@ class LocalNet:
         self._shells[COORDINATOR] = shell
 
     def add_node(self, settings: WorkerSettings, sources: tuple[SourceSpec, ...] = (), durable: bool = False) -> None:
-        """A new node, started at once. A durable one has a disk below the net's folder."""
+        """Add a node and start it. A durable node has a disk below the net's folder."""
         if settings.node in self._made or settings.node in (COORDINATOR, USER):
             raise SetupError(f"there is a node `{settings.node}` already; choose another name")
         self._made[settings.node] = (msgspec.structs.replace(settings, address=settings.node), sources, durable)
         self.start(settings.node)
 
     def start(self, node: NodeId) -> None:
-        """Start a node, again if it was stopped."""
+        """Start a node, or restart it after a stop."""
         if node not in self._made:
             raise SetupError(f"no node `{node}`; {nearest(node, list(self._made))}")
         settings, sources, durable = self._made[node]
@@ -133,8 +133,8 @@ class LocalNet:
             del self._wires[name]
 
     def _fell(self, name: str, broken: Broken) -> None:
-        """A machine is broken. It is started again from its disk, but for one that breaks too often, and one with
-        sources: these would begin anew, and make the same rows twice."""
+        """A machine is broken. It is started again from its disk, unless it breaks too often or has sources: they would
+        start over and make the same rows twice."""
         log.error("%s", broken)
         self._shells.pop(name).abandon()
         del self._wires[name]
@@ -153,11 +153,11 @@ class LocalNet:
                 self.start(NodeId(name))
 
     def cut(self, a: str, b: str) -> None:
-        """Nothing gets from one to the other any more."""
+        """Cut the connection between two nodes."""
         self._cut.add(frozenset((a, b)))
 
     def mend(self, a: str, b: str) -> None:
-        """They can hear each other again."""
+        """Restore the connection between two nodes."""
         self._cut.discard(frozenset((a, b)))
 
     def worker(self, node: NodeId) -> WorkerShell:
@@ -167,7 +167,7 @@ class LocalNet:
         return shell
 
     def workers(self) -> list[Worker]:
-        """The machines of all nodes that run."""
+        """The machines of all running nodes."""
         return [shell.worker for shell in self._shells.values() if isinstance(shell, WorkerShell)]
 
     def producers(self) -> list[Producer]:
@@ -183,7 +183,7 @@ class LocalNet:
     # Asking
 
     def ask(self, verb: str, body: msgspec.Struct | None, kind: type[T], timeout_s: float = 10) -> T:
-        """The coordinator's answer, while everything runs on."""
+        """Ask the coordinator. Everything runs on meanwhile."""
         ask = Ask(f"local {self.number()}", verb, to_body(Named() if body is None else body))
         self._user.send(COORDINATOR, ask)
         answers: list[Answer] = []
@@ -203,7 +203,7 @@ class LocalNet:
         return from_body(answers[0].body, kind)
 
     def submit(self, name: str, stages: Stages, sink: Sink, strategy: str = "bottom_up") -> Submitted:
-        """Begin a query."""
+        """Submit a query."""
         body = Submit(name=name, plan=codec.encode(stages), sink=sink, strategy=strategy)
         return self.ask("submit", body, Submitted)
 
@@ -213,14 +213,14 @@ class LocalNet:
         self.run_until(lambda: False, seconds)
 
     def run_until(self, condition: Callable[[], bool], timeout_s: float = 30) -> bool:
-        """Let everything happen until a condition holds; whether it did, in time."""
+        """Run until a condition holds. Returns whether it did in time."""
         deadline = time.monotonic() + timeout_s
         while not (found := condition()) and time.monotonic() < deadline:
             self._step()
         return found
 
     def _step(self) -> None:
-        """One round of everyone who has something to do, or a short wait if nobody has."""
+        """One round of all nodes that have something to do, or a short wait if none has."""
         idle_us = SETTLE_US
         self._bell.quiet()
         self._start_again()
@@ -240,7 +240,7 @@ class LocalNet:
         if idle_us:
             select.select([self._bell.descriptor], [], [], idle_us / 1_000_000)
 
-    # What wires ask
+    # Delivery
 
     def deliver(self, sender: str, to: str, event: Arrived) -> bool:
         wires = self._wires.get(to)
@@ -253,14 +253,14 @@ class LocalNet:
         return True
 
     def _land(self) -> None:
-        """What has been long enough on its way is there, if anybody is."""
+        """Deliver messages whose latency is over."""
         while self._flying and self._flying[0][0] <= now_us():
             _, _, to, event = heappop(self._flying)
             if to in self._wires:
                 self._wires[to].inbox.append(event)
 
     def knows(self, dialer: str, listener: str, conn: bytes) -> bool:
-        """Whether a connection is still the one its dialer has."""
+        """Whether a connection is still the dialer's present one."""
         wires = self._wires.get(dialer)
         return wires is not None and wires.dialed(listener) == conn
 

@@ -1,11 +1,11 @@
-"""What the coordinator knows, as Prometheus reads it: `http://…/metrics`, for as long as the coordinator runs.
+"""Serves the coordinator's numbers to Prometheus at `http://…/metrics`, while the coordinator runs.
 
 Law: a scrape shows one moment. The server's thread asks for a snapshot and waits; the coordinator's thread takes it
-between two rounds, so nothing of the machine is touched by another thread, and nothing is computed that nobody reads.
+between two rounds. So no other thread touches the machine, and nothing is computed without a scrape.
 
-Series are named `rove_<part>_<what>_<unit>`. Their number is bounded by what runs: a label `origin` leaves out the
-incarnation, so that a device which starts again goes on in its series, and queries that were stopped have none. By
-query and origin, `produced = delivered + evicted + late + lost + in_flight`; rows that are buffered are in flight.
+Series are named `rove_<part>_<what>_<unit>`. Their number is bounded by what runs: the label `origin` leaves out the
+incarnation, so a device that restarts continues its series, and stopped queries have none. For each query and origin,
+`produced = delivered + evicted + late + lost + in_flight`. Buffered rows are in flight.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from rove.model.ids import read_origin
 from rove.runtime.network.bell import Bell
 from rove.runtime.network.sockets import on_this_computer
 
-WAIT_S = 5.0  # for the coordinator to have a moment
-ASKED_MAX = 16  # scrapes that wait at once
+WAIT_S = 5.0  # how long a scrape waits for the coordinator
+ASKED_MAX = 16  # scrapes that may wait at a time
 
 ROWS_OF = {
     "produced": "Rows that sources made for the query.",
-    "delivered": "Rows that are where the query ends, or in an operator that remembers them.",
-    "evicted": "Rows that a full store threw away.",
+    "delivered": "Rows that have reached the end of the query, or a stateful operator.",
+    "evicted": "Rows that a full store evicted.",
     "late": "Rows that came after the watermark had passed them; they are in the late table.",
-    "lost": "Rows that nobody has any more.",
+    "lost": "Rows that no node has any more.",
 }
 
 
@@ -45,7 +45,7 @@ class MetricsServer(Collector):
         host, port = _place(address)
         if not keys and not on_this_computer(f"tcp://{address}"):
             raise SetupError(
-                f"without keys metrics stay on this computer, and {address} is elsewhere; give 127.0.0.1:{port}"
+                f"without keys metrics are only served to this computer, not at {address}; give 127.0.0.1:{port}"
             )
         self._bell = bell
         self._asked: Queue[SimpleQueue[Snapshot | Exception]] = Queue(ASKED_MAX)
@@ -61,26 +61,26 @@ class MetricsServer(Collector):
         return ()
 
     def collect(self) -> list[Metric]:
-        """What is true now; called by the server's thread."""
+        """The present metrics. Called by the server's thread."""
         answer: SimpleQueue[Snapshot | Exception] = SimpleQueue()
         try:
             self._asked.put_nowait(answer)
             self._bell.ring()
             found = answer.get(timeout=WAIT_S)
         except (Full, Empty) as error:
-            raise RoveError(f"the coordinator had no moment for metrics in {WAIT_S:g} s") from error
+            raise RoveError(f"the coordinator was too busy for metrics for {WAIT_S:g} s") from error
         if isinstance(found, Exception):
             raise found
         return families(found)
 
     def answer(self, take: Callable[[], Snapshot]) -> None:
-        """Give whoever waits one snapshot; called by the coordinator's thread. O(1) if nobody does."""
+        """Give waiting scrapes one snapshot. Called by the coordinator's thread. O(1) if none waits."""
         if self._asked.empty():
             return
         found: Snapshot | Exception
         try:
             found = take()
-        except Exception as error:  # a scrape that fails is the scraper's, not the coordinator's
+        except Exception as error:  # a failing scrape must not affect the coordinator
             found = error
         while not self._asked.empty():
             self._asked.get_nowait().put(found)
@@ -105,9 +105,7 @@ def _accounts(snapshot: Snapshot) -> list[Metric]:
         for key, same in lines.items():
             family.add_metric(key, sum(getattr(line, what) for line in same))
         found.append(family)
-    flying = GaugeMetricFamily(
-        "rove_query_in_flight_rows", "Rows on their way, buffered ones among them.", None, labels
-    )
+    flying = GaugeMetricFamily("rove_query_in_flight_rows", "Rows in flight, including buffered ones.", None, labels)
     lag = GaugeMetricFamily(
         "rove_query_watermark_lag_seconds", "How far an origin's watermark is behind the clock.", None, labels
     )
@@ -115,12 +113,12 @@ def _accounts(snapshot: Snapshot) -> list[Metric]:
         flying.add_metric(key, sum(line.in_flight for line in same))
         lags = [line.watermark_lag_ms for line in same if line.watermark_lag_ms is not None]
         if lags:
-            lag.add_metric(key, min(lags) / 1_000)  # an incarnation that speaks no more lags behind for ever
+            lag.add_metric(key, min(lags) / 1_000)  # an old incarnation would lag behind for ever
     return [*found, flying, lag]
 
 
 def _by_origin(snapshot: Snapshot) -> dict[tuple[str, str], list[AccountLine]]:
-    """Accounts of queries that run, by query and origin without its incarnation."""
+    """The accounts of running queries, by query and origin without its incarnation."""
     live = _live(snapshot)
     found: dict[tuple[str, str], list[AccountLine]] = {}
     for line in snapshot.accounts:
@@ -132,11 +130,13 @@ def _by_origin(snapshot: Snapshot) -> dict[tuple[str, str], list[AccountLine]]:
 def _holdings(snapshot: Snapshot) -> list[Metric]:
     live, labels = _live(snapshot), ("query", "node")
     held = [holding for holding in snapshot.holdings if holding.query in live]
-    rows = GaugeMetricFamily("rove_node_buffered_rows", "Rows a node keeps until the next one has them.", None, labels)
+    rows = GaugeMetricFamily(
+        "rove_node_buffered_rows", "Rows that a node keeps until the next node has them.", None, labels
+    )
     size = GaugeMetricFamily("rove_node_buffered_bytes", "Bytes of batches that a node keeps.", None, labels)
     age = GaugeMetricFamily("rove_node_buffered_age_seconds", "How long the oldest batch has waited.", None, labels)
     resent = CounterMetricFamily("rove_node_resent_rows", "Rows that a node sent again.", labels=labels)
-    again = CounterMetricFamily("rove_node_duplicate_batches", "Batches dropped as known already.", labels=labels)
+    again = CounterMetricFamily("rove_node_duplicate_batches", "Duplicate batches that were dropped.", labels=labels)
     for each in held:
         key = (each.query, each.node)
         rows.add_metric(key, each.rows)
@@ -148,14 +148,14 @@ def _holdings(snapshot: Snapshot) -> list[Metric]:
 
 
 def _nodes(snapshot: Snapshot) -> list[Metric]:
-    up = GaugeMetricFamily("rove_node_up", "1 if the node has been heard lately.", None, ("node", "kind"))
+    up = GaugeMetricFamily("rove_node_up", "1 if the node reported lately.", None, ("node", "kind"))
     for node in snapshot.nodes:
         up.add_metric((node.node, node.kind), node.state == "up")
     return [up]
 
 
 def _queries(snapshot: Snapshot) -> list[Metric]:
-    runs = GaugeMetricFamily("rove_query_up", "1 if all nodes run their part, without trouble.", None, ("query",))
+    runs = GaugeMetricFamily("rove_query_up", "1 if all nodes run their fragment without trouble.", None, ("query",))
     for query in snapshot.queries:
         if query.state != "stopped":
             runs.add_metric((query.query,), query.state == "running" and not query.trouble)
@@ -168,7 +168,7 @@ _GAUGES: tuple[tuple[str, str, Callable[[Progress], float]], ...] = (
     ("throughput_rows_per_second", "Rows a second in the last micro-batch.", lambda said: said.rows_per_s),
     ("batch_seconds", "How long the last micro-batch took.", lambda said: said.batch_ms / 1_000),
     ("state_rows", "Rows in Spark's state.", lambda said: said.state_rows),
-    ("lag_entries", "Batches in the log that Spark has not seen.", lambda said: said.lag_entries),
+    ("lag_entries", "Batches in the log that Spark has not read.", lambda said: said.lag_entries),
 )
 _COUNTERS: tuple[tuple[str, str, Callable[[Progress], float]], ...] = (
     ("read_rows", "Rows that Spark has read.", lambda said: said.rows),
@@ -196,7 +196,7 @@ def _spark(snapshot: Snapshot) -> list[Metric]:
 
 
 def _seconds(moment: str) -> float | None:
-    """A moment as Spark writes it; None if it has said none."""
+    """A timestamp as Spark writes it; None if it is empty."""
     try:
         return datetime.fromisoformat(moment).timestamp()
     except ValueError:
@@ -210,5 +210,5 @@ def _live(snapshot: Snapshot) -> set[str]:
 def _place(address: str) -> tuple[str, int]:
     host, colon, port = address.rpartition(":")
     if not colon or not host or not port.isdecimal() or int(port) > 65_535:
-        raise SetupError(f"`{address}` is no place to serve metrics at; write it like 127.0.0.1:9470")
+        raise SetupError(f"`{address}` is not an address for metrics; write it like 127.0.0.1:9470")
     return host.strip("[]"), int(port)

@@ -1,6 +1,6 @@
-"""A thread that makes rows small while a node does other things.
+"""A thread that packs rows while a node does other things.
 
-Law: one thread, started when there is first something to do; every order is answered once, also if it cannot be done.
+Law: one thread, started when it is first needed. Every order is answered once, also if packing fails.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 class PackThread:
-    """Orders in, answers out. Nobody is woken for an answer: it is found with the next thing that happens."""
+    """Orders in, answers out. An answer wakes nobody: it is taken in the next round."""
 
     def __init__(self, codec: str) -> None:
         self._packer = Packer(codec)
@@ -33,7 +33,7 @@ class PackThread:
         self._orders.put(order)
 
     def done(self) -> Iterator[Packed]:
-        """What is small by now."""
+        """The answers so far."""
         while self._done:
             yield self._done.popleft()
 
@@ -43,5 +43,5 @@ class PackThread:
             try:
                 self._done.append(self._packer.answer(order))
             except Exception:
-                log.exception("rows of %s stay as they are", order.kind)
+                log.exception("rows of %s stay unpacked", order.kind)
                 self._done.append(Packed(order.order, None))

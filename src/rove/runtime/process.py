@@ -1,7 +1,7 @@
 """One node, one process: `python -m rove.runtime.process settings.toml`.
 
-Law: receive, handle, do, wait. Nothing ends a process that has started but a signal, or a bug (`runtime/broken`); it
-starts only if all it needs is there. Data flows without the coordinator, which is dialed for ever.
+Law: receive, handle, execute, wait. Only a signal or a bug (`runtime/broken`) ends a process that has started. It
+starts only if everything it needs is there. Data flows without the coordinator, and the process keeps dialing it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("rove")
 
 WAIT_MS_MAX = 500
-UNBOUNDED = 2**62  # what waits for the disk is bounded by the credit that let it in
+UNBOUNDED = 2**62  # data that waits for the disk is bounded by credit
 
 
 class Stopped:
@@ -106,7 +106,9 @@ def run_coordinator(section: CoordinatorSection, stopped: Stopped | None = None)
     if section.keys:
         url = section.advertise or section.listen
         if url.endswith(":0") or _everywhere(url):
-            raise SetupError(f"tokens and key files name the coordinator's url, and {url} is none; set advertise")
+            raise SetupError(
+                f"tokens and key files contain the coordinator's url, and {url} cannot be used in them; set advertise"
+            )
         keys, theirs = coordinator_keys(section.keys, url)
         operator = theirs.public
     catalog = Catalog(Path(section.folder) / "catalog.sqlite")
@@ -130,7 +132,7 @@ def run_coordinator(section: CoordinatorSection, stopped: Stopped | None = None)
 
 
 def worker_settings(section: WorkerSection, address: str, keys: Keys | None) -> WorkerSettings:
-    """What the machine has to know of a section."""
+    """The machine's settings from a section."""
     return WorkerSettings(
         node=NodeId(section.node),
         kind=section.kind,
@@ -151,7 +153,7 @@ def worker_settings(section: WorkerSection, address: str, keys: Keys | None) -> 
 
 
 def source_specs(section: WorkerSection) -> tuple[SourceSpec, ...]:
-    """The producers of a section, each with the columns of its stream."""
+    """The sources of a section, each with the columns of its stream."""
     specs = []
     for text in section.sources:
         stream = stream_of(text)
@@ -167,7 +169,7 @@ def source_specs(section: WorkerSection) -> tuple[SourceSpec, ...]:
 
 
 def main(path: str) -> int:
-    """Start what a settings file describes; the exit code."""
+    """Run the process that a settings file describes. Returns the exit code."""
     try:
         settings = load(path, os.environ)
         logging.basicConfig(
@@ -189,7 +191,7 @@ def main(path: str) -> int:
 
 
 def _shelf(section: WorkerSection, bell: Bell) -> DiskShelf | None:
-    """A node's disk, if it has one. A device goes on without one that is full or broken; others need theirs."""
+    """A node's disk, if it has one. A device goes on without a disk that is full or broken; other nodes need theirs."""
     if not section.folder:
         return None
     try:
@@ -197,7 +199,7 @@ def _shelf(section: WorkerSection, bell: Bell) -> DiskShelf | None:
     except NotWritable as error:
         if section.kind != "device":
             raise
-        log.error("%s; going on without it: rows that wait are in memory only, until the next start", error)
+        log.error("%s; going on without it: waiting rows are in memory only, until the next start", error)
         return None
 
 
@@ -230,7 +232,7 @@ def _heard_at(section: WorkerSection, wires: Wires) -> str:
     address = section.advertise or wires.address
     if _everywhere(address):
         raise SetupError(
-            f"`{section.node}` listens everywhere ({address}); say by which address others reach it: advertise"
+            f"`{section.node}` listens everywhere ({address}); set the address at which others reach it: advertise"
         )
     return address
 

@@ -1,6 +1,6 @@
-"""Settings of a process: one TOML file, the environment above it, flags above both.
+"""The settings of a process: a TOML file, overridden by the environment, overridden by flags.
 
-Law: every setting has one name, one type and one default, here. What is not known is an error that names the nearest.
+Law: every setting has one name, one type and one default, here. An unknown setting is an error that names the nearest.
 
     [worker]                                     ROVE__WORKER__SLOTS=16 rove worker --node edge1
     node = "edge1"
@@ -25,38 +25,40 @@ PREFIX = "ROVE__"
 
 
 class WorkerSection(msgspec.Struct, frozen=True, kw_only=True):
-    """A device, edge or gateway. Without `folder` it keeps nothing over a restart; without `keys` it stays on this
-    computer."""
+    """A device, edge or gateway. Without `folder` it keeps nothing through a restart. Without `keys` it can only be
+    reached from this computer."""
 
     node: str
     kind: Kind
     coordinator: str = ""  # its url; empty: the one that came with the keys
-    listen: str = ""  # devices need none
-    advertise: str = ""  # how others reach `listen`, if by another address
+    listen: str = ""  # not needed for devices
+    advertise: str = ""  # the address at which others reach `listen`, if it differs
     parents: tuple[str, ...] = ()
     slots: int = 8
     memory_bytes: int = 50_000_000
-    disk_bytes: int = 0  # of `folder`, for batches that wait: behind memory, kept over a restart
+    disk_bytes: int = 0  # disk space in `folder` for waiting batches; they survive a restart
     hooks: str = ""  # a module or file with on_disconnect, on_reconnect, on_evict
-    backlog: Literal["beside", "first", "last"] = "beside"  # after a cut: what was kept, and what is new
-    silent_ms: Annotated[int, msgspec.Meta(ge=100)] = 3_000  # a parent that is not heard for so long is not there
-    compress: Literal["zstd", "lz4", "off"] = "zstd"  # batches that wait: zstd, lz4 or off
-    evict: str = "block"  # when that is full: block (sources wait), fifo, query_aware or priority
-    weights: dict[str, float] = {}  # of queries, for priority
+    backlog: Literal["beside", "first", "last"] = (
+        "beside"  # when kept batches are sent after a cut, relative to new ones
+    )
+    silent_ms: Annotated[int, msgspec.Meta(ge=100)] = 3_000  # a parent that is silent for this long is away
+    compress: Literal["zstd", "lz4", "off"] = "zstd"  # how waiting batches are packed
+    evict: str = "block"  # what a full store does: block (sources wait), fifo, query_aware or priority
+    weights: dict[str, float] = {}  # the weights of queries, for priority
     report_ms: int = 1_000
     folder: str = ""
-    keep_hours: float | None = None  # delete what is older from its log, read or not
-    keep_bytes: int | None = None  # delete the oldest beyond this size of a partition, read or not
+    keep_hours: float | None = None  # delete older entries from its log, read or not
+    keep_bytes: int | None = None  # delete the oldest entries of a partition beyond this size, read or not
     keys: str = ""  # a key file
     sources: tuple[str, ...] = ()
-    columns: dict[str, str] = {}  # by stream, of those that sources here produce
+    columns: dict[str, str] = {}  # the columns of the streams that sources here produce
     leave: bool = False  # say goodbye when stopped, for good
     trust_functions: bool = False  # run users' functions that come by value: whoever may submit runs code here
 
 
 class CoordinatorSection(msgspec.Struct, frozen=True, kw_only=True):
-    """The coordinator: its catalog is in `folder`; `keys` is a folder for its own keys and its operator's. `metrics` is
-    where Prometheus finds it, such as 127.0.0.1:9470; nowhere if it is empty."""
+    """The coordinator. Its catalog is in `folder`; `keys` is the folder of its keys. `metrics` is the address of its
+    metrics, such as 127.0.0.1:9470; empty for none."""
 
     listen: str = "tcp://127.0.0.1:4700"
     advertise: str = ""
@@ -66,17 +68,17 @@ class CoordinatorSection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CloudSection(msgspec.Struct, frozen=True, kw_only=True):
-    """Spark: where the gateway's folder is, where tables and checkpoints go, and what Spark itself is told."""
+    """Spark: the gateway's folder, the folders for tables and checkpoints, and Spark's own settings."""
 
     coordinator: str = ""  # its url; empty: the one that came with the keys
-    logs: str  # the folder of the gateway, or a copy that follows it
+    logs: str  # the folder of the gateway, or a copy that is kept up to date
     tables: str = "rove-tables"
-    state: str = "rove-cloud"  # checkpoints: whoever deletes them begins anew
+    state: str = "rove-cloud"  # checkpoints; without them queries start over
     master: str = "local[*]"
-    memory: str = "1g"  # of Spark's driver
+    memory: str = "1g"  # memory of Spark's driver
     keys: str = ""  # a key file
-    poll_ms: int = 500  # between two looks at what should run
-    spark: dict[str, str] = {}  # settings of Spark's own, by their own names
+    poll_ms: int = 500  # how often to ask what should run
+    spark: dict[str, str] = {}  # Spark's own settings, by their names
     trust_functions: bool = False  # run users' functions that come by value: whoever may submit runs code here
 
 
@@ -104,11 +106,11 @@ def load(
     environ: Mapping[str, str] | None = None,
     flags: Mapping[str, Mapping[str, object]] | None = None,
 ) -> Settings:
-    """Settings from all three places. A flag that is None was not given."""
+    """The settings of file, environment and flags combined. A flag that is None was not given."""
     tree: dict[str, dict[str, object]] = {}
     for section, values in _file(path).items():
         if not isinstance(values, dict):
-            raise SetupError(f"{path}: `{section}` stands outside of a section; put it below [worker] or [coordinator]")
+            raise SetupError(f"{path}: `{section}` is outside of a section; put it below [worker] or [coordinator]")
         _merge(tree, section, values, str(path))
     for name, text in (environ or {}).items():
         if name.startswith(PREFIX):
@@ -130,7 +132,7 @@ def load(
 
 
 def _check_names(worker: WorkerSection) -> None:
-    """The streams of its sources are checked where their texts are read (adapters/sources)."""
+    """Check names. The streams of sources are checked where their texts are read (adapters/sources)."""
     for node in (worker.node, *worker.parents):
         checked_name(node, "a node")
     for stream in worker.columns:
@@ -164,7 +166,7 @@ def _merge(tree: dict[str, dict[str, object]], section: str, values: Mapping[str
 
 
 def _value(text: str) -> object:
-    """A list or table in the environment is JSON; anything else is as it stands."""
+    """A value from the environment: a list or table is JSON, anything else is plain text."""
     if not text.startswith(("[", "{")):
         return text
     try:

@@ -1,7 +1,7 @@
-"""A node's disk: its partitions by folder, what it remembers, and how often it has started.
+"""A node's disk: its partitions by folder, its remembered fragments, and the number of its start.
 
-Law: one thread does all that may wait for the disk, in the order in which it was asked, so that a slow one holds back
-acks and never heartbeats. Every order is answered once.
+Law: one thread does all disk work, in the order of the requests, so that a slow disk delays acks but never heartbeats.
+Every request is answered once.
 
     worker ─ Open, OnDisk, Load … ─► queue ─► disk thread ─► done ─ bell ─► worker takes Opened, DiskDone, Loaded …
 """
@@ -52,15 +52,15 @@ from rove.runtime.network.bell import Bell
 
 REMEMBERED_FILE = "remembered"
 STARTS_FILE = "starts"
-READER = "reader-"  # before a reader's name, the file in which it says what it needs no more
+READER = "reader-"  # the prefix of a file in which a reader says what it no longer needs
 FORMAT = 1
 OPEN_ATTEMPTS = 3
 CLOSE_S = 5.0
-NOT_NOW = (errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EIO)  # a disk that may be mended
+NOT_NOW = (errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EIO)  # errors of a disk that may work again later
 
 
 class _Remembered(msgspec.Struct, frozen=True, array_like=True):
-    """The file `remembered`: what a node ran and whom it knew."""
+    """The file `remembered`: the fragments that a node ran and the peers that it knew."""
 
     fragments: tuple[Fragment, ...]
     peers: tuple[Peer, ...]
@@ -68,7 +68,7 @@ class _Remembered(msgspec.Struct, frozen=True, array_like=True):
 
 
 class _Sealed(msgspec.Struct, frozen=True, array_like=True):
-    """Bytes that can be told from damage."""
+    """Bytes with a checksum."""
 
     format: int
     crc: int
@@ -76,7 +76,7 @@ class _Sealed(msgspec.Struct, frozen=True, array_like=True):
 
 
 class DiskShelf:
-    """The disk of one node, below one folder. `bell` is rung when `done` has something to tell."""
+    """The disk of one node, below one folder. `bell` rings when `done` has an answer."""
 
     def __init__(self, path: str | Path, bell: Bell, settings: LogSettings | None = None) -> None:
         self.path, self._bell, self._settings = Path(path), bell, settings
@@ -95,15 +95,15 @@ class DiskShelf:
                 self.incarnation = self._next_start()
             except OSError as error:
                 kind = NotWritable if error.errno in NOT_NOW else DiskError
-                raise kind(f"{self.path} cannot be used: {error}; mend the disk or choose another folder") from error
+                raise kind(f"{self.path} cannot be used: {error}; repair the disk or choose another folder") from error
             undo.pop_all()
         self._thread = threading.Thread(target=self._work, name=f"disk {self.path.name}", daemon=True)
         self._thread.start()
 
-    # What a worker asks
+    # Requests of a worker
 
     def ask(self, order: DiskWork) -> None:
-        """Begin disk work; `done` has the answer when it is over."""
+        """Begin disk work. `done` returns the answer later."""
         self._jobs.put(lambda: self._finish(self._answer(order)))
 
     def _answer(self, order: DiskWork) -> DiskAnswer:
@@ -126,12 +126,12 @@ class DiskShelf:
         if disk is None:
             return DiskDone(order.folder, order.group.token, trouble=f"no partition `{order.folder}` is open")
         done = carried_out(disk, order)
-        if not disk.path.is_dir():  # it was cleared
+        if not disk.path.is_dir():  # the folder was cleared
             self._folders.pop(order.folder).close()
         return done
 
     def _opened(self, order: Open) -> Opened | OpenFailed:
-        """A partition as it is on the disk, all of it committed; a new one if there is none."""
+        """Open the partition on the disk, with everything committed; create it if there is none."""
         folder = order.folder
         if folder in self._folders:
             self._folders.pop(folder).close()
@@ -155,7 +155,7 @@ class DiskShelf:
                     commit(partition, disk, now_us())
                 undo.pop_all()
         except OSError as error:
-            text = f"the log in {self.path / folder} cannot be opened: {error}; mend the disk"
+            text = f"the log in {self.path / folder} cannot be opened: {error}; repair the disk"
             return OpenFailed(folder, order.number, text)
         except RoveError as error:
             return OpenFailed(folder, order.number, str(error))
@@ -178,25 +178,25 @@ class DiskShelf:
         return Listed(order.prefix, tuple(sorted(place.as_posix() for place in places)))
 
     def _readers(self, folder: str) -> dict[str, Position]:
-        """Who reads a folder from outside: each leaves a file that says how far it has come. O(files)."""
+        """The outside readers of a folder. Each leaves a file that says how far it has read. O(files)."""
         found: dict[str, Position] = {}
         for file in self._place(folder).glob(f"{READER}*"):
             try:
                 said = msgspec.json.decode(file.read_bytes(), type=dict[str, int])
                 found[file.name.removeprefix(READER)] = Position(said["position"])
             except (OSError, msgspec.MsgspecError, KeyError):
-                continue  # being replaced, or somebody else's
+                continue  # being replaced, or not ours
         return found
 
-    # What the shell asks
+    # Calls of the shell
 
     def remember(self, kept: Remember) -> None:
-        """Keep what a node runs and whom it knows, for its next start; it is kept when this returns, unless there is
-        `trouble`. Deployments are rare, so nobody waits long."""
+        """Store what a node runs and which peers it knows, for its next start. It is stored when this returns, unless
+        there is `trouble`. Deployments are rare, so the wait does not matter."""
         self._keep(REMEMBERED_FILE, msgspec.msgpack.encode(_Remembered(kept.fragments, kept.peers, dict(kept.plans))))
 
     def remembered(self) -> Remember | None:
-        """What was kept by the last start; None if there is nothing to be found."""
+        """What the last start stored; None if there is nothing."""
         body = self._kept(REMEMBERED_FILE)
         if body is None:
             return None
@@ -204,13 +204,13 @@ class DiskShelf:
             found = msgspec.msgpack.decode(body, type=_Remembered)
         except msgspec.MsgspecError as error:
             raise DiskError(
-                f"{self.path / REMEMBERED_FILE} is not of this version of rove: {error}; remove it, the coordinator "
-                "knows the same"
+                f"{self.path / REMEMBERED_FILE} is not of this version of rove: {error}; remove it, because the "
+                "coordinator knows the same"
             ) from error
         return Remember(found.fragments, found.peers, found.plans)
 
     def done(self) -> Iterator[DiskAnswer]:
-        """Answers since the last call. What the disk's thread raised and nobody meant is raised here."""
+        """The answers since the last call. Unexpected exceptions of the disk's thread are raised here."""
         while self._done:
             yield self._done.popleft()
         if self._bug is not None:
@@ -221,13 +221,13 @@ class DiskShelf:
         return bool(self._done) or self._bug is not None
 
     def settle(self) -> None:
-        """Wait until everything that was asked is over."""
+        """Wait until all requests are done."""
         over = threading.Event()
         self._jobs.put(over.set)
         over.wait()
 
     def close(self) -> None:
-        """Finish what was asked, if the disk answers in time, and let go of the folders."""
+        """Finish all requests, if the disk answers in time, and close the folders."""
         self._jobs.put(None)
         self._thread.join(CLOSE_S)
         if not self._thread.is_alive():
@@ -235,7 +235,7 @@ class DiskShelf:
                 disk.close()
         self._folders.clear()
 
-    # Within
+    # Internals
 
     def _place(self, folder: str) -> Path:
         place = (self.path / folder).resolve()
@@ -277,10 +277,12 @@ class DiskShelf:
         return sealed.body
 
     def _next_start(self) -> int:
-        """A number that no earlier start of this node had, on the disk before anybody hears it."""
+        """A number that no earlier start of this node had. It is on the disk before it is used."""
         body = self._kept(STARTS_FILE)
         last = int.from_bytes(body, "big") if body is not None else 0
-        number = max(last + 1, time.time_ns())  # a folder that was emptied must not bring old numbers back
+        number = max(
+            last + 1, time.time_ns()
+        )  # from the clock, so that an emptied folder does not bring old numbers back
         keep_file(self.path / STARTS_FILE, _sealed(number.to_bytes(8, "big")))
         return number
 
@@ -290,7 +292,7 @@ def _sealed(body: bytes) -> bytes:
 
 
 def keep_file(path: Path, data: bytes) -> None:
-    """Make a file anew in one step: after a power cut it is the old one or the new one."""
+    """Replace a file atomically: after a power cut it is the old one or the new one."""
     new = path.with_name(f"{path.name}.new")
     with open(new, "wb") as file:
         file.write(data)
@@ -301,7 +303,7 @@ def keep_file(path: Path, data: bytes) -> None:
 
 
 def _sync_up(path: Path, top: Path) -> None:
-    """Make the names of new folders safe, up to one that was there."""
+    """Sync the names of new folders, up to one that existed."""
     for folder in path.parents:
         descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
         try:

@@ -1,8 +1,8 @@
-"""Shells: what machines ask for is done here, whatever carries their messages.
+"""Shells: they give events to machines and execute their commands, over any transport.
 
-Law: events go in one after the other, and every command is carried out before the next round begins. What a
-coordinator wants kept is on the disk before anything of that round is said. An exception that leaves a machine ends it
-(`runtime/broken`). A command that cannot be carried out is logged and counted.
+Law: events go in one after the other, and every command is executed before the next round begins. A coordinator's
+records are on the disk before any message of that round is sent. An exception that leaves a machine ends it
+(`runtime/broken`). A command that cannot be executed is logged and counted.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ if TYPE_CHECKING:
 log = logging.getLogger("rove")
 
 COORDINATOR_TICK_US = 500_000
-STOP_US_MAX = 5_000_000  # for the writing of what waits
+STOP_US_MAX = 5_000_000  # for writing waiting batches when the process stops
 
 
 class Transport(Protocol):
-    """What carries messages: sockets (zeromq), or queues in one process (local)."""
+    """Carries messages: sockets (zeromq), or queues in one process (local)."""
 
     def send(self, conn: Conn, message: Message, payload: Payload | None = None) -> bool: ...
 
@@ -71,7 +71,7 @@ class Transport(Protocol):
 
 
 class WorkerShell:
-    """A worker with its disk, its sources and its wires."""
+    """A worker with its disk, its sources and its transport."""
 
     def __init__(
         self,
@@ -89,16 +89,16 @@ class WorkerShell:
             self.worker.add_source(producer.spec.stream, origin, producer.spec.columns)
         self._packing = PackThread(settings.compress)
         self._watch = Watch(now_us())
-        self._unkept: Remember | None = None  # what the disk would not take
+        self._unkept: Remember | None = None  # what the disk did not take
 
     def start(self) -> None:
-        """Go on where the last start ended."""
+        """Resume where the last start ended."""
         kept = self.shelf.remembered() if self.shelf is not None else None
         if kept is not None:
             self._obey(self.worker.remembered(kept, now_us()))
 
     def round(self, arrived: Iterable[Arrived | Garbled] = ()) -> None:
-        """Take what has come, from the wires, the disk and the sources; then have a moment to itself."""
+        """Handle all events of the transport, the disk and the sources; then a tick."""
         for event in arrived:
             self._handle(event)
             if isinstance(event, Arrived):
@@ -114,13 +114,12 @@ class WorkerShell:
             self._look()
 
     def due(self) -> int:
-        """When a round is needed next, if nothing comes in."""
+        """When the next round is needed, if nothing comes in."""
         made = self.producers.due()
         return self.worker.due() if made is None else min(made, self.worker.due())
 
     def stop(self) -> None:
-        """Let what waits, or is on its way to the disk, get there, say so to whoever waits for it, and what was counted
-        in the end to the coordinator."""
+        """Write waiting batches to the disk, send the acks for them, and send a last report to the coordinator."""
         if self.shelf is not None:
             self.round()
             end = now_us() + STOP_US_MAX
@@ -131,12 +130,12 @@ class WorkerShell:
         self._obey(self.worker.reports())
 
     def abandon(self) -> None:
-        """The machine is broken: let go of the disk, without another word."""
+        """The machine is broken. Close the disk, and send nothing more."""
         if self.shelf is not None:
             self.shelf.close()
 
     def _written(self) -> bool:
-        """Write what waits; whether anything was."""
+        """Write waiting batches. Returns whether there were any."""
         if self.shelf is None:
             return False
         self._handle(Stop())
@@ -147,7 +146,7 @@ class WorkerShell:
         return bool(answers)
 
     def _answers(self) -> list[DiskAnswer]:
-        """What the disk has done since the last look."""
+        """Handle the disk's answers since the last call."""
         try:
             return [] if self.shelf is None else list(self.shelf.done())
         except Exception as error:
@@ -169,7 +168,7 @@ class WorkerShell:
                 continue
             try:
                 self._do(command)
-            except RoveError as error:  # what cannot be done does not keep the others from being done
+            except RoveError as error:  # a command that fails does not keep others from being executed
                 why = type(error).__name__
                 self.worker.refused[why] = self.worker.refused.get(why, 0) + 1
                 log.warning("%s: %s", described(command), error)
@@ -178,7 +177,7 @@ class WorkerShell:
         wires = self._wires
         match command:
             case Dial(peer=peer):
-                log.info("dials %s at %s", peer.node, peer.address)
+                log.info("dialing %s at %s", peer.node, peer.address)
                 wires.dial(peer.node, peer.address, peer.key)
             case Drop(conn=conn):
                 wires.hang_up(conn)
@@ -201,19 +200,19 @@ class WorkerShell:
                 self._unkept = command if self.shelf.trouble else None
 
     def _look(self) -> None:
-        """Try again what the disk would not take, and log what has changed."""
+        """Try again what the disk did not take, and log what has changed."""
         if self._unkept is not None:
             self._do(self._unkept)
         troubles = {}
         if self._hooks is not None and self._hooks.missed:
-            troubles["hooks"] = f"too slow, {self._hooks.missed} calls were left out"
+            troubles["hooks"] = f"too slow, {self._hooks.missed} calls were skipped"
         if self.shelf is not None and self.shelf.trouble:
             troubles["disk"] = self.shelf.trouble
         self._watch.look(self.worker, troubles, now_us())
 
 
 class CoordinatorShell:
-    """The coordinator with its catalog and its wires, and those who watch it."""
+    """The coordinator with its catalog, its transport and its metrics."""
 
     def __init__(
         self, machine: Coordinator, wires: Transport, catalog: Catalog, metrics: MetricsServer | None = None
@@ -223,11 +222,11 @@ class CoordinatorShell:
         self._tick_due = 0
 
     def start(self) -> None:
-        """Find again what was kept."""
+        """Restore the coordinator from its catalog."""
         self._obey(self.machine.restore(self._catalog.records()))
 
     def round(self, arrived: Iterable[Arrived | Garbled] = ()) -> None:
-        """Take what has come; keep what is to be kept, all at once; then say what is to be said."""
+        """Handle all events, store all records at once, then send the messages."""
         commands: list[Any] = []
         for event in arrived:
             commands += self._handle(event)
@@ -245,7 +244,7 @@ class CoordinatorShell:
         self._catalog.close()
 
     def abandon(self) -> None:
-        """The machine is broken: let go of the catalog."""
+        """The machine is broken. Close the catalog."""
         self._catalog.close()
 
     def _handle(self, event: Arrived | Garbled | Tick) -> list[Any]:
@@ -262,12 +261,12 @@ class CoordinatorShell:
             try:
                 self._catalog.keep(self._unkept)
             except DiskError as error:
-                # Nothing is said that is not kept: whoever asked will ask again.
+                # A message is not sent unless its records are stored. Clients and nodes will ask again.
                 log.error("%s", error)
                 commands = [c for c in commands if isinstance(c, Allow)]
             else:
                 for kind, name, record in self._unkept:
-                    log.info("%s %s is %s", kind, name, "kept" if record is not None else "forgotten")
+                    log.info("%s %s is %s", kind, name, "stored" if record is not None else "deleted")
                 self._unkept = []
         for command in commands:
             match command:
@@ -280,7 +279,7 @@ class CoordinatorShell:
 
 
 def _broken(node: str, event: object, error: Exception) -> Broken:
-    """The last word of a machine, whose story is in the log."""
+    """The final message of a machine. The exception itself is logged."""
     log.error("the machine of %s is broken", node, exc_info=error)
     return Broken(node, event, error)
 

@@ -1,7 +1,7 @@
-"""What a node says in its log of how it gets on: each thing once, and again when it has changed.
+"""Logs a node's state: each thing once, and again when it has changed.
 
-Law: whoever starts a node with a wrong name, a wrong parent or a wrong url reads so within seconds. What is in order is
-told, too, but as information.
+Law: a wrong name, a wrong parent or a wrong url is logged within seconds as a warning. What works is logged as
+information.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from rove.model.messages import Orders, Refused
 
 log = logging.getLogger("rove")
 
-LOOK_US = 1_000_000  # between two looks
-PATIENCE_US = 3_000_000  # what is not there at the start may be about to come
-SAID_US = 5_000_000  # what the coordinator finds wrong it says again with every report
+LOOK_US = 1_000_000  # how often the state is checked
+PATIENCE_US = 3_000_000  # after the start, before something missing is logged
+SAID_US = 5_000_000  # how long a problem that the coordinator reported counts; it repeats it with every report
 
 
 class Watch:
-    """The log of one node. `reached` says whether the last word to the coordinator could be sent."""
+    """The log of one node. `reached` says whether the last message to the coordinator could be sent."""
 
     def __init__(self, now: int) -> None:
         self.reached = True
         self._began = now
         self._due = 0
-        self._said, self._said_us = "", 0  # by the coordinator, of what is wrong here
+        self._said, self._said_us = "", 0  # the last problem that the coordinator reported
         self._seen: dict[str, str] = {}
 
     def heard(self, event: Arrived, now: int) -> None:
-        """The coordinator may have found something wrong."""
+        """Handle a message of the coordinator, which may report a problem."""
         if event.conn != COORDINATOR:
             return
         match event.message:
@@ -38,14 +38,14 @@ class Watch:
                 self._said, self._said_us = text, now
 
     def due(self, now: int) -> bool:
-        """Whether it is time for a look; the next is later then."""
+        """Whether to check now. Sets the time of the next check."""
         if now < self._due:
             return False
         self._due = now + LOOK_US
         return True
 
     def look(self, worker: Worker, troubles: dict[str, str], now: int) -> None:
-        """Log what has changed since the last look: what runs, and with `troubles` what is wrong."""
+        """Log what has changed since the last check: what runs, and with `troubles` what is wrong."""
         troubles = troubles | self._troubles(worker, now)
         found = troubles | _states(worker)
         for what, state in found.items():
@@ -64,11 +64,13 @@ class Watch:
         if now - self._began < PATIENCE_US:
             return found
         if not self.reached:
-            found["the coordinator"] = "cannot be reached; it is tried again"
+            found["the coordinator"] = "cannot be reached; trying again"
         else:
             for parent in worker.settings.parents:
                 if parent not in worker.links():
-                    found[f"parent {parent}"] = "the coordinator knows no node of that name that others can reach, yet"
+                    found[f"parent {parent}"] = (
+                        "the coordinator does not know a node of that name that can be reached yet"
+                    )
         return found
 
 
