@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from rove.data.ends.pending_input import CaughtUp, PendingBatch, PendingInput
 from rove.data.events import Opened, OpenFailed
 from rove.data.fragment.frontier import Frontier
 from rove.data.fragment.intake import Intake
@@ -72,21 +71,6 @@ def parked_batches_forgotten_when_an_open_fails(patch: pytest.MonkeyPatch) -> No
         opened(self, event)
 
     patch.setattr(Worker, "_opened", forgets)
-
-
-def new_input_computed_before_a_replay_is_over(patch: pytest.MonkeyPatch) -> None:
-    def next(self: PendingInput) -> PendingBatch | CaughtUp | None:
-        for query, each in list(self._queries.items()):
-            found = each.fresh.popleft() if each.fresh else each.next(query)
-            if found is not None:
-                rows = found.payload if isinstance(found, PendingBatch) else None
-                self.bytes -= 0 if rows is None else len(rows)
-                return found
-            if each.reading is None:
-                del self._queries[query]
-        return None
-
-    patch.setattr(PendingInput, "next", next)
 
 
 def rows_given_up_when_a_read_fails_once(patch: pytest.MonkeyPatch) -> None:
@@ -194,7 +178,6 @@ def a_fragment_that_runs_before_those_above_are_told(patch: pytest.MonkeyPatch) 
         pytest.param(an_ack_before_the_disk_has_it, marks=pytest.mark.slow),
         pytest.param(a_watermark_of_the_fastest, marks=pytest.mark.slow),
         pytest.param(parked_batches_forgotten_when_an_open_fails, marks=pytest.mark.slow),
-        pytest.param(new_input_computed_before_a_replay_is_over, marks=pytest.mark.slow),
         pytest.param(rows_given_up_when_a_read_fails_once, marks=pytest.mark.slow),
     ],
 )
