@@ -22,6 +22,7 @@ NOT_BENCHMARKS = (
     "forwarding",
     "loopback",
     "nexmark",
+    "polars_batch",
     "report",
     "ways",
 )
