@@ -110,6 +110,11 @@ def hopping_with_a_rest(a: Any, b: Any) -> Any:
     return _timed(a).groupBy(F.window("ts", "5 seconds", "2 seconds", "1 second")).agg(*_all(a))
 
 
+def hopping_sums(a: Any, b: Any) -> Any:
+    sums = F.sum("value").alias("total"), F.sum("amount").alias("amounts"), F.count("*").alias("n")
+    return _timed(a).groupBy(F.window("ts", "4 seconds", "1 second")).agg(*sums)
+
+
 def over_a_union(a: Any, b: Any) -> Any:
     return _timed(a.where("amount > 0").union(a).union(b)).groupBy(F.window("ts", "3 seconds")).agg(*_all(a))
 
@@ -149,6 +154,7 @@ QUERIES: tuple[Callable[[Any, Any], Any], ...] = (
     tumbling_without_keys,
     hopping,
     hopping_with_a_rest,
+    hopping_sums,
     over_a_union,
     joined,
     joined_with_itself,

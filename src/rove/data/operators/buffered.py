@@ -18,7 +18,7 @@ class RowsByPane:
     """The rows of one input. O(rows of open panes) of memory."""
 
     def __init__(self, schema: pa.Schema) -> None:
-        self._schema = schema
+        self.schema = schema
         self._panes: dict[int, dict[Origin, list[pa.RecordBatch]]] = {}
 
     def add(self, number: int, origin: Origin, rows: pa.RecordBatch) -> None:
@@ -30,7 +30,7 @@ class RowsByPane:
     def take(self, number: int) -> pa.Table:
         """Take the rows of a pane out."""
         origins = self._panes.pop(number, {})
-        return pa.Table.from_batches([b for o in sorted(origins) for b in origins[o]], self._schema)
+        return pa.Table.from_batches([b for o in sorted(origins) for b in origins[o]], self.schema)
 
     def table(self) -> pa.Table:
         """Everything, for a snapshot."""
@@ -40,10 +40,10 @@ class RowsByPane:
             for origin in sorted(self._panes[number])
             for rows in self._panes[number][origin]
         )
-        return gathered(parts, _LABELS, self._schema)
+        return gathered(parts, _LABELS, self.schema)
 
     def load(self, table: pa.Table) -> None:
         """Restore what `table` returned."""
         self._panes = {}
-        for (number, origin), rows in unlabelled(table, _LABELS, self._schema):
+        for (number, origin), rows in unlabelled(table, _LABELS, self.schema):
             self.add(number, read_origin(origin), rows)

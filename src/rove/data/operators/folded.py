@@ -12,11 +12,11 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rove.data.operators.panes import PaneClock
+from rove.data.operators.panes import PaneClock, micros_of
 from rove.data.operators.states import States
 from rove.model.batch import one_batch
 from rove.model.ids import NOBODY, Stage
-from rove.model.schema import BIGINT, TIMESTAMP
+from rove.model.schema import TIMESTAMP
 from rove.plan.aggregates import aggregate
 from rove.plan.expressions.arrow import compile_expression
 from rove.plan.operators import Aggregate
@@ -62,7 +62,7 @@ class Fold:
 
     def __call__(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """One row for each pane and key. Rows without a time are in no window, and are dropped. O(rows)."""
-        micros = self._time(rows).cast(BIGINT)
+        micros = micros_of(self._time(rows))
         known = pc.is_valid(micros)
         rows, micros = rows.filter(known), micros.filter(known)
         parts = []

@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 
 from rove.data.operators.buffered import RowsByPane
 from rove.data.operators.logic import NOTHING, Output, late_rows
-from rove.data.operators.panes import PaneClock
+from rove.data.operators.panes import PaneClock, micros_of
+from rove.data.operators.window import window_column
 from rove.model.batch import Batch, one_batch
 from rove.model.errors import PlanError
 from rove.model.ids import Origin
@@ -23,6 +24,7 @@ from rove.plan.operators import Join, column_of, struct_field
 from rove.plan.windows import Window
 
 LEFT, RIGHT = 0, 1
+_HALF = pa.scalar(32, BIGINT)  # bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,24 +36,27 @@ class JoinConfig:
 
 
 class JoinLogic:
-    """Keeps both sides of open windows. Each window costs one hash join on keys, then one `take` for each column."""
+    """Keeps both sides of open windows. A window costs one look-up of keys, then one take a column."""
 
     def __init__(self, plan: Join, origin: Origin) -> None:
         found = plan.window_key()
         if found is None:
             raise PlanError("the edge joins only within a shared window of event time")
-        position, window = found
+        position, self._window = found
+        slide, offset = self._window.slide_us, self._window.offset_us
         self._plan = plan
         # The start of a row's window identifies the window; overlapping windows are one slide apart.
-        self._clock = PaneClock(Window(window.slide_us, window.slide_us, window.offset_us), origin)
-        self._sides = (RowsByPane(plan.left.schema), RowsByPane(plan.right.schema))
+        self._clock = PaneClock(Window(slide, slide, offset), origin)
+        sides = ((plan.left, plan.left_keys), (plan.right, plan.right_keys))
+        self._windows = tuple(keys[position] for _, keys in sides)
+        self._sides = tuple(
+            RowsByPane(_without(side.schema, name)) for (side, _), name in zip(sides, self._windows, strict=True)
+        )
         self._starts = tuple(
-            compile_expression(struct_field(column_of(side.schema, keys[position]), "start"), side.schema)
-            for side, keys in ((plan.left, plan.left_keys), (plan.right, plan.right_keys))
+            compile_expression(struct_field(column_of(side.schema, name), "start"), side.schema)
+            for (side, _), name in zip(sides, self._windows, strict=True)
         )
-        self._keys = tuple(
-            [k for i, k in enumerate(keys) if i != position] for keys in (plan.left_keys, plan.right_keys)
-        )
+        self._keys = tuple([k for i, k in enumerate(keys) if i != position] for _, keys in sides)
         both = pa.schema([*plan.left.schema, *plan.right.schema]) if not plan.using else plan.schema
         self._condition = compile_expression(plan.condition, both) if plan.condition is not None else None
 
@@ -59,15 +64,16 @@ class JoinLogic:
         data, header = batch.data, batch.header
         if data is None:
             return NOTHING
-        micros = self._starts[side](data).cast(BIGINT)
-        if micros.null_count:  # a null never matches
+        micros = micros_of(self._starts[side](data))
+        if micros.null_count:  # null matches nothing
             known = pc.is_valid(micros)
             data, micros = data.filter(known), micros.filter(known)
             if not data.num_rows:
                 return NOTHING
-        panes, late = self._clock.split(data, micros, (None, None))
-        for number, rows in panes:
-            self._sides[side].add(number, header.origin, rows)
+        rows = data.select(self._sides[side].schema.names)
+        panes, late = self._clock.split(rows, micros, (None, None))
+        for number, part in panes:
+            self._sides[side].add(number, header.origin, part)
         return NOTHING if late is None else Output(late=(late_rows(header, data, late),))
 
     def watermark(self, time_us: int) -> Output:
@@ -87,25 +93,64 @@ class JoinLogic:
         return sorted({number for side in self._sides for number in side.occupied()})
 
     def _emit(self, number: int) -> pa.RecordBatch | None:
-        left, right = (side.take(number) for side in self._sides)
+        left, right = (one_batch(side.take(number)) for side in self._sides)
         if not left.num_rows or not right.num_rows:
             return None
-        matches = self._matches(left, right)
-        left, right = left.take(matches["left"]), right.take(matches["right"])
-        names = self._plan.schema.names
-        columns = {name: left[name] for name in left.column_names} | {
-            name: right[name] for name in right.column_names if not self._plan.using or name not in left.column_names
-        }
-        joined = one_batch(pa.Table.from_arrays([columns[n] for n in names], schema=self._plan.schema))
+        left_rows, right_rows = matches(
+            [left.column(name) for name in self._keys[LEFT]] or [_one_key(left)],
+            [right.column(name) for name in self._keys[RIGHT]] or [_one_key(right)],
+        )
+        columns = []
+        for name in self._plan.schema.names:
+            if name in self._windows:
+                columns.append(window_column(self._window, self._clock.window.start_us(number), len(left_rows)))
+            elif name in left.schema.names:
+                columns.append(left.column(name).take(left_rows))
+            else:
+                columns.append(right.column(name).take(right_rows))
+        joined = pa.RecordBatch.from_arrays(columns, schema=self._plan.schema)
         return joined if self._condition is None else joined.filter(self._condition(joined))
 
-    def _matches(self, left: pa.Table, right: pa.Table) -> pa.Table:
-        """The pairs of row numbers that match, in order. Only keys are hashed, so other columns may be nested."""
-        keys = [f"k{i}" for i in range(len(self._keys[LEFT]))]
-        sides = []
-        for table, names, label in ((left, self._keys[LEFT], "left"), (right, self._keys[RIGHT], "right")):
-            columns = [table[n] for n in names] if names else [pa.repeat(pa.scalar(0), table.num_rows)]
-            numbers = pa.arange(0, table.num_rows)
-            sides.append(pa.Table.from_arrays([*columns, numbers], names=[*(keys or ["k0"]), label]))
-        found = sides[0].join(sides[1], keys or ["k0"], join_type="inner", use_threads=False)
-        return found.sort_by([("left", "ascending"), ("right", "ascending")])
+
+def matches(left: list[pa.Array], right: list[pa.Array]) -> tuple[pa.Array, pa.Array]:
+    """The numbers of the rows whose keys are equal, a pair for each match, by the left row and then the right row.
+
+    The right rows are listed by key, and each left row takes the list of its key. O(rows + matches) for one key. Null
+    equals nothing.
+    """
+    left_codes, right_codes = _codes(left, right)
+    order = pc.sort_indices(right_codes).slice(0, len(right_codes) - right_codes.null_count)
+    ends = pc.run_end_encode(right_codes.take(order), pa.int32()).run_ends
+    lists = pa.ListArray.from_arrays(pa.concat_arrays([pa.array([0], pa.int32()), ends]), order)
+    found = lists.take(left_codes)
+    return pc.list_parent_indices(found), found.flatten()
+
+
+def _codes(left: list[pa.Array], right: list[pa.Array]) -> tuple[pa.Array, pa.Array]:
+    """A number from 0 on for every key of the right rows, and the same numbers for the left rows. Keys that are null,
+    or only on the left, have none."""
+    left_codes, right_codes = _codes_of(left[0], right[0])
+    for left_key, right_key in zip(left[1:], right[1:], strict=True):
+        also_left, also_right = _codes_of(left_key, right_key)
+        # Codes are 32 bits wide, so two of them fit one number; the pairs get codes again.
+        left_codes, right_codes = _codes_of(_pair(left_codes, also_left), _pair(right_codes, also_right))
+    return left_codes, right_codes
+
+
+def _codes_of(left: pa.Array, right: pa.Array) -> tuple[pa.Array, pa.Array]:
+    keys = right.dictionary_encode()
+    return pc.index_in(left, keys.dictionary), keys.indices
+
+
+def _pair(a: pa.Array, b: pa.Array) -> pa.Array:
+    return pc.bit_wise_or(pc.shift_left(a.cast(BIGINT), _HALF), b.cast(BIGINT))
+
+
+def _one_key(rows: pa.RecordBatch) -> pa.Array:
+    """All rows have this key in common, where nothing but the window is asked for."""
+    return pa.repeat(pa.scalar(0, BIGINT), rows.num_rows)
+
+
+def _without(schema: pa.Schema, window: str) -> pa.Schema:
+    """What is kept of a side's rows: the window is known by its number, but no row is without columns."""
+    return schema if len(schema) == 1 else schema.remove(schema.get_field_index(window))

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from rove.data.operators.buffered import RowsByPane
 from rove.data.operators.logic import NOTHING, Output, late_rows
-from rove.data.operators.panes import PaneClock
+from rove.data.operators.panes import PaneClock, micros_of
 from rove.data.operators.states import States
 from rove.model.batch import Batch, one_batch
 from rove.model.ids import Origin
@@ -41,7 +41,7 @@ class OrderedLogic:
         data, header = batch.data, batch.header
         if data is None:
             return NOTHING
-        micros = data.column(data.schema.get_field_index(self._time)).cast(BIGINT)
+        micros = micros_of(data.column(self._time))
         outside: list[Batch] = []
         if micros.null_count:  # rows without a time have no place in the order
             known = pc.is_valid(micros)

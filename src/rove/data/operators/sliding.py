@@ -13,29 +13,22 @@ Law: about three merges for each window, however many panes it has. The order of
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Generic, TypeVar
 
-import pyarrow as pa
-
-Rows: TypeAlias = pa.RecordBatch | None
+T = TypeVar("T")
 
 
-class Sliding:
+class Sliding(Generic[T]):
     """`pane(n)` returns the merged states of a complete pane, or None; `merge` merges two."""
 
-    def __init__(
-        self,
-        panes_per_window: int,
-        pane: Callable[[int], Rows],
-        merge: Callable[[list[pa.RecordBatch]], pa.RecordBatch],
-    ) -> None:
+    def __init__(self, panes_per_window: int, pane: Callable[[int], T | None], merge: Callable[[T, T], T]) -> None:
         self._length, self._pane, self._merge = panes_per_window, pane, merge
-        self._suffixes: dict[int, Rows] = {}
+        self._suffixes: dict[int, T | None] = {}
         self._block = -1
-        self._prefix: Rows = None
+        self._prefix: T | None = None
         self._prefix_end = 0
 
-    def window(self, first: int) -> Rows:
+    def window(self, first: int) -> T | None:
         """The merged states of the panes `first … first + panes_per_window - 1`."""
         block = first // self._length
         if block != self._block:
@@ -50,14 +43,14 @@ class Sliding:
         """Merge the rest of a block from the right."""
         boundary = (block + 1) * self._length
         self._suffixes = {}
-        suffix: Rows = None
+        suffix: T | None = None
         for number in range(boundary - 1, first - 1, -1):
             suffix = self._both(self._pane(number), suffix)
             self._suffixes[number] = suffix
         self._prefix, self._prefix_end = None, boundary
         self._block = block
 
-    def _both(self, a: Rows, b: Rows) -> Rows:
+    def _both(self, a: T | None, b: T | None) -> T | None:
         if a is None or b is None:
             return b if a is None else a
-        return self._merge([a, b])
+        return self._merge(a, b)

@@ -15,13 +15,15 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from rove.model.batch import one_batch
+from rove.model.schema import BIGINT, DOUBLE
 from rove.plan.aggregates import AggregateCall
 from rove.plan.expressions.arrow import compile_expression
 from rove.plan.expressions.tree import Datum, Evaluator
 from rove.plan.operators import Named
 
 Rows = TypeVar("Rows", pa.RecordBatch, pa.Table)
-_TOTALS = {"sum": pc.sum, "min": pc.min, "max": pc.max}
+_TOTALS = {name: pc.get_function(name) for name in ("sum", "min", "max")}
+_SKIP_NULLS = pc.ScalarAggregateOptions(skip_nulls=True, min_count=1)
 
 
 @dataclass(slots=True)
@@ -37,6 +39,7 @@ class States:
     groups: list[str] = field(init=False)
     _lifts: list[Evaluator] = field(init=False)
     _merges: list[tuple[str, str]] = field(init=False)
+    _totals: list[pc.Function] = field(init=False)
     _moments: list[str] = field(init=False)
     _finishes: list[Evaluator] = field(init=False)
     _float_keys: list[bool] = field(init=False)
@@ -48,7 +51,8 @@ class States:
         self.schema = pa.schema(fields)
         # A value whose duplicates are removed is an additional key. States split by it still merge to the same result.
         self.groups = [name for name, _ in self.keys] + [s.name for s in distinct]
-        self._merges = [(s.name, s.merge) for s in columns if s.merge in ("sum", "min", "max")]
+        self._merges = [(s.name, s.merge) for s in columns if s.merge in _TOTALS]
+        self._totals = [_TOTALS[s.merge] for s in columns if s.merge in _TOTALS]
         self._moments = [s.name.removesuffix("__n") for s in columns if s.merge == "moments" and s.name.endswith("__n")]
         self._float_keys = [pt.is_floating(e.dtype) for _, e in self.keys]
         exprs = [e for _, e in self.keys]
@@ -71,29 +75,39 @@ class States:
 
     def merge(self, parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
         """Merge any number of states to one row for each key. O(rows of the parts)."""
+        if not any(part.num_rows for part in parts):
+            return one_batch(self.schema.empty_table())
+        if not self.groups and not self._moments:
+            totals = zip(self.totals(parts), self.schema, strict=True)
+            columns = [pa.repeat(t if t.type == f.type else t.cast(f.type), 1) for t, f in totals]
+            return pa.RecordBatch.from_arrays(columns, schema=self.schema)
         table = pa.Table.from_batches(parts, self.schema)
-        if not table.num_rows:
-            return one_batch(table)
         if self._moments:
             return self._merge_with_moments(table)
-        if not self.groups:
-            return self._total(table)
         return self._grouped(table, self._merges)
 
     def finish(self, merged: pa.RecordBatch) -> list[pa.Array]:
         """The results, one column for each aggregate."""
         return [f(merged) for f in self._finishes]
 
+    @property
+    def are_sums(self) -> bool:
+        """Whether the states of a window are one row of sums of 64 bits."""
+        sums = [name for name, merge in self._merges if merge == "sum"]
+        return sums == self.schema.names and all(f.type in (BIGINT, DOUBLE) for f in self.schema)
+
+    def totals(self, parts: Sequence[pa.RecordBatch]) -> list[pa.Scalar]:
+        """Merge without keys: one scalar aggregation for each state."""
+        return [
+            total.call([pa.chunked_array([part.column(i) for part in parts])], _SKIP_NULLS)
+            for i, total in enumerate(self._totals)
+        ]
+
     def ordered(self, states: Rows) -> Rows:
         """The states sorted by key, so that output does not depend on the order of arrival."""
         if not self.groups or states.num_rows < 2:
             return states
         return states.sort_by([(g, "ascending") for g in self.groups])
-
-    def _total(self, table: pa.Table) -> pa.RecordBatch:
-        """Merge without keys: one scalar aggregation for each state."""
-        found = [_TOTALS[merge](table[name]).cast(self.schema.field(name).type) for name, merge in self._merges]
-        return pa.RecordBatch.from_arrays([pa.repeat(f, 1) for f in found], schema=self.schema)
 
     def _grouped(self, table: pa.Table, merges: list[tuple[str, str]]) -> pa.RecordBatch:
         result = pa.TableGroupBy(table, self.groups, use_threads=False).aggregate(merges)

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from rove.data.operators.logic import NOTHING, Output, late_rows, stepped
+from rove.data.operators.panes import micros_of
 from rove.model.batch import Batch, Header
 from rove.model.clock import MICROS_MAX, MICROS_MIN
 from rove.model.ids import Origin, read_origin
@@ -54,7 +55,7 @@ class WatermarkLogic:
         self._marks[header.origin] = after = max(mark, newest - self._delay_us)
         if oldest is None or oldest >= mark:
             return Output((self._on_time(header, batch.data, after, oldest, newest),))
-        late = pc.fill_null(pc.less(moments.cast(BIGINT), pa.scalar(mark, BIGINT)), False)
+        late = pc.fill_null(pc.less(micros_of(moments), pa.scalar(mark, BIGINT)), False)
         kept = batch.data.filter(pc.invert(late))
         outside = late_rows(header, batch.data, late)
         header = replace(header, born=header.born - outside.rows)
@@ -85,5 +86,5 @@ class WatermarkLogic:
 
 def extent(moments: pa.Array) -> tuple[int | None, int | None]:
     """The oldest and newest instant of a timestamp column, in microseconds; None if it has none."""
-    found = _MIN_MAX.call([moments.cast(BIGINT)], _OPTIONS)
+    found = _MIN_MAX.call([micros_of(moments)], _OPTIONS)
     return found["min"].as_py(), found["max"].as_py()

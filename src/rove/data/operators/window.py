@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import replace
 
+from rove.data.operators.complete_panes import form_of
 from rove.data.operators.folded import rows_in
 from rove.data.operators.labels import gathered, unlabelled
 from rove.data.operators.logic import NOTHING, Output, late_rows
-from rove.data.operators.panes import PaneClock
+from rove.data.operators.panes import PaneClock, micros_of
 from rove.data.operators.runs import Runs
 from rove.data.operators.sliding import Sliding
 from rove.data.operators.states import States
@@ -29,6 +31,7 @@ from rove.plan.operators import PANE, Aggregate
 from rove.plan.windows import Window
 
 _LABELS = pa.schema([("__pane", BIGINT), ("__origin", pa.string()), ("__level", BIGINT)])
+_WINDOW_FIELDS = list(WINDOW.fields)
 _MERGED = -2  # the level of a complete, merged pane in a snapshot
 
 
@@ -52,14 +55,15 @@ class WindowLogic:
         self._time = compile_expression(plan.time, schema)
         self._bounds_known = isinstance(plan.time, Column) and plan.time.name == plan.input.traits.event_time
         self._open: dict[int, dict[Origin, Runs]] = {}
-        self._merged: dict[int, pa.RecordBatch] = {}
-        self._sliding = Sliding(window.panes_per_window, self._pane, self._states.merge)
+        self._form = form_of(self._states, self._clock.panes_per_window)
+        self._merged: dict[int, Any] = {}  # complete panes, in that form
+        self._sliding = Sliding(self._clock.panes_per_window, self._pane, self._form.merge)
 
     def process(self, batch: Batch) -> Output:
         data, header = batch.data, batch.header
         if data is None:
             return NOTHING
-        micros = (data.column(PANE) if header.folded else self._time(data)).cast(BIGINT)
+        micros = micros_of(data.column(PANE) if header.folded else self._time(data))
         if micros.null_count:  # Spark's window() drops rows without a time
             known = pc.is_valid(micros)
             data, micros = data.filter(known), micros.filter(known)
@@ -76,6 +80,8 @@ class WindowLogic:
 
     def watermark(self, time_us: int) -> Output:
         output = self._clock.close(time_us, self._occupied, self._emit)
+        if output is NOTHING:
+            return NOTHING
         output = Output(tuple(map(self._dated, output.batches)), output.late, output.faults)
         for panes in (self._merged, self._open):
             for number in [n for n in panes if n < self._clock.first_needed_pane]:
@@ -92,10 +98,10 @@ class WindowLogic:
         self._open, self._merged = {}, {}
         for (number, origin, level), part in unlabelled(snapshot.tables["states"], _LABELS, self._states.schema):
             if level == _MERGED:
-                self._merged[number] = part
+                self._merged[number] = self._form.read(part)
             else:
                 self._runs(number, read_origin(origin)).put(level, part)
-        self._sliding = Sliding(self._clock.window.panes_per_window, self._pane, self._states.merge)
+        self._sliding = Sliding(self._clock.panes_per_window, self._pane, self._form.merge)
 
     def _runs(self, number: int, origin: Origin) -> Runs:
         return self._open.setdefault(number, {}).setdefault(origin, Runs())
@@ -103,21 +109,20 @@ class WindowLogic:
     def _occupied(self) -> list[int]:
         return sorted({*self._open, *self._merged})
 
-    def _pane(self, number: int) -> pa.RecordBatch | None:
-        """The states of a complete pane, merged once, in the order of origins, so that sums do not depend on
-        arrival."""
+    def _pane(self, number: int) -> Any:
+        """A complete pane's states, merged once: its origins in order, so that sums do not remember who came first."""
         if number not in self._merged and number in self._open:
             origins = self._open[number]
             parts = [part for origin in sorted(origins) for part in origins[origin].parts()]
-            self._merged[number] = self._states.merge(parts)
+            self._merged[number] = self._form.fold(parts)
             del self._open[number]
         return self._merged.get(number)
 
     def _emit(self, number: int) -> pa.RecordBatch | None:
-        states = self._sliding.window(number * self._clock.window.panes_per_slide)
-        if states is None:
+        found = self._sliding.window(number * self._clock.panes_per_slide)
+        if found is None:
             return None
-        states = self._states.ordered(states)
+        states = self._states.ordered(self._form.rows(found))
         start = self._clock.window.start_us(number)
         if self._plan.mode == "partial":
             moment = pa.repeat(pa.scalar(start, TIMESTAMP), states.num_rows)
@@ -133,7 +138,7 @@ class WindowLogic:
 
     def _labelled(self) -> Iterator[tuple[tuple[int, str, int], pa.RecordBatch]]:
         for number in sorted(self._merged):
-            yield (number, "", _MERGED), self._merged[number]
+            yield (number, "", _MERGED), self._form.rows(self._merged[number])
         for number in sorted(self._open):
             for origin in sorted(self._open[number]):
                 for level, part in self._open[number][origin].labelled():
@@ -150,4 +155,4 @@ def window_column(window: Window, start_us: int, rows: int) -> pa.Array:
     """The struct column that Spark calls `window`."""
     ends = (start_us, start_us + window.size_us)
     fields = [pa.repeat(pa.scalar(each, TIMESTAMP), rows) for each in ends]
-    return pa.StructArray.from_arrays(fields, fields=list(WINDOW.fields))
+    return pa.StructArray.from_arrays(fields, fields=_WINDOW_FIELDS)

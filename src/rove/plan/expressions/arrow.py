@@ -55,10 +55,17 @@ def evaluate_constant(expr: Expr) -> Literal:
 
 def _column(expr: Expr, schema: pa.Schema) -> Evaluator:
     """As `_compile`, but a constant comes out as a whole column."""
-    evaluate = _compile(expr, schema)
     if not isinstance(expr, Literal):
-        return evaluate
-    return lambda batch: as_array(evaluate(batch), batch.num_rows)
+        return _compile(expr, schema)
+    longest = pa.repeat(expr.value, 0)
+
+    def constant(batch: pa.RecordBatch) -> Datum:
+        nonlocal longest
+        if len(longest) < batch.num_rows:
+            longest = pa.repeat(expr.value, batch.num_rows)
+        return longest.slice(0, batch.num_rows)  # shorter columns are slices of the longest so far
+
+    return constant
 
 
 def _compile(expr: Expr, schema: pa.Schema) -> Evaluator:

@@ -34,9 +34,9 @@ def window(args: tuple[Expr, ...]) -> Expr:
         raise Refused("hopping windows as a value are left to Spark; inside groupBy they run at the edge", WINDOW)
 
     def kernel(moments: Datum, *_: Datum) -> Datum:
-        starts = floor_to(pc.cast(moments, BIGINT), spec.size_us, spec.offset_us)
+        starts = floor_to(moments.view(BIGINT), spec.size_us, spec.offset_us)
         ends = pc.add(starts, pa.scalar(spec.size_us, BIGINT))
-        fields = [starts.cast(TIMESTAMP), ends.cast(TIMESTAMP)]
+        fields = [starts.view(TIMESTAMP), ends.view(TIMESTAMP)]
         return pa.StructArray.from_arrays(fields, fields=list(WINDOW.fields), mask=moments.is_null())
 
     return Call(WINDOW, "window", args, kernel)
