@@ -17,7 +17,7 @@ from rove.model.batch import Header, HeaderKind
 from rove.model.errors import BadName, ProtocolError
 from rove.model.ids import SOURCE, NodeId, Origin, QueryId, Stage, Version, check_origin, checked_name
 
-PROTOCOL = 1
+PROTOCOL = 2
 MESSAGE_BYTES_MAX = 16 * 1024 * 1024  # the size of a message without its rows
 SEQ_MAX = 2**62  # a bound for numbers, rows and times
 ROWS_BYTES_MAX = 64 * 1024 * 1024  # the size of the rows that follow a Data

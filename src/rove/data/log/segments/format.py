@@ -26,8 +26,8 @@ END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"  # Arrow IPC's own
 MARK_FILE, CONSUMERS_FILE = "commit", "consumers"
 BODY_BYTES_MAX = 256 * 1024 * 1024  # a length beyond this is garbage
 
-_PREAMBLE, _PREAMBLE_MAGIC = Struct("<8sQQI4x"), b"ROVEIDX1"
-_MARK, _MARK_MAGIC = Struct("<8sQQQQI4x"), b"ROVECMT1"
+_PREAMBLE, _PREAMBLE_MAGIC = Struct("<8sQQI4x"), b"ROVEIDX2"
+_MARK, _MARK_MAGIC = Struct("<8sQQQQI4x"), b"ROVECMT2"
 _FRAME = Struct("<II")
 _PADS = tuple(bytes(n) for n in range(8))
 PREAMBLE_BYTES, MARK_BYTES = _PREAMBLE.size, _MARK.size
