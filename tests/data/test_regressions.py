@@ -120,7 +120,7 @@ def test_one_device_may_feed_two_streams_of_a_session() -> None:
 
 def test_a_batch_of_an_origin_nobody_waits_for_is_refused_and_counted() -> None:
     pipeline = LocalPipeline({"out": stream().plan}, {"s": [Origin("s", "o")]})
-    with pytest.raises(UnknownOrigin, match="nobody waits for origin `s/p`"):
+    with pytest.raises(UnknownOrigin, match="origin `s/p` of stream `s` is not declared"):
         pipeline.process("s", named(Origin("s", "p"), 0, rows(("a", 0, 1))))
     assert pipeline.rejected == 1
 

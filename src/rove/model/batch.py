@@ -17,19 +17,19 @@ from rove.model.ids import Origin
 
 
 class HeaderKind(IntEnum):
-    """What a header stands for. Links carry batches; all others are entries of a node's own folders.
+    """The kind of a header. Links carry batches; all other kinds are entries in a node's own folders.
 
-    A batch has rows or is empty: `Header.rows` says which, so that nothing can say otherwise.
+    A batch has rows or is empty; only `Header.rows` says which.
     """
 
     BATCH = 0
-    INPUT = 1  # a batch as it is kept for the operators of this node, each stage by itself
-    EXPECT = 2  # operators wait for its origin from here on, in what comes from its stage
-    DISMISS = 3  # they wait for it no longer
-    KNOW = 4  # they let it in, and wait for nothing of it
-    GONE = 5  # it will not speak again
+    INPUT = 1  # a batch in the input log of stateful operators, numbered by stage
+    EXPECT = 2  # operators wait for its origin from here on, in the input from its stage
+    DISMISS = 3  # operators no longer wait for its origin
+    KNOW = 4  # operators accept its origin without waiting for it
+    GONE = 5  # its origin has ended for good
     SPILLED = 6  # a batch that waits on the disk
-    LOW_WATERMARK = 7  # of nobody: event time has come so far
+    LOW_WATERMARK = 7  # without an origin: the low watermark has advanced
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True, array_like=True):

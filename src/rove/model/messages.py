@@ -223,8 +223,8 @@ class Orders(_Message, frozen=True, tag=21):
     """The difference between what a node reports and what it should run and know. `plans` are the plans of the
     fragments, by digest, unless the node has them already. With `whole` the coordinator asks for a whole report.
 
-    A query it should `stop` is over. One it should `leave` goes other ways: what this node holds of it is still held by
-    whoever sent it, and nothing is lost if it is dropped.
+    A query in `stop` has ended. A query in `leave` takes other routes: the senders still hold the batches that this
+    node holds, so nothing is lost if it drops them.
     """
 
     protocol: int

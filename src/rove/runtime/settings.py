@@ -53,7 +53,7 @@ class WorkerSection(msgspec.Struct, frozen=True, kw_only=True):
     sources: tuple[str, ...] = ()
     columns: dict[str, str] = {}  # the columns of the streams that sources here produce
     leave: bool = False  # say goodbye when stopped, for good
-    trust_functions: bool = False  # run users' functions that come by value: whoever may submit runs code here
+    trust_functions: bool = False  # run users' functions that come by value, so users who submit queries run code here
 
 
 class CoordinatorSection(msgspec.Struct, frozen=True, kw_only=True):

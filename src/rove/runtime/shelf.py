@@ -269,11 +269,11 @@ class DiskShelf:
         except FileNotFoundError:
             return None
         except (OSError, msgspec.MsgspecError) as error:
-            raise DiskError(f"{self.path / file} cannot be read: {error}; remove it to begin anew") from error
+            raise DiskError(f"{self.path / file} cannot be read: {error}; remove it to start over") from error
         if sealed.format != FORMAT:
             raise DiskError(f"{self.path / file} has format {sealed.format}; this version of rove reads {FORMAT}")
         if crc32(sealed.body) != sealed.crc:
-            raise DiskError(f"{self.path / file} is damaged; remove it to begin anew")
+            raise DiskError(f"{self.path / file} is damaged; remove it to start over")
         return sealed.body
 
     def _next_start(self) -> int:

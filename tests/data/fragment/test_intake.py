@@ -58,7 +58,7 @@ def test_where_the_past_is_forgotten_the_first_to_come_is_the_beginning() -> Non
 
 def test_a_batch_of_somebody_nobody_waits_for_is_refused() -> None:
     intake = Intake([FIRST])
-    with pytest.raises(UnknownOrigin, match="nobody waits for origin `s/p`"):
+    with pytest.raises(UnknownOrigin, match="no operator here waits for origin `s/p`"):
         intake.offer(OTHER, named(OTHER, 0, None))
     intake.expect([OTHER])
     assert [b.header.seq for b in intake.offer(OTHER, named(OTHER, 0, None))] == [0]

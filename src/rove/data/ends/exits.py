@@ -77,7 +77,9 @@ class Exits:
         if sink is not None:
             self._output.take(running, each.stage, sink, header, rows, receipt)
         if each.passes and running.route is None:
-            raise UnknownOrigin(f"nobody waits for origin `{header.origin}` here; its query has to be deployed with it")
+            raise UnknownOrigin(
+                f"no operator here waits for origin `{header.origin}`; deploy its query with this origin"
+            )
         if running.leaves(each.stage) or each.passes:
             self.forward(running, header, rows, receipt)
 

@@ -55,7 +55,7 @@ def apply_change(running: RunningFragment, header: Header) -> list[Emitted]:
             return []
         case HeaderKind.GONE:
             return pipeline.gone({origin})
-    raise StateError(f"`{origin}` {header.seq} is a {header.kind.name}, which changes nobody's waiting")
+    raise StateError(f"`{origin}` {header.seq} is a {header.kind.name}, not a change of the origins to wait for")
 
 
 def _pairs(book: dict[Stage, tuple[Origin, ...]]) -> set[tuple[int, Origin]]:

@@ -33,7 +33,7 @@ class Intake:
         header = batch.header
         expected = self._next.get(origin)
         if expected is None:
-            raise UnknownOrigin(f"nobody waits for origin `{origin}` here; its query has to be deployed with it")
+            raise UnknownOrigin(f"no operator here waits for origin `{origin}`; deploy its query with this origin")
         if (expected == 0 and self._forgets) or (origin in self._gone and header.seq > expected):
             expected = header.seq
         if header.seq == expected and origin not in self._held:
@@ -78,7 +78,7 @@ class Intake:
         self._held = {}
 
     def validate(self) -> None:
-        """What is held came too early, and of nobody else. O(batches held)."""
+        """Raise if a held batch did not come too early. O(batches held)."""
         for origin, early in self._held.items():
             following = self._next.get(origin)
             must(following is not None and len(early) > 0, "batches are held for origins that are known", origin)

@@ -73,7 +73,7 @@ class LocalPipeline:
         try:
             if batch.header.origin not in self._origins.get(stream, ()):
                 raise UnknownOrigin(
-                    f"nobody waits for origin `{batch.header.origin}` of stream `{stream}`; declare it first"
+                    f"origin `{batch.header.origin}` of stream `{stream}` is not declared; declare it first"
                 )
             if batch.data is not None:
                 fitting = conformed(batch.data, schema, f"stream `{stream}`")
@@ -103,7 +103,7 @@ class LocalPipeline:
     def _at_sinks(self, emitted: list[Emitted]) -> list[Arrival]:
         for each in emitted:
             if each.passes:
-                raise UnknownOrigin(f"nobody waits for origin `{each.batch.header.origin}` here")
+                raise UnknownOrigin(f"no operator here waits for origin `{each.batch.header.origin}`")
         return [
             Arrival(sink, each.batch, each.late, each.fault)
             for each in emitted
