@@ -84,7 +84,7 @@ def test_a_text_is_refused_unless_an_origin_has_it(text: str) -> None:
      "busy#-1", "busy#03", "a b/c", "trains/tram~7|a", "trains/tram/edge", "+3 trains/tram~7", "x trains/tram~7"],
 )  # fmt: skip
 def test_a_text_that_no_origin_has_is_refused(text: str) -> None:
-    with pytest.raises(BadName, match="is no origin"):
+    with pytest.raises(BadName, match="is not an origin"):
         read_origin(text)
 
 

@@ -95,7 +95,7 @@ def check_origin(origin: Origin) -> None:
     if origin.node or origin.stage == SOURCE:
         checked_name(origin.node, "a node")
     if min(origin.start, origin.stage - SOURCE, *origin.side, 0) < 0:
-        raise BadName(f"`{origin}` is no origin: its numbers are 0 or more")
+        raise BadName(f"`{origin}` is not an origin: its numbers are 0 or more")
 
 
 def checked_name(name: str, what: str) -> str:
