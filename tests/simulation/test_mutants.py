@@ -12,7 +12,6 @@ from rove.data.fragment.frontier import Frontier
 from rove.data.fragment.intake import Intake
 from rove.data.fragment.states import FRAGMENT, FragmentEvent, FragmentState
 from rove.data.fragment.watermarks import Watermarks
-from rove.data.link import loading
 from rove.data.link.credit import Credit
 from rove.data.link.link import Link
 from rove.data.link.receipts import FrameReceipt
@@ -71,10 +70,6 @@ def parked_batches_forgotten_when_an_open_fails(patch: pytest.MonkeyPatch) -> No
         opened(self, event)
 
     patch.setattr(Worker, "_opened", forgets)
-
-
-def rows_given_up_when_a_read_fails_once(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(loading, "ATTEMPTS_MAX", 1)
 
 
 def a_store_that_forgets_to_count_what_it_drops(patch: pytest.MonkeyPatch) -> None:
@@ -178,7 +173,6 @@ def a_fragment_that_runs_before_those_above_are_told(patch: pytest.MonkeyPatch) 
         pytest.param(an_ack_before_the_disk_has_it, marks=pytest.mark.slow),
         pytest.param(a_watermark_of_the_fastest, marks=pytest.mark.slow),
         pytest.param(parked_batches_forgotten_when_an_open_fails, marks=pytest.mark.slow),
-        pytest.param(rows_given_up_when_a_read_fails_once, marks=pytest.mark.slow),
     ],
 )
 def test_a_broken_machine_is_caught(
