@@ -14,6 +14,7 @@ from rove.model.batch import Header
 from rove.model.events import Send
 from rove.model.ids import NodeId, Origin
 from rove.model.messages import Data, Message, Refused
+from tests.lines import message
 
 BEAT_US = SILENT_US // BEATS
 
@@ -37,7 +38,7 @@ class Story:
         self.links[name] = Link(NodeId(name), incarnation, NodeId(peer), Store(10**6))
         if name == "device":
             self.links[name].dial("edge")
-        self.note(f"{name} starts, incarnation {incarnation}")
+        self.note(f"start {incarnation} of {name}")
 
     def note(self, text: str) -> None:
         self.lines.append(f"{self.now / 1e6:6.1f} s  {text}")
@@ -74,8 +75,8 @@ class Story:
                     self.say(name, sends)
                 case Refused():
                     link.refused()
-                case message:
-                    self.say(name, link.heard(message, conn, self.now))
+                case other:
+                    self.say(name, link.heard(other, conn, self.now))
             link.grant(ROOM)
             if not self.wire:
                 self.say(name, link.flush(self.now))
@@ -90,10 +91,10 @@ class Story:
             self.say(name, self.links[name].tick(self.now))
 
 
-def shown(message: Message) -> str:
-    if isinstance(message, Data):
-        return f"Data(number={message.number}, batch {message.header.seq})"
-    return str(message)
+def shown(said: Message) -> str:
+    """A message in plain words, with the credit that it gives."""
+    credit = getattr(said, "allowance", None)
+    return message(said) if credit is None else f"{message(said)}, credit for {credit} bytes"
 
 
 def handshake(story: Story) -> None:
