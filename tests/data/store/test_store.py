@@ -79,6 +79,7 @@ class StoreMachine(RuleBasedStateMachine):
         alone=st.sampled_from([False, False, False, True]),
         came=st.sampled_from([False, False, False, True]),
         epoch=st.sampled_from([0] * 7 + [1]),
+        skips=st.sampled_from([0, 0, 0, 1]),
     )
     def put(
         self,
@@ -91,8 +92,12 @@ class StoreMachine(RuleBasedStateMachine):
         alone: bool,
         came: bool,
         epoch: int,
+        skips: int,
     ) -> None:
         """Batches of a source go to several queries, some too late. Those that keep the same rows keep them once."""
+        for query in sizes:  # batches may have gone another way
+            key = (query, Origin(origin, "device"))
+            self.seqs[key] = self.seqs.get(key, 0) + skips
         for late in lates:
             header = Header(
                 origin=Origin(origin, "device"),
