@@ -433,7 +433,7 @@ class Link:
         self._unacked.clear()
         self._unsaid.clear()
         self._numbered = self._sent_bytes = self._allowance = 0
-        self._received = self._received_bytes = self._granted = 0
+        self._received = self._received_bytes = self._granted = self._acked = 0
         self._open.clear()
         self._safe.clear()
         self._said = (-1, -1)
