@@ -123,5 +123,5 @@ def test_spark_opens_a_table_with_the_options_it_was_given(
 def test_a_table_of_other_types_than_the_query_was_written_for_is_refused(spark: Any, trains: Any, stops: Any) -> None:
     spark.createDataFrame([(1, "Jungfernstieg")], "stop bigint, name string").createOrReplaceTempView("stops")
     frames = {"trains": spark.createDataFrame([], "train string, stop int, ts timestamp")}
-    with pytest.raises(SchemaMismatch, match="`stop` of table `stops` is bigint, and the query was written for int"):
+    with pytest.raises(SchemaMismatch, match="`stop` of table `stops` is bigint, but the query was written for int"):
         compile_plan(trains.join(stops, "stop").plan, frames)
