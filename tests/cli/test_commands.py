@@ -65,14 +65,16 @@ def test_the_demo_proves_its_answers_against_spark() -> None:
 
 
 def test_a_benchmarks_json_has_the_promised_shape() -> None:
-    from bench.engine import report
+    from bench.engine import Measured, report
 
-    rates = {q: {n: {"bare": 1.0, "rove": 1.0} for n in (100, 1_000, 8_192, 65_536)} for q in QUERIES}
-    result = json.loads(json.dumps(report(rates, dict.fromkeys(QUERIES, 0.5))))
+    measured = Measured({"bare": 1.0, "rove": 1.0, "polars": 1.0}, 1.0, 1.0)
+    found = {q: dict.fromkeys((100, 1_000, 8_192, 65_536), measured) for q in QUERIES}
+    result = json.loads(json.dumps(report(found, dict.fromkeys(QUERIES, 0.5))))
     assert set(result) == {"bench", "checks", "figures", "paper"}
     assert [c["name"] for c in result["checks"]] == [
         *(f"{q}_vs_bare_8192" for q in QUERIES),
         "q2_vs_bare_100",
+        *(f"{q}_vs_polars" for q in QUERIES),
         "min_vs_spark",
     ]
     assert all(set(c) == {"name", "value", "goal", "holds"} for c in result["checks"])

@@ -65,7 +65,7 @@ class JoinLogic:
         if data is None:
             return NOTHING
         micros = micros_of(self._starts[side](data))
-        if micros.null_count:  # null matches nothing
+        if micros.null_count:  # a null never matches
             known = pc.is_valid(micros)
             data, micros = data.filter(known), micros.filter(known)
             if not data.num_rows:

@@ -110,7 +110,8 @@ class WindowLogic:
         return sorted({*self._open, *self._merged})
 
     def _pane(self, number: int) -> Any:
-        """A complete pane's states, merged once: its origins in order, so that sums do not remember who came first."""
+        """The states of a complete pane, merged once, in the order of origins, so that sums do not depend on
+        arrival."""
         if number not in self._merged and number in self._open:
             origins = self._open[number]
             parts = [part for origin in sorted(origins) for part in origins[origin].parts()]
