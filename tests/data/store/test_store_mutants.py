@@ -21,7 +21,7 @@ from rove.data.store.store import Store
 from tests.data.store.test_store import StoreMachine
 
 SEARCH = settings(
-    max_examples=1_000,
+    max_examples=5_000,
     stateful_step_count=40,
     deadline=None,
     derandomize=True,
