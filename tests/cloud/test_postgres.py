@@ -295,7 +295,7 @@ def test_the_cure_for_nul_is_one(spark: Any, postgres: Server, sink: Any) -> Non
 
 
 def test_a_table_that_is_not_to_be_made_is_asked_for(spark: Any, sink: Any) -> None:
-    words = r'no table .*`create` is false; make it: CREATE TABLE .*"id" bigint, "name" text, UNIQUE NULLS NOT DISTINCT'
+    words = r'no table .*`create` is false; create it: CREATE TABLE .*"id" bigint, "name" text, UNIQUE NULLS NOT DISTINCT'
     with pytest.raises(SetupError, match=words):
         write(spark, sink("id", create="false"), 0, "SELECT 1L AS id, 'x' AS name")
 
@@ -347,7 +347,7 @@ def test_a_url_that_cannot_be_read_is_refused_and_not_shown(sink: Any, url: str)
     ("change", "words"),
     [
         ({"mode": "update"}, "set option `keys`"),
-        ({"create": "maybe"}, "`create` .* is true or false, not maybe"),
+        ({"create": "maybe"}, "`create` .* must be true or false, not maybe"),
     ],
     ids=["update without keys", "create"],
 )

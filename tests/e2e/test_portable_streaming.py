@@ -63,12 +63,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def cuts(stages: Stages, every: bool) -> Iterator[tuple[str, str, Stages]]:
     """A plan with as little in Spark as can be, with as much, and with Spark beginning at each of its steps."""
-    yield "little in Spark", "bottom_up", stages
-    yield "much in Spark", "cloud_only", stages
+    yield "little-in-spark", "bottom_up", stages
+    yield "much-in-spark", "cloud_only", stages
     for n, operator in enumerate(stages.operators if every else ()):
         if not isinstance(operator, Source | Table):
             hinted = Stages(stages.operators, stages.outputs, ((Stage(n), "cloud"),))
-            yield f"from {type(operator).__name__} {n}", "bottom_up", hinted
+            yield f"from-{type(operator).__name__}-{n}", "bottom_up", hinted
 
 
 def write_files(folder: Path, names: tuple[str, ...]) -> Iterator[SourceSpec]:
