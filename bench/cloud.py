@@ -35,14 +35,14 @@ from bench.report import check
 from rove import functions as F
 from rove.cloud.compile import compile_plan
 from rove.data.fragment.local import run as run_edge
-from rove.data.log.segments.settings import LogSettings
+from rove.data.log.settings import LogSettings
 from rove.model.batch import Header
 from rove.model.ids import Origin
 from rove.model.schema import TIMESTAMP
 from rove.plan.cuts import Cut, legal_cuts
 from rove.plan.operators import Aggregate, Operator, Source
 from rove.plan.optimizer import optimize
-from rove.runtime.disk import LogWriter, open_partition
+from rove.runtime.disk.disk import LogWriter, open_partition
 
 TURNS_WARM = 1
 POLL_MS = 100  # how often the query that is not in turn looks for rows

@@ -27,8 +27,8 @@ from rove.model.messages import Sink
 from rove.plan import codec
 from rove.plan.optimizer import optimize
 from rove.plan.stages import Stages
-from rove.runtime.catalog import Catalog
 from rove.runtime.clock import now_us
+from rove.runtime.disk.catalog import Catalog
 from rove.runtime.local import LocalNet, LocalWires
 from rove.runtime.shell import CoordinatorShell
 

@@ -26,11 +26,11 @@ from rove.plan.operators import Source
 from rove.plan.stages import Stages
 from rove.runtime.adapters.sources import generated, read_spec
 from rove.runtime.clock import now_us, wall_us
+from rove.runtime.disk.shelf import DiskShelf
 from rove.runtime.network.bell import Bell
 from rove.runtime.network.keys import Keys, new_keys
 from rove.runtime.network.sockets import keep_freed_memory
 from rove.runtime.network.zeromq import Wires
-from rove.runtime.shelf import DiskShelf
 from rove.runtime.shell import WorkerShell
 
 COLUMNS = "a bigint, b bigint"

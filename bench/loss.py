@@ -35,8 +35,8 @@ from rove.model.messages import PROTOCOL, Fragment, Orders, Peer, plan_digest
 from rove.plan import codec
 from rove.plan.operators import Operator
 from rove.plan.stages import Stages
+from rove.runtime.disk.shelf import DiskShelf
 from rove.runtime.network.bell import Bell
-from rove.runtime.shelf import DiskShelf
 
 Codec = Literal["zstd", "lz4", "off"]
 MB = 1_000_000

@@ -14,12 +14,12 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from rove.cloud.source import RoveDataSource
-from rove.data.log.segments.settings import LogSettings
+from rove.data.log.settings import LogSettings
 from rove.model.batch import Header
 from rove.model.clock import END, MICROS_MIN
 from rove.model.ids import Origin
 from rove.model.schema import parse_schema
-from rove.runtime.disk import LogWriter, open_partition
+from rove.runtime.disk.disk import LogWriter, open_partition
 
 SECOND = 1_000_000
 SCHEMA = parse_schema("key string, value bigint, ts timestamp")

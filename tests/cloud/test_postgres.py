@@ -295,7 +295,9 @@ def test_the_cure_for_nul_is_one(spark: Any, postgres: Server, sink: Any) -> Non
 
 
 def test_a_table_that_is_not_to_be_made_is_asked_for(spark: Any, sink: Any) -> None:
-    words = r'no table .*`create` is false; create it: CREATE TABLE .*"id" bigint, "name" text, UNIQUE NULLS NOT DISTINCT'
+    words = (
+        r'no table .*`create` is false; create it: CREATE TABLE .*"id" bigint, "name" text, UNIQUE NULLS NOT DISTINCT'
+    )
     with pytest.raises(SetupError, match=words):
         write(spark, sink("id", create="false"), 0, "SELECT 1L AS id, 'x' AS name")
 

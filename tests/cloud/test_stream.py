@@ -22,7 +22,7 @@ from rove.plan.cuts import legal_cuts
 from rove.plan.operators import Operator, Source, Watermark
 from rove.plan.optimizer import optimize
 from rove.plan.rules.prune_columns import prune_columns
-from rove.runtime.disk import open_partition
+from rove.runtime.disk.disk import open_partition
 from tests.portable.rows import assert_same_rows
 
 SCHEMA = parse_schema(

@@ -15,7 +15,7 @@ from rove.model.ids import Origin
 from rove.plan.operators import Operator
 from rove.plan.optimizer import optimize
 from rove.plan.stages import Stages
-from rove.runtime.disk import open_reader
+from rove.runtime.disk.disk import open_reader
 
 COLUMNS = "train string, coach int, ts timestamp, boarding int, alighting int"
 

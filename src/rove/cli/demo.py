@@ -198,7 +198,7 @@ def files(session: Session, node: str, folder: str) -> Any:
     """The rows that a query wrote into files on a node."""
     import pyarrow as pa
 
-    from rove.runtime.disk import open_reader
+    from rove.runtime.disk.disk import open_reader
 
     reader, batches = open_reader(session.world.folder / node / folder), []
     while entries := reader.entries():

@@ -26,7 +26,7 @@ from rove.model.errors import RoveError
 from rove.plan.codec import decode
 from rove.plan.operators import Received, walk
 from rove.plan.user_functions import decode_function, reader
-from rove.runtime.disk import LogFolder
+from rove.runtime.disk.disk import LogFolder
 
 log = logging.getLogger(__name__)
 

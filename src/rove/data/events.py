@@ -18,8 +18,8 @@ import pyarrow as pa
 from rove.data.log.segments.commands import START, Group, Position
 from rove.data.log.segments.format import Mark
 from rove.data.log.segments.partition import Partition
-from rove.data.log.segments.settings import LogSettings
 from rove.data.log.segments.stored import ReadEntry, Stored
+from rove.data.log.settings import LogSettings
 from rove.model.clock import MICROS_MIN
 from rove.model.events import Allow, Arrived, Drop, Garbled, Payload, Send, Tick
 from rove.model.ids import NodeId, Origin, QueryId

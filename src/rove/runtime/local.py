@@ -29,10 +29,10 @@ from rove.plan import codec
 from rove.plan.stages import Stages
 from rove.runtime.adapters.sources import Producer, SourceSpec
 from rove.runtime.broken import Broken, Restarts
-from rove.runtime.catalog import Catalog
 from rove.runtime.clock import now_us
+from rove.runtime.disk.catalog import Catalog
+from rove.runtime.disk.shelf import DiskShelf
 from rove.runtime.network.bell import Bell
-from rove.runtime.shelf import DiskShelf
 from rove.runtime.shell import CoordinatorShell, WorkerShell
 
 log = logging.getLogger("rove")

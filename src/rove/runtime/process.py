@@ -14,7 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from rove.data.log.segments.settings import LogSettings
+from rove.data.log.settings import LogSettings
 from rove.data.settings import WorkerSettings
 from rove.model.errors import NotWritable, RoveError, SetupError
 from rove.model.events import COORDINATOR
@@ -23,13 +23,13 @@ from rove.model.messages import Goodbye
 from rove.runtime.adapters.sources import SourceSpec, read_spec, stream_of
 from rove.runtime.broken import EXIT_CODE, Broken
 from rove.runtime.clock import now_us
+from rove.runtime.disk.shelf import DiskShelf
 from rove.runtime.hooks import Hooks
 from rove.runtime.network.bell import Bell
 from rove.runtime.network.keys import Keys, coordinator_keys, load_keys
 from rove.runtime.network.sockets import keep_freed_memory
 from rove.runtime.network.zeromq import Wires
 from rove.runtime.settings import CoordinatorSection, WorkerSection, load
-from rove.runtime.shelf import DiskShelf
 from rove.runtime.shell import CoordinatorShell, Shell, WorkerShell
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def run_worker(section: WorkerSection, stopped: Stopped | None = None) -> None:
 def run_coordinator(section: CoordinatorSection, stopped: Stopped | None = None) -> None:
     """The coordinator, until it is told to stop."""
     from rove.control.coordinator import Coordinator
-    from rove.runtime.catalog import Catalog
+    from rove.runtime.disk.catalog import Catalog
 
     stopped = stopped or _by_signals()
     keys, operator = None, ""

@@ -41,15 +41,15 @@ from rove.model.messages import Message, Peer
 from rove.runtime.adapters.sources import Producers, SourceSpec
 from rove.runtime.broken import Broken, described
 from rove.runtime.clock import now_us, wall_us
+from rove.runtime.disk.shelf import DiskShelf
 from rove.runtime.hooks import Hooks
 from rove.runtime.loading import policy_at
 from rove.runtime.packing import PackThread
-from rove.runtime.shelf import DiskShelf
 from rove.runtime.watch import Watch
 
 if TYPE_CHECKING:
     from rove.control.coordinator import Coordinator
-    from rove.runtime.catalog import Catalog
+    from rove.runtime.disk.catalog import Catalog
     from rove.runtime.metrics import MetricsServer
 
 log = logging.getLogger("rove")

@@ -31,7 +31,7 @@ from rove.data.log.segments.carry_out import carried_out, loaded
 from rove.data.log.segments.commit import commit
 from rove.data.log.segments.partition import Partition
 from rove.data.log.segments.read_back import LogCursor
-from rove.data.log.segments.settings import LogSettings
+from rove.data.log.settings import LogSettings
 from rove.model.errors import RoveError
 from rove.sim.disk import SimDisk
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from rove.data.events import DiskAnswer, DiskWork, OnDisk, Opened
 from rove.data.log.segments.commands import Delete
-from rove.data.log.segments.settings import LogSettings
+from rove.data.log.settings import LogSettings
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
 from rove.model.errors import DiskError

@@ -11,7 +11,7 @@ from rove.data.log.segments.commit import commit
 from rove.data.log.segments.format import Entry
 from rove.data.log.segments.partition import Partition
 from rove.data.log.segments.reader import Reader
-from rove.data.log.segments.settings import LogSettings
+from rove.data.log.settings import LogSettings
 from rove.model.batch import Header
 from rove.model.ids import Origin
 from rove.sim.disk import SimDisk

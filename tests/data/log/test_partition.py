@@ -10,7 +10,7 @@ from rove.data.log.segments.commit import commit, retire
 from rove.data.log.segments.damage import Backlog, Damaged, EntriesGone
 from rove.data.log.segments.partition import HEADER_BYTES, Partition
 from rove.data.log.segments.reader import Reader
-from rove.data.log.segments.settings import LogSettings
+from rove.data.log.settings import LogSettings
 from rove.model.batch import Header
 from rove.model.errors import DataError, DiskError, SchemaMismatch
 from rove.sim.disk import SimDisk

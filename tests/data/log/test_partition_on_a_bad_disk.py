@@ -13,7 +13,7 @@ from rove.data.log.segments.commit import carry_out, retire
 from rove.data.log.segments.format import Entry
 from rove.data.log.segments.partition import Partition
 from rove.data.log.segments.reader import Reader
-from rove.data.log.segments.settings import LogSettings
+from rove.data.log.settings import LogSettings
 from rove.model.ids import Origin
 from rove.sim.disk import SimDisk
 from tests.data.log.entries import SCHEMA, A, B, header, rows

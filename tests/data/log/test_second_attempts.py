@@ -6,7 +6,7 @@ import random
 
 from rove.data.log.segments.commit import commit
 from rove.data.log.segments.partition import Partition
-from rove.data.log.segments.settings import LogSettings
+from rove.data.log.settings import LogSettings
 from rove.sim.disk import SimDisk
 from tests.data.log.entries import A, filled, header, read_all, reopened, rows
 

@@ -20,7 +20,7 @@ from rove.data.log.segments.damage import EntriesGone
 from rove.data.log.segments.format import MARK_BYTES, MARK_FILE, Mark, read_mark
 from rove.data.log.segments.reader import MARK_READS_MAX, Reader
 from rove.model.clock import MICROS_MIN
-from rove.runtime.disk import LogFolder
+from rove.runtime.disk.disk import LogFolder
 
 
 class Index:

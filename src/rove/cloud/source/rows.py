@@ -21,7 +21,7 @@ from rove.data.log.segments.damage import Damaged, EntriesGone
 from rove.data.log.segments.format import data_file
 from rove.model.ids import Origin
 from rove.model.schema import BIGINT
-from rove.runtime.disk import LogFolder
+from rove.runtime.disk.disk import LogFolder
 
 ROWS_PER_BATCH = 32_768  # smaller batches are merged, because each batch costs Spark more than merging costs
 ROWS_PER_BATCH_MAX = 65_536

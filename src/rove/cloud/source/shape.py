@@ -21,7 +21,7 @@ from rove.model.clock import MICROS_MAX, MICROS_MIN
 from rove.model.errors import DiskError, PlanError, SchemaMismatch, nearest
 from rove.model.ids import Origin
 from rove.model.schema import BIGINT, BOOLEAN, STRING, TIMESTAMP, TIMESTAMP_NTZ, WINDOW
-from rove.runtime.disk import LogFolder
+from rove.runtime.disk.disk import LogFolder
 
 HEARTBEAT = "_heartbeat"
 NAMES = {"_origin": STRING, "_seq": BIGINT, "_watermark": TIMESTAMP, "_produced_at": TIMESTAMP}

@@ -15,7 +15,7 @@ import pyarrow as pa
 from rove.data.events import Open, Opened, OpenFailed
 from rove.data.log.segments.format import Mark
 from rove.data.log.segments.partition import Partition
-from rove.data.log.segments.settings import LogSettings
+from rove.data.log.settings import LogSettings
 
 PAUSE_US_MIN = 100_000  # between two attempts to open a partition; each pause is twice as long as the last
 PAUSE_US_MAX = 10_000_000

@@ -18,8 +18,8 @@ from msgspec.structs import replace
 from rove.data.events import Listed, ListFolders, LogRead, Note, ReadLog
 from rove.data.log.folders import Folders
 from rove.data.log.segments.commands import START, Position
-from rove.data.log.segments.settings import LogSettings
 from rove.data.log.segments.stored import Stored
+from rove.data.log.settings import LogSettings
 from rove.model.batch import Header, HeaderKind
 from rove.model.ids import QueryId
 

@@ -23,8 +23,8 @@ from rove.data.events import DiskDone, Listed, LogRead, OnDisk
 from rove.data.log.folders import Folders
 from rove.data.log.segments.commands import Clear, Group, Position
 from rove.data.log.segments.partition import Partition
-from rove.data.log.segments.settings import LogSettings
 from rove.data.log.segments.stored import stored
+from rove.data.log.settings import LogSettings
 from rove.data.store.kept_batch import KEPT_BYTES_MIN, KeptBatch
 from rove.data.store.left_behind import FOLDER, NO_COLUMNS, SENT, Found, LeftBehind, is_of
 from rove.data.store.store import Store

@@ -32,7 +32,7 @@ from rove.data.log.segments.ledger import Ledger
 from rove.data.log.segments.recovery import recover
 from rove.data.log.segments.retention import Sealed, expired, missed
 from rove.data.log.segments.segment import Segment
-from rove.data.log.segments.settings import LogSettings
+from rove.data.log.settings import LogSettings
 from rove.model.batch import Header
 from rove.model.clock import MICROS_MIN
 from rove.model.errors import DataError, DiskError, must

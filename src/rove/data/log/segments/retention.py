@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rove.data.log.segments.commands import Position
-from rove.data.log.segments.settings import LogSettings
+from rove.data.log.settings import LogSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,10 +43,10 @@ from rove.model.errors import DiskError, NotWritable
 from rove.model.events import Tick
 from rove.model.ids import NodeId, Origin, QueryId, Version
 from rove.model.messages import Fragment, Peer
-from rove.runtime import disk
 from rove.runtime.clock import now_us
+from rove.runtime.disk import disk
+from rove.runtime.disk.shelf import DiskShelf
 from rove.runtime.network.bell import Bell
-from rove.runtime.shelf import DiskShelf
 from tests.data.test_worker import COLUMNS, ORIGIN, fragment, orders, rows
 
 SCHEMA = pa.schema([pa.field("n", pa.int32())])
@@ -268,7 +268,7 @@ def test_a_disk_that_may_be_mended_is_told_from_a_wrong_folder(
     with pytest.raises(DiskError, match="cannot be used") as wrong:
         DiskShelf(tmp_path / "file", bell)
     assert not isinstance(wrong.value, NotWritable)
-    monkeypatch.setattr("rove.runtime.shelf.keep_file", full)
+    monkeypatch.setattr("rove.runtime.disk.shelf.keep_file", full)
     for _ in range(2):
         with pytest.raises(NotWritable, match="repair the disk or choose another folder"):
             DiskShelf(tmp_path / "disk", bell)

@@ -16,16 +16,16 @@ import pytest
 
 from rove.data.log.segments.commands import Position, Replace
 from rove.data.log.segments.damage import AlreadyOpen
-from rove.data.log.segments.settings import LogSettings
+from rove.data.log.settings import LogSettings
 from rove.model.errors import DiskError
-from rove.runtime.disk import LogFolder, open_partition, open_reader
+from rove.runtime.disk.disk import LogFolder, open_partition, open_reader
 from tests.data.log.entries import SCHEMA, A, header, read_all, rows
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 WRITER = """
 import sys
-from rove.data.log.segments.settings import LogSettings
-from rove.runtime.disk import open_partition
+from rove.data.log.settings import LogSettings
+from rove.runtime.disk.disk import open_partition
 from tests.data.log.entries import A, SCHEMA, header, rows
 writer = open_partition(sys.argv[1], SCHEMA, LogSettings(segment_bytes=20_000))
 seq = writer.partition.ledger.frontier.next(A)
@@ -38,7 +38,7 @@ while True:
 """
 READER = """
 import sys, time
-from rove.runtime.disk import open_reader
+from rove.runtime.disk.disk import open_reader
 reader, seen = open_reader(sys.argv[1]), 0
 ends = time.monotonic() + 60
 while seen < int(sys.argv[2]) and time.monotonic() < ends:

@@ -43,11 +43,11 @@ from rove.data.log.segments.commands import Position
 from rove.data.log.segments.commit import commit
 from rove.data.log.segments.partition import Partition
 from rove.data.log.segments.read_back import LogCursor
-from rove.data.log.segments.settings import LogSettings
+from rove.data.log.settings import LogSettings
 from rove.model.errors import DiskError, NotWritable, RoveError
 from rove.model.messages import Fragment, Peer
 from rove.runtime.clock import now_us
-from rove.runtime.disk import LogFolder
+from rove.runtime.disk.disk import LogFolder
 from rove.runtime.network.bell import Bell
 
 REMEMBERED_FILE = "remembered"

@@ -34,7 +34,7 @@ from rove.data.log.segments.commit import commit, retire
 from rove.data.log.segments.damage import AlreadyOpen
 from rove.data.log.segments.partition import Partition
 from rove.data.log.segments.reader import Reader
-from rove.data.log.segments.settings import LogSettings
+from rove.data.log.settings import LogSettings
 from rove.model.batch import Header
 from rove.model.clock import MICROS_MIN
 from rove.model.errors import DiskError

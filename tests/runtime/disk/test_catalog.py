@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rove.model.errors import DiskError
-from rove.runtime.catalog import FORMAT, Catalog
+from rove.runtime.disk.catalog import FORMAT, Catalog
 
 
 @pytest.fixture

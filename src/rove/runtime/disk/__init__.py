@@ -1,0 +1,1 @@
+"""What processes keep on disks: a node's logs and stores, and the coordinator's catalog."""
