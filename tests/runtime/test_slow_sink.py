@@ -14,7 +14,8 @@ from rove.model.schema import parse_schema
 from rove.plan.operators import Source
 from rove.plan.stages import Stages
 from rove.runtime.adapters.sources import read_spec
-from rove.runtime.disk.disk import open_reader, shelf
+from rove.runtime.disk import shelf
+from rove.runtime.disk.disk import open_reader
 from rove.runtime.local import LocalNet
 
 COLUMNS = "key string, value bigint"
