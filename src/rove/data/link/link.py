@@ -275,7 +275,8 @@ class Link:
                 return [self._say(hello, now)]
             return []
         said: list[Said] = []
-        if self._loading.due(now):
+        # A batch may be spilled while it waits for earlier rows of its origin: then nobody has asked for its rows.
+        if self._loading.due(now) or any(self._loading.unasked(queue[0]) for queue in self._next_queues()):
             for entry in self._reading:
                 self._loading.ask(entry, now)
             said = self._pump(now)
@@ -385,6 +386,10 @@ class Link:
         self._origins[_origin(entry)] += 1
         self._loading.ask(entry, now)
         return True
+
+    def _next_queues(self) -> list[deque[KeptBatch]]:
+        """The queues whose first batch goes next."""
+        return [queue for queue in (self._reading, self._unsaid) if queue]
 
     def _put_back(self) -> None:
         """Put the batches that were next back into the queue. Their rows stay on the disk."""

@@ -37,6 +37,10 @@ class Loading:
         """Whether a batch can be sent: its rows are in memory, or it has none."""
         return not isinstance(entry.payload, Stored) or entry.loaded is not None
 
+    def unasked(self, entry: KeptBatch) -> bool:
+        """Whether the rows of a batch are on the disk, and nobody has asked for them."""
+        return not self.ready(entry) and not entry.load
+
     @property
     def full(self) -> bool:
         return self.bytes >= AHEAD_BYTES
