@@ -61,6 +61,7 @@ from rove.model.messages import (
     ROWS_BYTES_MAX,
     Data,
     Facts,
+    Fragment,
     Hello,
     Orders,
     Peer,
@@ -359,10 +360,10 @@ class Worker:
                 self._report_due = self._beat_due = self._turn.now
                 self._turn.commands += self._routes.changed(self._fragments.running.items(), self._turn.now)
         if self._changed:
-            self._fragments.forget_plans(fragment.plan for fragment in self._openings.fragments().values())
+            self._fragments.forget_plans(fragment.plan for fragment in self.opening().values())
         if self._changed and self.durable:  # stored before the nodes below are told that they may begin
             running = {query: each.fragment for query, each in self._fragments.running.items()}
-            fragments = (running | self._openings.fragments()).values()
+            fragments = (running | self.opening()).values()
             kept = Remember(tuple(fragments), self._neighbours.peers, dict(self._fragments.plans))
             self._turn.commands.append(kept)
         self._changed = False
@@ -448,10 +449,14 @@ class Worker:
         running = [q for q, r in self._fragments.running.items() if origin in r.fragment.feeds]
         return [*running, *(q for q in self._openings.feeds(origin) if q not in running)]
 
+    def opening(self) -> dict[QueryId, Fragment]:
+        """The fragments that wait for their folders."""
+        return self._openings.fragments()
+
     @property
     def busy(self) -> bool:
         """Whether safe input is still to be computed, or a fragment waits for its folders."""
-        return bool(self._replay.pending or self._openings.fragments()) or not self._found
+        return bool(self._replay.pending or self.opening()) or not self._found
 
     def validate(self) -> None:
         """Every law of this node that can be seen from inside it; one that is broken raises. O(what it holds)."""
