@@ -67,8 +67,8 @@ class Fold:
         rows, micros = rows.filter(known), micros.filter(known)
         parts = []
         if rows.num_rows:
-            panes, _ = self._clock.split(self._states.lift(rows), micros, _UNKNOWN)
-            for number, part in panes:
+            split = self._clock.split(micros, _UNKNOWN)
+            for number, part in split.by_pane(self._states.lift(rows)):
                 states = self._states.ordered(self._states.merge([part]))
                 start = pa.scalar(self._clock.window.start_us(number), TIMESTAMP)
                 moments = pa.repeat(start, states.num_rows)

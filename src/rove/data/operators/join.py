@@ -17,7 +17,7 @@ from rove.data.operators.window import window_column
 from rove.model.batch import Batch, one_batch
 from rove.model.errors import PlanError
 from rove.model.ids import Origin
-from rove.model.schema import BIGINT
+from rove.model.schema import BIGINT, TIMESTAMP
 from rove.model.state import Snapshot
 from rove.plan.expressions.arrow import compile_expression
 from rove.plan.operators import Join, column_of, struct_field
@@ -71,10 +71,10 @@ class JoinLogic:
             if not data.num_rows:
                 return NOTHING
         rows = data.select(self._sides[side].schema.names)
-        panes, late = self._clock.split(rows, micros, (None, None))
-        for number, part in panes:
+        split = self._clock.split(micros, (None, None))
+        for number, part in split.by_pane(rows):
             self._sides[side].add(number, header.origin, part)
-        return NOTHING if late is None else Output(late=(late_rows(header, data, late),))
+        return NOTHING if split.late is None else Output(late=(late_rows(header, data, split.late),))
 
     def watermark(self, time_us: int) -> Output:
         return self._clock.close(time_us, self._occupied, self._emit)
@@ -103,13 +103,17 @@ class JoinLogic:
         columns = []
         for name in self._plan.schema.names:
             if name in self._windows:
-                columns.append(window_column(self._window, self._clock.window.start_us(number), len(left_rows)))
+                columns.append(self._window_column(number, len(left_rows)))
             elif name in left.schema.names:
                 columns.append(left.column(name).take(left_rows))
             else:
                 columns.append(right.column(name).take(right_rows))
         joined = pa.RecordBatch.from_arrays(columns, schema=self._plan.schema)
         return joined if self._condition is None else joined.filter(self._condition(joined))
+
+    def _window_column(self, number: int, rows: int) -> pa.Array:
+        end = self._clock.window.start_us(number) + self._window.size_us
+        return window_column(self._clock.moment(number), pa.scalar(end, TIMESTAMP), rows)
 
 
 def matches(left: list[pa.Array], right: list[pa.Array]) -> tuple[pa.Array, pa.Array]:

@@ -48,11 +48,11 @@ class OrderedLogic:
             outside.append(late_rows(header, data, pc.invert(known)))
             data, micros = data.filter(known), micros.filter(known)
         if data.num_rows:
-            panes, late = self._clock.split(data, micros, (header.event_min, header.event_max))
-            for number, rows in panes:
+            split = self._clock.split(micros, (header.event_min, header.event_max))
+            for number, rows in split.by_pane(data):
                 self._rows.add(number, header.origin, rows)
-            if late is not None:
-                outside.append(late_rows(header, data, late))
+            if split.late is not None:
+                outside.append(late_rows(header, data, split.late))
         return Output(late=tuple(outside)) if outside else NOTHING
 
     def watermark(self, time_us: int) -> Output:

@@ -13,14 +13,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rove.data.operators.logic import NOTHING, Output
+from rove.data.operators.pane_split import PaneSplit
 from rove.model.batch import Batch, empty, named
 from rove.model.clock import MICROS_MIN
 from rove.model.errors import DataError
 from rove.model.ids import Origin
-from rove.model.schema import BIGINT
+from rove.model.schema import BIGINT, TIMESTAMP
 from rove.plan.windows import Window
 
 ROWS_PER_FILTER = 2_048  # with fewer rows in a pane, one sort is cheaper than a filter for each pane
+STARTS = 64
+BIGINT_MAX = 2**63 - 1
+_LESS = pc.get_function("less")
 
 
 def micros_of(moments: pa.Array) -> pa.Array:
@@ -38,69 +42,77 @@ class PaneClock:
         self.next_window = 0
         self.complete = 0  # panes below this number take no more rows
         self.heard_us = MICROS_MIN
+        self._made_from = 0  # the first pane whose start is kept
+        self._micros = self._moments = pa.array([], BIGINT)
 
     def pane_of(self, micros: int) -> int:
         return (micros - self.base_us) // self.pane_us
 
-    def split(
-        self, data: pa.RecordBatch, micros: pa.Array, bounds: tuple[int | None, int | None]
-    ) -> tuple[list[tuple[int, pa.RecordBatch]], pa.Array | None]:
-        """The rows by pane, and which are late. O(1) if all rows are in one open pane, the common case.
+    def split(self, micros: pa.Array, bounds: tuple[int | None, int | None]) -> PaneSplit:
+        """Which rows are in which pane, and which are late. O(1) if all rows are in one open pane, the common case.
 
         `bounds` are the oldest and newest time if they are known; they may be too wide.
         """
-        first, last = self._range(micros, bounds, data.num_rows)
-        late = None
+        first, last = self._range(micros, bounds)
+        late = kept = None
         if first < self.complete:
-            late = pc.less(micros, pa.scalar(self._start_us(self.complete), BIGINT))
-            in_time = pc.invert(late)
-            data, micros = data.filter(in_time), micros.filter(in_time)
-            if not data.num_rows:
-                return [], late
-            first = self.complete
+            late = _LESS.call([micros, self._start(self.complete)])
+            kept = pc.invert(late)
+            micros, first = micros.filter(kept), self.complete
+            if not len(micros):
+                return PaneSplit(numbers=[], late=late, kept=kept)
         if first == last:
-            return [(first, data)], late
-        if last - first < _few(data.num_rows):
-            return list(self._filtered(data, micros, first, last)), late
-        return list(self._sorted(data, micros)), late
+            return PaneSplit(numbers=[first], late=late, kept=kept)
+        if last - first < _few(len(micros)):
+            masks = self._masks(micros, first, last)
+            return PaneSplit(numbers=list(masks), masks=list(masks.values()), late=late, kept=kept)
+        numbers = pc.divide(pc.subtract(micros, pa.scalar(self.base_us, BIGINT)), pa.scalar(self.pane_us, BIGINT))
+        order = pc.sort_indices(numbers)
+        runs = pc.run_end_encode(numbers.take(order), pa.int64())
+        ends = tuple(runs.run_ends.to_pylist())
+        return PaneSplit(numbers=runs.values.to_pylist(), order=order, ends=ends, late=late, kept=kept)
 
-    def _range(self, micros: pa.Array, bounds: tuple[int | None, int | None], rows: int) -> tuple[int, int]:
+    def _range(self, micros: pa.Array, bounds: tuple[int | None, int | None]) -> tuple[int, int]:
         """The first and last pane. Known bounds will do if no row can be late and there are few panes between them."""
         oldest, newest = bounds
         if oldest is not None and newest is not None:
             first, last = self.pane_of(oldest), self.pane_of(newest)
-            if first == last or (first >= self.complete and last - first < _few(rows)):
+            if first == last or (first >= self.complete and last - first < _few(len(micros))):
                 return first, last
         found = pc.min_max(micros)
         return self.pane_of(found["min"].as_py()), self.pane_of(found["max"].as_py())
 
-    def _start_us(self, number: int) -> int:
-        return self.base_us + number * self.pane_us
+    def moment(self, number: int) -> pa.Scalar:
+        """When a pane starts, as a timestamp."""
+        place = self._place(number)
+        return self._moments[place]
 
-    def _filtered(
-        self, data: pa.RecordBatch, micros: pa.Array, first: int, last: int
-    ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Rows by pane, their order kept: one comparison and one filter for each pane."""
+    def _start(self, number: int) -> pa.Scalar:
+        """When a pane starts, in microseconds."""
+        place = self._place(number)
+        return self._micros[place]
+
+    def _place(self, number: int) -> int:
+        """Where the start of a pane is kept. Many are made at once: to make one costs as much as a small kernel."""
+        place = number - self._made_from
+        if 0 <= place < len(self._micros):
+            return place
+        first = self.base_us + number * self.pane_us
+        count = min(STARTS, (BIGINT_MAX - first) // self.pane_us)
+        self._micros = pa.arange(first, first + count * self.pane_us, self.pane_us)
+        self._moments, self._made_from = self._micros.view(TIMESTAMP), number
+        return 0
+
+    def _masks(self, micros: pa.Array, first: int, last: int) -> dict[int, pa.Array]:
+        """The rows of each pane that has any: one comparison for each."""
+        found: dict[int, pa.Array] = {}
         before: pa.Array | None = None  # the rows of earlier panes
         for number in range(first, last):
-            until = pc.less(micros, pa.scalar(self._start_us(number + 1), BIGINT))
-            part = data.filter(until if before is None else pc.and_not(until, before))
-            if part.num_rows:
-                yield number, part
+            until = _LESS.call([micros, self._start(number + 1)])
+            found[number] = until if before is None else pc.and_not(until, before)
             before = until
-        part = data.filter(pc.invert(before))
-        if part.num_rows:
-            yield last, part
-
-    def _sorted(self, data: pa.RecordBatch, micros: pa.Array) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Rows by pane, their order kept: one sort for all panes."""
-        numbers = pc.divide(pc.subtract(micros, pa.scalar(self.base_us, BIGINT)), pa.scalar(self.pane_us, BIGINT))
-        order = pc.sort_indices(numbers)
-        data, runs = data.take(order), pc.run_end_encode(numbers.take(order), pa.int64())
-        start = 0
-        for number, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
-            yield number, data.slice(start, end - start)
-            start = end
+        found[last] = pc.invert(before)
+        return {number: mask for number, mask in found.items() if mask.true_count}
 
     def close(
         self, time_us: int, occupied: Callable[[], list[int]], emit: Callable[[int], pa.RecordBatch | None]

@@ -22,21 +22,22 @@ class Runs:
     A row is merged O(log(rows)) times in all. Memory is O(keys · log(rows) + FOLD_ROWS).
     """
 
-    __slots__ = ("levels", "pending", "pending_rows")
+    __slots__ = ("_states", "levels", "pending", "pending_rows")
 
-    def __init__(self) -> None:
+    def __init__(self, states: States) -> None:
+        self._states = states
         self.pending: list[pa.RecordBatch] = []
         self.pending_rows = 0
         self.levels: list[list[pa.RecordBatch]] = []
 
-    def add(self, lifted: pa.RecordBatch, states: States) -> None:
+    def add(self, part: pa.RecordBatch) -> None:
         """Take lifted rows."""
-        self.pending.append(lifted)
-        self.pending_rows += lifted.num_rows
+        self.pending.append(part)
+        self.pending_rows += part.num_rows
         if self.pending_rows >= FOLD_ROWS:
-            run = states.merge(self.pending)
+            run = self._states.merge(self.pending)
             self.pending, self.pending_rows = [], 0
-            self._push(run, states)
+            self._push(run)
 
     def parts(self) -> list[pa.RecordBatch]:
         """Everything, oldest first."""
@@ -60,7 +61,7 @@ class Runs:
             self.levels.append([])
         self.levels[level].append(part)
 
-    def _push(self, run: pa.RecordBatch, states: States) -> None:
+    def _push(self, run: pa.RecordBatch) -> None:
         level = 0
         while True:
             if len(self.levels) == level:
@@ -68,6 +69,6 @@ class Runs:
             self.levels[level].append(run)
             if len(self.levels[level]) < FAN_IN:
                 return
-            run = states.merge(self.levels[level])
+            run = self._states.merge(self.levels[level])
             self.levels[level] = []
             level += 1

@@ -12,12 +12,13 @@ from rove.data.operators.logic import Stateless
 from rove.data.operators.map import MapConfig
 from rove.data.operators.project import ProjectConfig
 from rove.model.batch import Batch
-from rove.plan.expressions.tree import columns_of
+from rove.plan.expressions.tree import Column, columns_of
 from rove.plan.operators import Filter, Map, Operator, Project
 
 
 def compiled(run: list[Operator]) -> list[Stateless]:
-    """Compile a run. A filter copies only the columns that the projection after it reads."""
+    """Compile a run. A filter copies only the columns that the projection after it reads. A projection that only leaves
+    columns out does nothing for the projection after it, which reads its columns by name."""
     steps: list[Stateless] = []
     schema = run[0].inputs[0].schema
     for operator, following in zip_longest(run, run[1:]):
@@ -26,6 +27,8 @@ def compiled(run: list[Operator]) -> list[Stateless]:
                 step = FilterConfig(condition, schema, _read_by(following, schema))
                 schema = step.schema
                 steps.append(step.build())
+            case Project() if isinstance(following, Project) and _only_leaves_out(operator):
+                pass
             case Project(columns=columns):
                 steps.append(ProjectConfig(columns, schema, operator.schema).build())
                 schema = operator.schema
@@ -43,6 +46,10 @@ def through(steps: list[Stateless], batch: Batch) -> Batch:
         if not data.num_rows:
             return Batch(replace(batch.header, rows=0))
     return Batch(replace(batch.header, rows=data.num_rows), data)
+
+
+def _only_leaves_out(projection: Project) -> bool:
+    return all(isinstance(column, Column) and column.name == name for name, column in projection.columns)
 
 
 def _read_by(following: Operator | None, schema: pa.Schema) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from rove.plan.operators import Named
 
 Rows = TypeVar("Rows", pa.RecordBatch, pa.Table)
 _TOTALS = {name: pc.get_function(name) for name in ("sum", "min", "max")}
-_SKIP_NULLS = pc.ScalarAggregateOptions(skip_nulls=True, min_count=1)
+SKIP_NULLS = pc.ScalarAggregateOptions(skip_nulls=True, min_count=1)
 
 
 @dataclass(slots=True)
@@ -99,7 +99,7 @@ class States:
     def totals(self, parts: Sequence[pa.RecordBatch]) -> list[pa.Scalar]:
         """Merge without keys: one scalar aggregation for each state."""
         return [
-            total.call([pa.chunked_array([part.column(i) for part in parts])], _SKIP_NULLS)
+            total.call([pa.chunked_array([part.column(i) for part in parts])], SKIP_NULLS)
             for i, total in enumerate(self._totals)
         ]
 

@@ -13,22 +13,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import replace
 
-from rove.data.operators.complete_panes import form_of
 from rove.data.operators.folded import rows_in
 from rove.data.operators.labels import gathered, unlabelled
 from rove.data.operators.logic import NOTHING, Output, late_rows
+from rove.data.operators.pane_forms import OpenPane, form_of
 from rove.data.operators.panes import PaneClock, micros_of
-from rove.data.operators.runs import Runs
 from rove.data.operators.sliding import Sliding
 from rove.data.operators.states import States
 from rove.model.batch import Batch, Header
 from rove.model.ids import Origin, read_origin
-from rove.model.schema import BIGINT, TIMESTAMP, WINDOW
+from rove.model.schema import BIGINT, WINDOW
 from rove.model.state import Snapshot
 from rove.plan.expressions.arrow import compile_expression
 from rove.plan.expressions.tree import Column
 from rove.plan.operators import PANE, Aggregate
-from rove.plan.windows import Window
 
 _LABELS = pa.schema([("__pane", BIGINT), ("__origin", pa.string()), ("__level", BIGINT)])
 _WINDOW_FIELDS = list(WINDOW.fields)
@@ -54,7 +52,7 @@ class WindowLogic:
         self._states = States(plan.keys, plan.aggregates, schema, lifted=plan.mode == "final")
         self._time = compile_expression(plan.time, schema)
         self._bounds_known = isinstance(plan.time, Column) and plan.time.name == plan.input.traits.event_time
-        self._open: dict[int, dict[Origin, Runs]] = {}
+        self._open: dict[int, dict[Origin, OpenPane[Any]]] = {}  # by number and origin
         self._form = form_of(self._states, self._clock.panes_per_window)
         self._merged: dict[int, Any] = {}  # complete panes, in that form
         self._sliding = Sliding(self._clock.panes_per_window, self._pane, self._form.merge)
@@ -70,13 +68,15 @@ class WindowLogic:
             if not data.num_rows:
                 return NOTHING
         bounds = (header.event_min, header.event_max) if self._bounds_known else (None, None)
-        # The whole batch is lifted before anything is kept, so a row that cannot be computed leaves no part of its
-        # batch.
-        states = data.select(self._states.schema.names) if header.folded else self._states.lift(data)
-        panes, late = self._clock.split(states, micros, bounds)
-        for number, rows in panes:
-            self._runs(number, header.origin).add(rows, self._states)
-        return NOTHING if late is None else Output(late=(_late(header, data, late),))
+        split = self._clock.split(micros, bounds)
+        parts = (
+            self._form.states_of(data.select(self._states.schema.names), split)
+            if header.folded
+            else self._form.lift(data, split)
+        )
+        for number, part in zip(split.numbers, parts, strict=True):
+            self._opened(number, header.origin).add(part)
+        return NOTHING if split.late is None else Output(late=(_late(header, data, split.late),))
 
     def watermark(self, time_us: int) -> Output:
         output = self._clock.close(time_us, self._occupied, self._emit)
@@ -100,11 +100,14 @@ class WindowLogic:
             if level == _MERGED:
                 self._merged[number] = self._form.read(part)
             else:
-                self._runs(number, read_origin(origin)).put(level, part)
+                self._opened(number, read_origin(origin)).put(level, part)
         self._sliding = Sliding(self._clock.panes_per_window, self._pane, self._form.merge)
 
-    def _runs(self, number: int, origin: Origin) -> Runs:
-        return self._open.setdefault(number, {}).setdefault(origin, Runs())
+    def _opened(self, number: int, origin: Origin) -> OpenPane[Any]:
+        origins = self._open.setdefault(number, {})
+        if origin not in origins:
+            origins[origin] = self._form.open()
+        return origins[origin]
 
     def _occupied(self) -> list[int]:
         return sorted({*self._open, *self._merged})
@@ -114,8 +117,7 @@ class WindowLogic:
         arrival."""
         if number not in self._merged and number in self._open:
             origins = self._open[number]
-            parts = [part for origin in sorted(origins) for part in origins[origin].parts()]
-            self._merged[number] = self._form.fold(parts)
+            self._merged[number] = self._form.complete([origins[origin] for origin in sorted(origins)])
             del self._open[number]
         return self._merged.get(number)
 
@@ -123,14 +125,15 @@ class WindowLogic:
         found = self._sliding.window(number * self._clock.panes_per_slide)
         if found is None:
             return None
-        states = self._states.ordered(self._form.rows(found))
-        start = self._clock.window.start_us(number)
+        first = number * self._clock.panes_per_slide
+        start = self._clock.moment(first)
         if self._plan.mode == "partial":
-            moment = pa.repeat(pa.scalar(start, TIMESTAMP), states.num_rows)
-            return pa.RecordBatch.from_arrays([moment, *states.columns], schema=self._plan.schema)
-        window = window_column(self._plan.window, start, states.num_rows)
-        keys = states.columns[: len(self._plan.keys)]
-        return pa.RecordBatch.from_arrays([window, *keys, *self._states.finish(states)], schema=self._plan.schema)
+            states = self._form.rows(found)
+            moments = pa.repeat(start, states.num_rows)
+            return pa.RecordBatch.from_arrays([moments, *states.columns], schema=self._plan.schema)
+        results = self._form.results(found)
+        window = window_column(start, self._clock.moment(first + self._clock.panes_per_window), len(results[0]))
+        return pa.RecordBatch.from_arrays([window, *results], schema=self._plan.schema)
 
     def _dated(self, batch: Batch) -> Batch:
         """A batch whose rows all have the start of the window as their time."""
@@ -152,8 +155,6 @@ def _late(header: Header, data: pa.RecordBatch, which: pa.Array) -> Batch:
     return Batch(replace(late.header, born=rows_in(late.data)), late.data) if header.folded else late
 
 
-def window_column(window: Window, start_us: int, rows: int) -> pa.Array:
+def window_column(start: pa.Scalar, end: pa.Scalar, rows: int) -> pa.Array:
     """The struct column that Spark calls `window`."""
-    ends = (start_us, start_us + window.size_us)
-    fields = [pa.repeat(pa.scalar(each, TIMESTAMP), rows) for each in ends]
-    return pa.StructArray.from_arrays(fields, fields=_WINDOW_FIELDS)
+    return pa.StructArray.from_arrays([pa.repeat(start, rows), pa.repeat(end, rows)], fields=_WINDOW_FIELDS)
