@@ -117,7 +117,7 @@ def a_link_that_counts_a_frame_too_many(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_link_that_sends_nothing_until_it_is_asked(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Link, "offer", lambda self, entry, now, overtakes=False: self._waiting.append(entry) or [])
+    patch.setattr(Link, "offer", lambda self, entry, now, overtakes=False: self._backlog.add(entry, False) or [])
 
 
 def a_credit_that_counts_only_what_it_adds(patch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import msgspec
 from rove.model.ids import NodeId
 from rove.model.messages import Kind
 
-Backlog: TypeAlias = Literal["beside", "first", "last"]  # when kept batches are sent, relative to new ones
+BacklogOrder: TypeAlias = Literal["beside", "first", "last"]  # when kept batches are sent, relative to new ones
 
 
 class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,7 +25,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     evict: str = "block"  # the eviction policy: block, fifo, query_aware or priority
     weights: dict[str, float] = {}  # the weights of queries, for priority
     compress: Literal["zstd", "lz4", "off"] = "zstd"  # how waiting batches are packed
-    backlog: Backlog = "beside"  # batches kept while a route was cut are sent beside new ones
+    backlog: BacklogOrder = "beside"  # batches kept while a route was cut are sent beside new ones
     silent_us: int = 3_000_000  # a parent that is silent for this long is away
     report_us: int = 1_000_000
     keys: bool = False  # whether peers must prove their identity

@@ -10,7 +10,7 @@ from functools import partial
 from random import Random
 
 from rove.control.asks import requests
-from rove.data.settings import Backlog, WorkerSettings
+from rove.data.settings import BacklogOrder, WorkerSettings
 from rove.model.errors import BrokenInvariant
 from rove.model.ids import NodeId, Origin, QueryId
 from rove.model.messages import Sink
@@ -32,7 +32,7 @@ from rove.sim.world import World
 SECOND_US = 1_000_000
 PATIENCE_US = 900 * SECOND_US  # everything must have arrived this long after healing
 NODES = 60
-BACKLOGS: tuple[Backlog, ...] = ("beside", "first", "last")
+BACKLOGS: tuple[BacklogOrder, ...] = ("beside", "first", "last")
 DEGRADES = ((0, False), (0, False), (2, False), (0, True), (0, True))  # (thin to every n-th row, fold)
 STOPS = 0.1  # the share of queries that are stopped
 STRATEGIES = ("bottom_up", "bottom_up", "shortest_path", "cloud_only", "ilp")

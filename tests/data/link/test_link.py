@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from rove.data.events import Load, Loaded
-from rove.data.link.link import BEATS, READING_MAX, SILENT_US, Link, Said
+from rove.data.link.backlog import READING_MAX
+from rove.data.link.link import BEATS, SILENT_US, Link, Said
 from rove.data.link.loading import ATTEMPTS_MAX
 from rove.data.log.segments.stored import Stored
-from rove.data.settings import Backlog
+from rove.data.settings import BacklogOrder
 from rove.data.store.kept_batch import KEPT_BYTES_MIN, KeptBatch, size_of
 from rove.data.store.store import Store
 from rove.model.batch import Header
@@ -34,7 +35,7 @@ WINDOW = 600  # bytes of credit: a few frames
 class End:
     """One process with its end of the link; what it has taken survives it, as a disk would."""
 
-    def __init__(self, name: NodeId, peer: NodeId, conn: str | bytes, backlog: Backlog = "beside") -> None:
+    def __init__(self, name: NodeId, peer: NodeId, conn: str | bytes, backlog: BacklogOrder = "beside") -> None:
         self.name, self.peer, self.conn, self.backlog = name, peer, conn, backlog
         self.incarnation = 0
         self.taken: list[int] = []
@@ -54,7 +55,7 @@ class LinkMachine(RuleBasedStateMachine):
     """The device offers, the edge takes. The edge may restart; the device remembers what it was not acked for."""
 
     @initialize(backlog=st.sampled_from(["beside", "first", "last"]), overtakes=st.booleans())
-    def begin(self, backlog: Backlog, overtakes: bool) -> None:
+    def begin(self, backlog: BacklogOrder, overtakes: bool) -> None:
         self.now, self.overtakes = 0, overtakes
         self.device, self.edge = End(DEVICE, EDGE, "edge", backlog), End(EDGE, DEVICE, b"device")
         self.wires: dict[NodeId, deque[Send]] = {DEVICE: deque(), EDGE: deque()}
@@ -334,7 +335,7 @@ def granted(device: End, edge: End, disk: Fading | None = None) -> list[Any]:
     return said if disk is None else disk.sent(device.link, said)
 
 
-def reached(backlog: Backlog) -> End:
+def reached(backlog: BacklogOrder) -> End:
     """A device that has kept three batches while nobody heard it, and is heard now, with credit for one frame at a
     time."""
     device, edge = End(DEVICE, EDGE, "edge", backlog), End(EDGE, DEVICE, b"device")
@@ -366,7 +367,7 @@ def frames(*seqs: int) -> list[str]:
 @pytest.mark.parametrize(
     ("backlog", "order"), [("beside", [3, 1, 4, 2, 5]), ("first", [1, 2, 3, 4, 5]), ("last", [3, 4, 5, 1, 2])]
 )
-def test_what_is_new_goes_beside_before_or_after_what_was_kept(backlog: Backlog, order: list[int]) -> None:
+def test_what_is_new_goes_beside_before_or_after_what_was_kept(backlog: BacklogOrder, order: list[int]) -> None:
     assert sent_after(reached(backlog), overtakes=True) == frames(*order)
     assert sent_after(reached(backlog), overtakes=False) == frames(1, 2, 3, 4, 5)
 

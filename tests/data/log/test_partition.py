@@ -7,7 +7,7 @@ import pytest
 
 from rove.data.log.segments.commands import Delete, Position, Publish, Replace, Sync, SyncFolder, Write
 from rove.data.log.segments.commit import commit, retire
-from rove.data.log.segments.damage import Backlog, Damaged, EntriesGone
+from rove.data.log.segments.damage import Damaged, EntriesGone, TooMuchPending
 from rove.data.log.segments.partition import HEADER_BYTES, Partition
 from rove.data.log.segments.reader import Reader
 from rove.data.log.settings import LogSettings
@@ -119,7 +119,7 @@ def test_too_much_for_a_slow_disk_is_refused_and_not_taken() -> None:
     partition = Partition("p", SCHEMA, LogSettings(pending_bytes=2 * (len(rows(A, 0)) + HEADER_BYTES)))
     for seq in range(2):
         partition.append(header(A, seq), rows(A, seq))
-    with pytest.raises(Backlog, match="seq 2"):
+    with pytest.raises(TooMuchPending, match="seq 2"):
         partition.append(header(A, 2), rows(A, 2))
     commit(partition, disk(), 1)
     assert partition.append(header(A, 2), rows(A, 2)) == 2

@@ -2,8 +2,7 @@
 
 Law: an offered batch is kept until the peer acks it. Frames arrive once and in order, or are requested again. A cut
 only costs time. If the peer has forgotten the session, everything that was not acked is sent again under new numbers,
-and the receiver drops duplicates. Rows on the disk are read before their turn; batches of other origins go on
-meanwhile.
+and the receiver drops duplicates. `backlog` decides which batch goes next.
 
     dialer                     listener
       Hello(heard, received) ─────►        both say which incarnation of the other they know and how many
@@ -15,16 +14,16 @@ meanwhile.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterable
 from itertools import pairwise
 from typing import TypeAlias
 
 from rove.data.events import Load, Loaded
+from rove.data.link.backlog import Backlog
 from rove.data.link.loading import Loading
-from rove.data.link.queue import Queue
 from rove.data.link.states import LINK, LinkEvent, LinkState
-from rove.data.settings import Backlog
+from rove.data.settings import BacklogOrder
 from rove.data.store.kept_batch import KeptBatch, size_of
 from rove.data.store.store import Store
 from rove.model.batch import Header
@@ -36,7 +35,6 @@ from rove.model.states import Machine
 
 SILENT_US = 3_000_000  # the default silence after which a peer is away
 BEATS = 6  # heartbeats, or attempts to reach a peer again, in that time
-READING_MAX = 256  # batches that are next in turn and wait for rows from the disk
 SILENT_US_MIN = 60_000  # shorter values that a peer asks for are raised to this
 RESEND_US = 200_000  # between two requests for the same frames
 Said: TypeAlias = Send | Load
@@ -52,22 +50,18 @@ class Link:
         incarnation: int,
         peer: NodeId,
         store: Store,
-        backlog: Backlog = "beside",
+        backlog: BacklogOrder = "beside",
         silent_us: int = SILENT_US,
     ) -> None:
-        self.node, self.peer, self._order = node, peer, backlog
+        self.node, self.peer = node, peer
         self._silent_us, self.beat_us = silent_us, silent_us // BEATS
         self._incarnation, self._store = incarnation, store
         self._machine = Machine(LINK, LinkState.LISTENING, f"the link of {node} with {peer}")
         self._dials = False  # whether this side dials
         self._conn: Conn | None = None
         self._peer_incarnation = 0
-        self._waiting = Queue()  # not sent yet
-        self._live = Queue()  # not sent yet, arrived since the route is up, may overtake the waiting ones
-        self._live_next = False
-        self._reading: deque[KeptBatch] = deque()  # not sent yet, next, behind rows that are read from the disk
-        self._origins: Counter[tuple[str, Origin]] = Counter()  # query and origin of those
         self._loading = Loading(peer)
+        self._backlog = Backlog(backlog, self._loading)  # not sent yet
         self._unacked: deque[KeptBatch] = deque()  # sent, in the order of their numbers
         self._unsaid: deque[KeptBatch] = deque()  # of those, the frames to be sent again
         self._numbered = 0
@@ -94,9 +88,7 @@ class Link:
         while the route was cut."""
         if entry.gone:
             return []
-        behind = bool(self._waiting or self._live or self._reading)
-        live = overtakes and self.up and behind and self._order != "first"
-        (self._live if live else self._waiting).append(entry)
+        self._backlog.add(entry, overtakes and self.up)
         return self._pump(now) if self.up else []
 
     def receive(self, number: int, size: int, now: int) -> tuple[bool, list[Said]]:
@@ -149,10 +141,7 @@ class Link:
     def entries(self) -> Iterable[KeptBatch]:
         """Everything not acked, oldest first."""
         yield from self._unacked
-        yield from (entry for entry in self._unsent() if not entry.gone)
-
-    def _unsent(self) -> Iterable[KeptBatch]:
-        return (*self._reading, *self._waiting, *self._live)
+        yield from (entry for entry in self._backlog if not entry.gone)
 
     def kept(self, query: str) -> list[KeptBatch]:
         """The batches of a query that are not acked, the oldest first, without copies."""
@@ -160,7 +149,7 @@ class Link:
 
     def forget(self, query: str) -> list[Header]:
         """Drop unsent batches of a stopped query. Returns the headers of those that no other node can have."""
-        dropped = [e for e in self._unsent() if e.header.query == query and not e.gone]
+        dropped = [e for e in self._backlog if e.header.query == query and not e.gone]
         lost = [e.header for e in dropped if e.nowhere_else]
         for entry in dropped:
             if not entry.gone:  # a copy is gone if its original was dropped before it
@@ -188,14 +177,12 @@ class Link:
 
     def sweep(self) -> None:
         """A waiting entry may be gone. Amortized O(1)."""
-        self._waiting.sweep()
-        self._live.sweep()
+        self._backlog.sweep()
 
     def _leave_out(self, query: str) -> None:
         """Remove unsent batches of this query."""
-        self._put_back()
-        for queue in (self._waiting, self._live):
-            queue.keep(lambda entry: entry.header.query != query)
+        self._let_go_of_unsaid()
+        self._backlog.leave_out(query)
 
     def open_frames(self) -> int:
         return len(self._open)
@@ -275,10 +262,9 @@ class Link:
                 return [self._say(hello, now)]
             return []
         said: list[Said] = []
-        # A batch may be spilled while it waits for earlier rows of its origin: then nobody has asked for its rows.
-        if self._loading.due(now) or any(self._loading.unasked(queue[0]) for queue in self._next_queues()):
-            for entry in self._reading:
-                self._loading.ask(entry, now)
+        unasked = self._backlog.stands_still or (bool(self._unsaid) and self._loading.unasked(self._unsaid[0]))
+        if self._loading.due(now) or unasked:
+            self._backlog.read_again(now)
             said = self._pump(now)
         if now - self._spoke_us < self.beat_us:
             return said
@@ -330,7 +316,7 @@ class Link:
             self._unsaid.popleft()
             self._count_resent(entry.header)
             said.append(self._frame(entry, now))
-        while self._sent_bytes < self._allowance and (found := self._next(now)) is not None:
+        while self._sent_bytes < self._allowance and (found := self._backlog.next(now)) is not None:
             if found.gone:
                 self._loading.let_go(found)
                 continue
@@ -340,71 +326,19 @@ class Link:
             self._sent_bytes += size_of(found.header, found.payload)
             self._unacked.append(found)
             said.append(self._frame(found, now))
-        while self._waiting and not self._loading.ready(self._waiting[0]) and self._reads(self._waiting[0], now):
-            self._waiting.popleft()
+        self._backlog.read_ahead(now)
         return [*said, *self._loading.asked()]
 
-    def _next(self, now: int) -> KeptBatch | None:
-        """The next batch that can be sent. Kept and new batches take turns, unless new ones always go first."""
-        if not (self._live and (self._live_next or self._order == "last")):
-            kept = self._next_kept(now)
-            if kept is not None:
-                self._live_next = True
-                return kept
-        while self._live:
-            self._live_next = False
-            if self._loading.ready(self._live[0]):
-                return self._live.popleft()
-            if not self._reads(self._live[0], now):
-                break
-            self._live.popleft()
-        return self._next_kept(now)
-
-    def _next_kept(self, now: int) -> KeptBatch | None:
-        """The oldest kept batch whose rows are in memory and that is first of its origin."""
-        if self._reading and self._loading.ready(self._reading[0]):
-            entry = self._reading.popleft()
-            self._origins[_origin(entry)] -= 1
-            if not self._origins[_origin(entry)]:
-                del self._origins[_origin(entry)]
-            return entry
-        while self._waiting:
-            entry = self._waiting[0]
-            if self._loading.ready(entry) and not self._origins[_origin(entry)]:
-                return self._waiting.popleft()
-            if not self._reads(entry, now):
-                return None
-            self._waiting.popleft()
-        return None
-
-    def _reads(self, entry: KeptBatch, now: int) -> bool:
-        """Let a batch wait until its rows, or earlier rows of its origin, are read. Returns whether there is room for
-        it."""
-        if self._loading.full or len(self._reading) >= READING_MAX:
-            return False
-        self._reading.append(entry)
-        self._origins[_origin(entry)] += 1
-        self._loading.ask(entry, now)
-        return True
-
-    def _next_queues(self) -> list[deque[KeptBatch]]:
-        """The queues whose first batch goes next."""
-        return [queue for queue in (self._reading, self._unsaid) if queue]
-
-    def _put_back(self) -> None:
-        """Put the batches that were next back into the queue. Their rows stay on the disk."""
-        for entry in (*self._reading, *self._unsaid):
+    def _let_go_of_unsaid(self) -> None:
+        """The rows of frames that are to be sent again stay on the disk for now."""
+        for entry in self._unsaid:
             self._loading.let_go(entry)
-        self._waiting.extendleft(reversed(self._reading))
-        self._reading.clear()
-        self._origins.clear()
 
     def _away(self, event: LinkEvent) -> None:
         """Nothing can be sent now. All waiting batches count as kept, none as new."""
         self._machine.step(event)
-        self._put_back()
-        self._waiting += self._live
-        self._live.clear()
+        self._let_go_of_unsaid()
+        self._backlog.cut()
 
     def _again(self, after: int, now: int) -> list[Said]:
         """Send the frames after `after` again. They are not counted against credit twice."""
@@ -433,8 +367,8 @@ class Link:
         self._peer_incarnation = incarnation
         for entry in self._unacked:
             self._count_resent(entry.header)
-        self._put_back()
-        self._waiting.extendleft(reversed(self._unacked))
+        self._let_go_of_unsaid()
+        self._backlog.add_first(self._unacked)
         self._unacked.clear()
         self._unsaid.clear()
         self._numbered = self._sent_bytes = self._allowance = 0
@@ -451,7 +385,7 @@ class Link:
             must(state is not LinkState.UP or self._conn is not None, "a link that is up has a connection")
             must(self._acked <= self._received, "what is acked was received", self._acked, self._received)
             must(self._sent_bytes >= 0, "bytes are counted", self._sent_bytes)
-            if self._unacked or self._waiting or self._live or self._reading:
+            if self._unacked or self._backlog:
                 self._validate_sent()
             if self._open or self._safe:
                 self._validate_received()
@@ -459,18 +393,13 @@ class Link:
             raise BrokenInvariant(f"{self._machine.who}: {broken}") from None
 
     def _validate_sent(self) -> None:
-        up, sent = self.up, self._unacked
-        must(up or not self._live, "nothing is new while the link is not up", self.state)
-        if up and self._unsaid:
-            must(not self._loading.ready(self._unsaid[0]), "what is asked for again and is here is sent")
-        elif up and (self._waiting or self._live) and not self._reading:
-            credit = self._allowance - self._sent_bytes
-            must(credit <= 0, "nothing waits while there is credit", credit)
+        sent = self._unacked
+        again = self.up and bool(self._unsaid)  # these frames go first
+        must(not again or not self._loading.ready(self._unsaid[0]), "what is asked for again and is here is sent")
+        self._backlog.validate(self.up, 0 if again else self._allowance - self._sent_bytes)
         if sent:
             whole = sent[-1].number == self._numbered and all(a.number + 1 == b.number for a, b in pairwise(sent))
             must(whole, "sent frames are numbered without gaps", [entry.number for entry in sent], self._numbered)
-        read = Counter(map(_origin, self._reading))
-        must(self._origins == read, "origins whose rows are read are counted", self._origins, read)
         here = [*self.entries()]
         self._loading.validate(here)
         must(len({id(entry) for entry in here}) == len(here), "a batch is on a link once", len(here))
@@ -487,7 +416,3 @@ class Link:
     def _count_resent(self, header: Header) -> None:
         key = (header.query, header.origin)
         self.resent[key] = self.resent.get(key, 0) + header.born
-
-
-def _origin(entry: KeptBatch) -> tuple[str, Origin]:
-    return entry.header.query, entry.header.origin

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import reduce
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -86,16 +86,9 @@ class Sums:
         self.add(self._form.read(part))
 
 
-class _Sum(Protocol):
-    """One aggregate: for each of its states the sums by pane, and the result of states."""
-
-    def of(self, rows: pa.RecordBatch, split: PaneSplit) -> list[Numbers]: ...
-
-    def result(self, numbers: Numbers) -> pa.Array: ...
-
-
 class _LiftedSum:
-    """Any aggregate whose states are sums: its own lifts, of rows with a schema, and its own finish."""
+    """Any aggregate whose states are sums: its own lifts, of rows with a schema, and its own finish. For each state it
+    gives the sums by pane."""
 
     def __init__(self, call: AggregateCall, schema: pa.Schema | None) -> None:
         self._lifts = [] if schema is None else [compile_expression(state.lift, schema) for state in call.states]
@@ -139,7 +132,7 @@ class _WholeSum:
         return _one_row(total, BIGINT)
 
 
-def _sum_of(call: AggregateCall, schema: pa.Schema | None) -> _Sum:
+def _sum_of(call: AggregateCall, schema: pa.Schema | None) -> _LiftedSum | _WholeSum:
     """How an aggregate is computed of rows with a schema. Without one, its input is states."""
     if schema is not None and call.function == "sum" and call.argument is not None and call.argument.dtype == BIGINT:
         return _WholeSum(call, call.argument, schema)

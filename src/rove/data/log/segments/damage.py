@@ -41,7 +41,7 @@ class EntriesGone(DiskError):
         )
 
 
-class Backlog(DiskError):
+class TooMuchPending(DiskError):
     """Too much waits for the disk. The batch was not taken."""
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from rove.data.log.segments.commands import Command, Delete, Group, Position, Publish, Replace, SyncFolder
-from rove.data.log.segments.damage import Backlog, Damaged
+from rove.data.log.segments.damage import Damaged, TooMuchPending
 from rove.data.log.segments.format import (
     CONSUMERS_FILE,
     MARK_FILE,
@@ -134,7 +134,7 @@ class Partition:
                 "rows come as one record batch message, a multiple of 8 bytes, under one seq"
             )
         if self.pending_bytes + size > self.settings.pending_bytes and self.pending_bytes:
-            raise Backlog(
+            raise TooMuchPending(
                 f"log {self.name}: {self.pending_bytes} bytes wait for the disk ({self.trouble or 'it is slow'}); "
                 f"`{header.origin}` seq {header.seq} was not taken, send it again later"
             )
