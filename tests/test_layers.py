@@ -93,6 +93,7 @@ PORTS = {
     "control/topology/changes.py": {"Known"},
     "data/log/segments/commands.py": {"Disk"},
     "data/operators/logic.py": {"Logic", "Stateless"},
+    "data/operators/pane_forms.py": {"OpenPane", "PaneForm"},
     "data/store/degrading.py": {"Degrading"},
     "data/store/eviction.py": {"Policy"},
     "data/store/kept_batch.py": {"Receipt"},
@@ -105,7 +106,8 @@ def protocols(path: Path) -> set[str]:
     return {
         node.name
         for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.ClassDef) and any(isinstance(b, ast.Name) and b.id == "Protocol" for b in node.bases)
+        if isinstance(node, ast.ClassDef)
+        and any(isinstance(n, ast.Name) and n.id == "Protocol" for base in node.bases for n in ast.walk(base))
     }
 
 
