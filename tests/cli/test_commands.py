@@ -67,7 +67,7 @@ def test_the_demo_proves_its_answers_against_spark() -> None:
 def test_a_benchmarks_json_has_the_promised_shape() -> None:
     from bench.engine import Measured, report
 
-    measured = Measured({"bare": 1.0, "rove": 1.0, "polars": 1.0}, 1.0, 1.0)
+    measured = Measured({"bare": 1.0, "rove": 1.0, "polars": 1.0}, 1.0)
     found = {q: dict.fromkeys((100, 1_000, 8_192, 65_536), measured) for q in QUERIES}
     result = json.loads(json.dumps(report(found, dict.fromkeys(QUERIES, 0.5))))
     assert set(result) == {"bench", "checks", "figures", "paper"}

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from rove.data.ends.output import Output
 from rove.data.events import Opened, OpenFailed
 from rove.data.fragment.frontier import Frontier
 from rove.data.fragment.intake import Intake
+from rove.data.fragment.pipeline import Count
 from rove.data.fragment.states import FRAGMENT, FragmentEvent, FragmentState
 from rove.data.fragment.watermarks import Watermarks
 from rove.data.link.credit import Credit
@@ -19,7 +21,7 @@ from rove.data.link.states import LINK, LinkEvent, LinkState
 from rove.data.store.kept_batch import KeptBatch
 from rove.data.store.store import Store
 from rove.data.worker import Worker
-from rove.model.batch import Batch
+from rove.model.batch import Batch, Header
 from rove.model.events import Conn, Send
 from rove.model.ids import Origin
 from rove.model.messages import Message
@@ -34,6 +36,21 @@ def a_frontier_that_takes_everything(patch: pytest.MonkeyPatch) -> None:
         return [(first, through)]
 
     patch.setattr(Frontier, "take", take)
+
+
+def counts_without_names(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Count, "saw", lambda self, header: None)
+
+
+def a_duplicate_that_is_counted(patch: pytest.MonkeyPatch) -> None:
+    append = Output._append
+
+    def twice(self: Output, name: str, header: Header, rows: Any, receipt: Any) -> None:
+        append(self, name, header, rows, receipt)
+        if header.born and name in self._watermarks and header.seq % 7 == 3:
+            self.counts.setdefault((self._ends[name].query, header.origin.unsided), Count()).take(header)
+
+    patch.setattr(Output, "_append", twice)
 
 
 def an_ack_before_the_disk_has_it(patch: pytest.MonkeyPatch) -> None:
@@ -195,6 +212,8 @@ def test_a_broken_machine_is_caught(
         (an_intake_that_holds_what_is_next, "what is held is beyond what is next", 0),
         (a_listener_that_dials_when_its_peer_has_left, "who dials is known", 0),
         (a_dialler_that_expects_no_answer, "is `dialling`, where `welcome` cannot happen", 0),
+        (counts_without_names, "does not add up", 0),
+        (a_duplicate_that_is_counted, "does not add up", 0),
         (a_link_that_cannot_begin_anew, "is `up`, where `renew` cannot happen", 12),
         (a_fragment_that_does_not_know_when_it_has_caught_up, "is `replaying`, where `caught up` cannot happen", 0),
         (a_fragment_that_runs_before_those_above_are_told, "what is given is kept only until those above are told", 32),

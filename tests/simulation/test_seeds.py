@@ -25,7 +25,11 @@ REGRESSIONS = (
     (163, 30),  # a commit mark lost in a power cut hid what was on the disk
     (1930, 60),  # a batch on its way to one reader met another, which waited for other origins only
     (1002888, 20),  # a watermark heard an origin on one way that was taken below on another
-    (2001511, 20),  # rows that had arrived were evicted from the disk of a device that died
+    (
+        2001511,
+        20,
+    ),  # rows that had arrived were evicted from the disk of a device that died; a device that was removed kept
+    # In the same history, a removed device kept its part in queries of a stream that it no longer had.
     (3002934, 20),  # a process that was started anew at once slept for ever
     (3, 20),  # a batch was spilled while it waited for earlier rows of its origin, and nobody asked for its rows
     (27, 15),  # a stopped query was placed again after a restart of the coordinator

@@ -34,8 +34,8 @@ def verdict(lines: Sequence[AccountLine]) -> str:
         others = f", and so do {len(wrong) - 1} more" if len(wrong) > 1 else ""
         return (
             f"The sums do not add up: `{first.origin}` of query `{first.query}` has {excess(first):,} rows too many "
-            f"for the {first.produced:,} it produced{others}. Nodes report a second apart, so ask again; if it stays, "
-            "it is a bug."
+            f"for the {first.produced:,} it produced{others}. Rows were counted twice: it is a bug. Please report it "
+            "with the output of `rove status --json`."
         )
     whole = total(lines)
     if not whole.produced:

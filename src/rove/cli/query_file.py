@@ -47,7 +47,7 @@ def _in_python(file: Path, variable: str) -> Stream:
         left = runpy.run_path(str(file))
     except RoveError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise PlanError(f"{file}{_line(file, error)} raised {type(error).__name__}: {error}") from error
     found = {k: v for k, v in left.items() if isinstance(v, Stream)}
     if not found:
@@ -57,7 +57,7 @@ def _in_python(file: Path, variable: str) -> Stream:
     return found[variable] if variable else list(found.values())[-1]
 
 
-def _line(file: Path, error: Exception) -> str:
+def _line(file: Path, error: BaseException) -> str:
     """The line of the file where the error came from."""
     lines = [frame.lineno for frame in extract_tb(error.__traceback__) if frame.filename == str(file)]
     return f", line {lines[-1]}," if lines else ""

@@ -302,13 +302,15 @@ class Coordinator:
         member = self.membership.members.get(node)
         if member is None:
             return
-        self.deployments.touch_sources(node, {s.stream: None for s in member.record.sources})
+        self.deployments.touch_node(node)
+        self.deployments.touch_sources(node, {s.stream: None for s in member.record.sources})  # some may have no place
         for query in self.deployments.live(node):
             query.rollout.unhear(node)
             self.deployments.reopen(query.id, node)  # the node may come back before the query has found another way
         self.membership.remove(node)
         self._commands.append(Keep("node", node, None))
         self.allow()
+        self.settle()
 
     def member(self, node: NodeId) -> Member:
         """The node with that name. If there is none, the error lists the nodes."""

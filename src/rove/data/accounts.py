@@ -18,7 +18,7 @@ from rove.model.batch import Header
 from rove.model.ids import Origin, QueryId
 from rove.model.messages import Tally
 
-COUNTED = ("produced", "delivered", "evicted", "late", "lost")
+COUNTED = ("produced", "delivered", "evicted", "late", "lost", "made", "seen")
 
 
 class Accounts:
@@ -26,14 +26,13 @@ class Accounts:
 
     def __init__(self) -> None:
         self.refused: dict[str, int] = {}  # refused messages, and unreadable batches on the disk, by reason
-        self._produced: dict[tuple[str, Origin], int] = {}
+        self._produced: dict[tuple[str, Origin], Count] = {}
         self._gone: dict[tuple[str, Origin], Count] = {}
         self._stopped: dict[tuple[str, Origin], Count] = {}
 
-    def produced(self, query: str, origin: Origin, rows: int) -> None:
+    def produced(self, query: str, header: Header, rows: int) -> None:
         """Count rows that a source made for a query, once for each place in the plan where they go."""
-        key = (query, origin)
-        self._produced[key] = self._produced.get(key, 0) + rows
+        self._produced.setdefault((query, header.origin), Count()).make(header, rows)
 
     def refuse(self, why: str) -> None:
         """Count a refused message or batch."""
@@ -50,13 +49,12 @@ class Accounts:
             count = self._gone.setdefault((query, header.origin.unsided), Count())
             count.lost += header.born + header.lost
             count.evicted += header.evicted
+            count.saw(header)
 
     def stopped(self, query: str, counts: Mapping[Origin, Count]) -> None:
         """Keep the counts of a query that was stopped here."""
         for origin, count in counts.items():
-            known = self._stopped.setdefault((query, origin), Count())
-            for what in COUNTED:
-                setattr(known, what, getattr(known, what) + getattr(count, what))
+            self._stopped.setdefault((query, origin), Count()).add(count)
 
     def tallies(
         self,
@@ -68,31 +66,27 @@ class Accounts:
     ) -> tuple[Tally, ...]:
         """One line for each query and origin this node has seen. O(lines)."""
         lines: dict[tuple[str, Origin], dict[str, int]] = {}
+        counts: dict[tuple[str, Origin], Count] = {}
 
         def add(query: str, origin: Origin, what: str, number: int) -> None:
             if number:
                 line = lines.setdefault((query, origin.unsided), {})
                 line[what] = line.get(what, 0) + number
 
-        for (query, origin), rows in self._produced.items():
-            add(query, origin, "produced", rows)
-        for (query, origin), count in self._gone.items():
-            for what in ("lost", "lost_here"):
-                add(query, origin, what, count.lost)
-            for what in ("evicted", "evicted_here"):
-                add(query, origin, what, count.evicted)
-        for (query, origin), count in self._stopped.items():
-            for what in COUNTED:
-                add(query, origin, what, getattr(count, what))
+        def count(query: str, origin: Origin, more: Count) -> None:
+            counts.setdefault((query, origin.unsided), Count()).add(more)
+
+        for book in (self._produced, self._gone, self._stopped, output.counts):
+            for (query, origin), found in book.items():
+                count(query, origin, found)
+        for (query, origin), found in self._gone.items():
+            add(query, origin, "lost_here", found.lost)
+            add(query, origin, "evicted_here", found.evicted)
         for query, each in running.items():
-            for origin, count in each.counts().items():
-                for what in COUNTED:
-                    add(query, origin, what, getattr(count, what))
+            for origin, found in each.counts().items():
+                count(query, origin, found)
             for batch in each.pipeline.held():
                 add(query, batch.header.origin, "buffered", batch.header.born)
-        for (query, origin), count in output.counts.items():
-            for what in ("delivered", "evicted", "late", "lost"):
-                add(query, origin, what, getattr(count, what))
         for (query, origin), rows in store.rows().items():
             add(query, origin, "buffered", rows)
         for (query, origin), number in (*output.duplicates.items(), *input_log.duplicates.items()):
@@ -100,6 +94,9 @@ class Accounts:
         for link in links:
             for (query, origin), rows in link.resent.items():
                 add(query, origin, "resent", rows)
+        for (query, origin), found in counts.items():
+            for what in COUNTED:
+                add(query, origin, what, getattr(found, what))
         return tuple(
             Tally(query=QueryId(q), origin=o, watermark=output.watermarks.get((q, o)), **line)
             for (q, o), line in sorted(lines.items())

@@ -243,7 +243,7 @@ class Note:
     """Log a message once. `error` is the exception of a user's code, if there was one."""
 
     text: str
-    error: Exception | None = None
+    error: BaseException | None = None
 
 
 @dataclass(frozen=True, slots=True)

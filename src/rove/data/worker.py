@@ -227,7 +227,7 @@ class Worker:
             self._found = True
             self._turn.commands += self._retention.look(self._turn.now)
             if self._retention.damaged:
-                self.refused["damaged"] = self._retention.damaged
+                self.refused["damaged"] = self.refused.get("damaged", 0) + self._retention.damaged
             for running in self._fragments.running.values():
                 self._deployment.pick_up(running)
 

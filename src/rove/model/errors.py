@@ -79,6 +79,10 @@ class UnknownOrigin(DataError):
     """A batch from an origin that the operator does not wait for."""
 
 
+# What code of users may raise. `sys.exit()` in it ends nothing but the call.
+RAISED_BY_USERS = (Exception, SystemExit, KeyboardInterrupt, GeneratorExit)
+
+
 class ArithmeticFault(DataError):
     """An error in the data by ANSI SQL: overflow, division by zero, a cast that fails."""
 

@@ -168,6 +168,8 @@ class Tally(msgspec.Struct, frozen=True, array_like=True):
     watermark: int | None = None
     lost_here: int = 0  # lost rows that only this start of the node has counted; the others are on its disk
     evicted_here: int = 0
+    made: int = 0  # batches of the origin whose rows are among those produced here
+    seen: int = 0  # batches of the origin up to the last one that is counted as delivered, evicted, late or lost here
 
 
 class Held(msgspec.Struct, frozen=True, array_like=True):

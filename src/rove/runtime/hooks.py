@@ -16,7 +16,7 @@ from collections.abc import Callable
 from queue import Full, Queue
 
 from rove.data.events import Cut, Evicted, Met
-from rove.model.errors import SetupError
+from rove.model.errors import RAISED_BY_USERS, SetupError
 from rove.runtime.loading import module_at
 
 log = logging.getLogger(__name__)
@@ -63,5 +63,5 @@ class Hooks:
             name, call = self._waiting.get()
             try:
                 call()
-            except Exception:
+            except RAISED_BY_USERS:
                 log.exception("%s failed", name)

@@ -22,7 +22,7 @@ def policy_at(text: str) -> Policy | None:
     found = getattr(module_at(where), name, None)
     try:
         made = found() if isinstance(found, type) else found
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise SetupError(f"the policy `{name}` of {where} cannot be made: {error}") from error
     if not callable(getattr(made, "victim", None)):
         raise SetupError(f"{where} has no policy `{name}`: an object, or a class, with victim(candidates, query)")
@@ -43,5 +43,5 @@ def module_at(where: str) -> ModuleType:
         sys.modules[spec.name] = module
         spec.loader.exec_module(module)
         return module
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise SetupError(f"the functions of {where} cannot be read: {error}; give a module or a file.py") from error

@@ -94,6 +94,9 @@ class WorkerShell:
     def start(self) -> None:
         """Resume where the last start ended."""
         kept = self.shelf.remembered() if self.shelf is not None else None
+        for damage in self.shelf.damaged if self.shelf is not None else ():
+            log.warning("%s", damage)
+            self.worker.accounts.refuse("damaged")
         if kept is not None:
             self._obey(self.worker.remembered(kept, now_us()))
 

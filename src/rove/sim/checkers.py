@@ -71,6 +71,8 @@ class NothingLost:
             return True
         if origin in world.dead:  # its device has lost it, and other nodes may die too
             return True  # batches on its disk are checked at the end
+        if origin.node in world.nodes and world.nodes[NodeId(origin.node)].left:
+            return True
         for other in world.nodes.values():
             if name in self._held.get(other.name, ()) and other.worker is not None:
                 return True
@@ -135,6 +137,17 @@ class OneOwner:
                     owner = self._owners.setdefault((query, origin), node.name)
                     if owner != node.name:
                         raise BrokenLaw(f"`{origin}` of `{query}` runs on {owner} and on {node.name}")
+
+
+def check_sums(world: World) -> None:
+    """The accounts that users see add up at every moment, whichever reports have come: no rows are counted twice."""
+    machine = world.coordinator.machine
+    if machine is None:
+        return
+    for line in machine.snapshot(world.now, START_US + world.now).accounts:
+        done = line.delivered + line.evicted + line.late + line.lost + line.in_flight
+        if done != line.produced:
+            raise BrokenLaw(f"the account of {line.origin} for `{line.query}` does not add up: {line}")
 
 
 def held_by(worker: Worker) -> Iterator[Name]:

@@ -31,6 +31,7 @@ KINDS = (
 )
 BAD_DISKS = (0.0, 0.0, 0.5, 0.9)  # how often openings and reads fail for a while after a crash
 BAD_US = 2_000_000
+LEAVES = (0, 0, 0, 1, 3)  # devices that leave for good
 MOVES = (0, 1, 4, 12)  # some fleets never move, some move often
 
 
@@ -80,6 +81,16 @@ def plan_moves(world: World, random: Random) -> None:
         world.at(begins, partial(_swap, world, random.choice(pairs), begins + random.choice((500_000, 6_000_000))))
 
 
+def plan_leaves(world: World, random: Random) -> None:
+    """Plan devices that leave for good: they say goodbye, or they die and a user removes them."""
+    devices = sorted(n.name for n in world.nodes.values() if n.settings.kind == "device")
+    for name in random.sample(devices, min(len(devices) - 1, random.choice(LEAVES))) if devices else ():
+        begins, removed = random.randint(3_000_000, HEAL_US - 1), random.choice((0, 1_000_000, 7_000_000))
+        goodbye = random.random() < 0.5
+        world.at(begins, partial(world.leave, name, goodbye))
+        world.at(min(HEAL_US, begins + removed), partial(world.remove, name))
+
+
 def _cut_some(world: World, random: Random, most: int, ends: int) -> None:
     wires = [wire for _, wire in sorted(world.network.wires.items()) if not wire.cut]
     for wire in random.sample(wires, min(most, len(wires))):
@@ -127,8 +138,9 @@ def _crash(world: World, name: NodeId, power: bool, ends: int, bad: float = 0.0)
 
 def _start(world: World, name: NodeId, bad: float) -> None:
     """Start a node again, on a disk that may be bad for a while."""
-    _spoil(world, name, min(HEAL_US, world.now + BAD_US), bad)
-    world.start(name)
+    if not world.nodes[name].left:
+        _spoil(world, name, min(HEAL_US, world.now + BAD_US), bad)
+        world.start(name)
 
 
 def _crash_device(world: World, random: Random, ends: int) -> None:

@@ -54,6 +54,7 @@ class SimNode:
     kept: Remember | None = None
     pending: list[DiskWork] = field(default_factory=list)
     tick_us: int = -1
+    left: bool = False  # it has left for good, with its disks
 
     @property
     def name(self) -> NodeId:

@@ -23,8 +23,9 @@ from rove.sim.checkers import (
     check_accounts,
     check_disks,
     check_rows,
+    check_sums,
 )
-from rove.sim.faults import HEAL_US, plan_faults, plan_moves
+from rove.sim.faults import HEAL_US, plan_faults, plan_leaves, plan_moves
 from rove.sim.nodes import SimSource
 from rove.sim.queries import STREAMS, some_query
 from rove.sim.world import World
@@ -66,6 +67,7 @@ def build(random: Random, nodes_max: int) -> World:
     """A tree of edges below a gateway, some with a second parent, and devices below, many with several parents."""
     world = World(Random(random.random()))
     world.watchers = [NothingLost(), WatermarksGrow(), MemoryBounded(), OneOwner()]
+    world.audits = [check_sums]
     total = random.randint(3, max(3, nodes_max))
     edges = random.randint(0, max(0, min(20, total // 3)))
     gateway = NodeId("gateway")
@@ -140,6 +142,7 @@ def _begin(world: World, random: Random, relays: list[NodeId]) -> None:
             world.at(begins + apart.randint(1, 20) * SECOND_US, partial(world.stop, query))
     plan_faults(world, Random(random.random()))
     plan_moves(world, Random(random.random()))
+    plan_leaves(world, Random(random.random()))
 
 
 def _apart(random: Random) -> Random:
@@ -183,6 +186,10 @@ def _unsettled(world: World) -> str:
         return "the coordinator"
     for node in world.nodes.values():
         worker = node.worker
+        if node.left:
+            if node.name in machine.membership.members:
+                return f"{node.name} has left and is still a member"
+            continue
         if worker is None:
             return f"{node.name} is down"
         if any(not source.ended for source in node.sources):
@@ -193,7 +200,8 @@ def _unsettled(world: World) -> str:
             return f"{node.name} holds batches that came too early"
     for query in (query for query in machine.queries.values() if not query.stopped):
         for name, fragment in query.fragments.items():
-            running = machine.membership.members[name].running.get(query.id)
+            member = machine.membership.members.get(name)
+            running = None if member is None else member.running.get(query.id)
             if running != fragment.version:
                 return f"{name} runs version {running} of {query.id}"
     if world.asked - world.answers.keys():

@@ -38,7 +38,7 @@ from rove.data.store.packing import Packer
 from rove.data.worker import Worker
 from rove.model.events import COORDINATOR, Arrived, Send, Tick
 from rove.model.ids import NodeId, Origin, QueryId
-from rove.model.messages import Answer, Ask, Message, Sink, encode
+from rove.model.messages import Answer, Ask, Goodbye, Message, Sink, encode
 from rove.plan import codec
 from rove.plan.stages import Stages
 from rove.sim.network import InFlight, Network
@@ -87,6 +87,7 @@ class World:
             set()
         )  # of those, batches that were on their disks: query, origin, seq
         self.watchers: list[Watcher] = []
+        self.audits: list[Callable[[World], None]] = []  # checks that are made at each tick of the coordinator
         self.listeners: list[Listener] = []
         self._packer = Packer()
         self.now = 0
@@ -115,6 +116,8 @@ class World:
     def start(self, name: NodeId) -> None:
         """Start a node's process. It dials the coordinator and the peers that it remembers."""
         node = self.nodes[name]
+        if node.left:
+            return
         self._note("start", name)
         worker = node.start()
         self.network.dial(name, COORDINATOR)
@@ -143,6 +146,21 @@ class World:
         for wire in self.network.wires.values():
             if name in (wire.dialer, wire.listener):
                 wire.generation += 1
+
+    def leave(self, name: NodeId, goodbye: bool) -> None:
+        """A node leaves for good, with or without a goodbye. What it alone had is lost."""
+        node = self.nodes[name]
+        if goodbye and node.worker is not None:
+            self._send(node, COORDINATOR, Goodbye(name), None)
+        self.kill(name)
+        node.left = True
+        for source in node.sources:
+            source.ended = True
+        self.safe = {each for each in self.safe if each[1].node != name}
+
+    def remove(self, name: NodeId) -> None:
+        """A user removes a node that has left."""
+        self._ask(Ask(f"remove {name}", "remove", to_body(Named(name=name))))
 
     def start_coordinator(self) -> None:
         self._note("start", COORDINATOR)
@@ -358,6 +376,8 @@ class World:
         machine = self.coordinator.machine
         if machine is not None:
             self._to_coordinator(Tick())
+            for audit in self.audits:
+                audit(self)
             self.at(
                 self.now + COORDINATOR_TICK_US,
                 lambda: self._tick_coordinator() if self.coordinator.machine is machine else None,

@@ -152,14 +152,15 @@ def test_a_scan_runs_in_event_time_order_whatever_came_first() -> None:
     ]
 
 
-def test_a_function_that_raises_is_named_and_does_not_take_the_process_down() -> None:
+@pytest.mark.parametrize("error", [ValueError, SystemExit, KeyboardInterrupt, GeneratorExit])
+def test_a_function_that_raises_is_named_and_does_not_take_the_process_down(error: type[BaseException]) -> None:
     def broken(batches: Any) -> Any:
         for _ in batches:
-            raise ValueError("no such sensor")
+            raise error("no such sensor")
         yield
 
     step = MapConfig(broken, SCHEMA).build()
-    with pytest.raises(UdfError, match=r"`broken` raised ValueError: no such sensor"):
+    with pytest.raises(UdfError, match=rf"`broken` raised {error.__name__}: no such sensor"):
         step.apply(rows(("a", 1, 1.0)))
 
 

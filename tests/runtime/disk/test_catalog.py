@@ -24,6 +24,15 @@ def test_what_was_kept_is_there_after_a_restart(path: Path) -> None:
     assert Catalog(path).records() == [("node", "edge1", b"newer"), ("query", "q", b"plan")]
 
 
+def test_nobody_else_can_read_the_catalog(path: Path) -> None:
+    catalog = Catalog(path)
+    catalog.keep([("node", "edge1", b"one")])
+    assert {file.name: file.stat().st_mode & 0o077 for file in path.parent.iterdir()} == dict.fromkeys(
+        (file.name for file in path.parent.iterdir()), 0
+    )
+    assert path.parent.stat().st_mode & 0o077 == 0
+
+
 def test_records_of_one_event_are_kept_all_or_none(path: Path) -> None:
     catalog = Catalog(path)
     with pytest.raises(DiskError, match="cannot be written"):

@@ -8,7 +8,9 @@ import select
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from zlib import crc32
 
+import msgspec
 import pyarrow as pa
 import pytest
 
@@ -233,23 +235,38 @@ def test_what_a_node_remembers_is_found_by_the_next_start(shelf: DiskShelf, tmp_
 
 
 @pytest.mark.parametrize("file", ["remembered", "starts"])
-def test_a_damaged_file_is_named(tmp_path: Path, bell: Bell, file: str) -> None:
+@pytest.mark.parametrize("damage", ["a bit", "the end", "everything", "another version"])
+def test_a_node_starts_without_a_damaged_file_and_names_it(tmp_path: Path, bell: Bell, file: str, damage: str) -> None:
     first = DiskShelf(tmp_path, bell)
     first.remember(KEPT)
     first.close()
-    data = bytearray((tmp_path / file).read_bytes())
-    data[-1] ^= 1
-    (tmp_path / file).write_bytes(data)
+    data = (tmp_path / file).read_bytes()
+    other = msgspec.msgpack.encode([99, crc32(b""), b""])
+    wrong = {
+        "a bit": data[:-1] + bytes([data[-1] ^ 1]),
+        "the end": data[:-3],
+        "everything": b"",
+        "another version": other,
+    }
+    (tmp_path / file).write_bytes(wrong[damage])
+    shelf = DiskShelf(tmp_path, bell)
+    assert shelf.remembered() == (None if file == "remembered" else KEPT)
+    assert shelf.incarnation > first.incarnation
+    (said,) = shelf.damaged
+    assert said.startswith(f"{tmp_path / file} ")
+    assert said.endswith(f"; the node starts without it, and keeps it as {file}.damaged")
+    shelf.close()
+    assert (tmp_path / f"{file}.damaged").read_bytes() == wrong[damage]
+    again = DiskShelf(tmp_path, bell)
+    again.remembered()
+    assert not again.damaged
+    again.close()
 
-    def read() -> None:
-        shelf = DiskShelf(tmp_path, bell)
-        try:
-            shelf.remembered()
-        finally:
-            shelf.close()
 
-    with pytest.raises(DiskError, match=f"{tmp_path / file} is damaged"):
-        read()
+def test_nobody_else_can_look_into_a_nodes_folder(shelf: DiskShelf, tmp_path: Path) -> None:
+    shelf.remember(KEPT)
+    assert (tmp_path / "disk").stat().st_mode & 0o077 == 0
+    assert (tmp_path / "disk" / "remembered").stat().st_mode & 0o077 == 0
 
 
 def test_two_processes_do_not_share_a_folder(shelf: DiskShelf, tmp_path: Path, bell: Bell) -> None:

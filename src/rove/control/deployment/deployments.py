@@ -144,6 +144,11 @@ class Deployments:
             for id in self._of_stream.get(stream, ()):
                 self._mark(self.queries[id]).nodes[node] = None
 
+    def touch_node(self, node: NodeId) -> None:
+        """A node was removed. O(its queries)."""
+        for query in self.live(node):
+            self._mark(query).nodes[node] = None
+
     def touch_start(self, node: NodeId) -> None:
         """A node has restarted and has lost its state. O(its queries)."""
         for query in self.live(node):
@@ -278,10 +283,15 @@ class Deployments:
         return change
 
     def _drop_gone(self, deployment: Deployment, node: NodeId) -> None:
-        """Remove sources that have ended. A source that is away, or has no route now, keeps its place."""
+        """Remove sources that have ended. A source that is away, or has no route now, keeps its place. A node that was
+        removed, and has none below it, loses its part: nobody waits for what its operators would have given."""
         gone = self._membership.ended.gone
         part = deployment.tree.parts.get(node)
-        if part is not None and any(origin in gone for _, origin in part.sources):
+        if part is None:
+            return
+        if node not in self._membership.members and not deployment.tree.children.get(node) and node != deployment.root:
+            deployment.put({node: None})
+        elif any(origin in gone for _, origin in part.sources):
             left = tuple(pair for pair in part.sources if pair[1] not in gone)
             deployment.put({node: replace(part, sources=left)})
 

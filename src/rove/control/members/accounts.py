@@ -1,6 +1,10 @@
 """Sums the counts of all nodes: the account of every row, by query and origin.
 
 Law: produced = delivered + evicted + late + lost + in flight. Rows that no node has counted otherwise are in flight.
+
+Nodes report at different moments, so an end may have counted rows that their maker has not reported yet. The numbers of
+the batches tell: if the end has seen batches that the maker's report does not cover, their rows were produced. If it
+has not, and still counts more rows than were produced, something was counted twice, and the sum does not add up.
 """
 
 from __future__ import annotations
@@ -26,11 +30,14 @@ def account_lines(
     lost. An `unheard` origin may have made more rows than it has reported. O(tallies)."""
     sums: dict[tuple[str, Origin], dict[str, int]] = {}
     marks: dict[tuple[str, Origin], int] = {}
+    made: dict[tuple[str, Origin], int] = {}
+    seen: dict[tuple[str, Origin], int] = {}
     for tally in tallies:
         key = (tally.query, tally.origin)
         line = sums.setdefault(key, dict.fromkeys(_SUMMED, 0))
         for what in _SUMMED:
             line[what] += getattr(tally, what)
+        made[key], seen[key] = max(made.get(key, 0), tally.made), max(seen.get(key, 0), tally.seen)
         if tally.watermark is not None:
             marks[key] = max(marks.get(key, tally.watermark), tally.watermark)
     lines = []
@@ -44,9 +51,7 @@ def account_lines(
         if over:
             line["lost"] += left
             left = 0
-        if over or origin in unheard:
-            line["produced"] = max(
-                line["produced"], done
-            )  # rows that were delivered, evicted, late or lost were produced
+        if over or origin in unheard or seen[query, origin] > made[query, origin]:
+            line["produced"] = max(line["produced"], done)  # what became of rows is known, so they were produced
         lines.append(AccountLine(query=query, origin=str(origin), in_flight=left, watermark_lag_ms=lag, **line))
     return lines

@@ -59,6 +59,7 @@ class Ended:
                 query=t.query,
                 origin=t.origin,
                 produced=t.produced if t.origin in sources else 0,
+                made=t.made if t.origin in sources else 0,
                 lost=t.lost_here,
                 evicted=t.evicted_here,
             )

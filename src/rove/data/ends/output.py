@@ -138,7 +138,9 @@ class Output:
         query = running.fragment.query
         kept, aside = parted(header, batch.data, late)
         self._append(late_folder(query, running.stages, stage), aside.header, encode_rows(aside.data), receipt)
-        self.counts.setdefault((query, header.origin.unsided), Count()).late += aside.rows
+        count = self.counts.setdefault((query, header.origin.unsided), Count())
+        count.late += aside.rows
+        count.saw(header)
         return kept.header, encode_rows(kept.data)
 
     def take_late(
@@ -285,6 +287,7 @@ class Output:
             count.late += found.late
             count.evicted += found.evicted
             count.lost += found.lost
+            count.seen = max(count.seen, partition.ledger.frontier.end(origin))
 
 
 def sink_folder(query: str, stages: Stages, stage: Stage, sink: Sink) -> str:

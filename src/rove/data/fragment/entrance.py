@@ -69,7 +69,7 @@ class Entrance:
         if stage is None:
             return
         query, header = running.fragment.query, batch.header
-        self.accounts.produced(query, header.origin, header.born * running.ends[stage])
+        self.accounts.produced(query, header, header.born * running.ends[stage])
         if running.remembers and self.output.durable:
             header = replace(header, query=query, stage=stage)
             self.input_log.append(running, header, encode_rows(batch.data), None)

@@ -73,6 +73,10 @@ class Frontier(Generic[By]):
         """The first seq that was not taken."""
         return self._next.get(origin, 0)
 
+    def end(self, origin: By) -> int:
+        """The seq after the highest one that was taken."""
+        return self._beyond.get(origin, (self.next(origin),))[-1]
+
     def gaps(self, origin: By) -> list[tuple[int, int]]:
         """The ranges that are missing below the highest seq taken."""
         edges = [self._next.get(origin, 0), *self._beyond.get(origin, ())]

@@ -56,19 +56,44 @@ class Saved:
 
 @dataclass(slots=True)
 class Count:
-    """The counts of one origin's rows here. A row that goes to several operators counts once for each."""
+    """The counts of one origin's rows here. A row that goes to several operators counts once for each.
+
+    `made` is the number of batches whose rows are among those produced, `seen` that of batches up to the last one that
+    was counted otherwise. They tell which of two counts, of different moments, is the older one.
+    """
 
     produced: int = 0
     delivered: int = 0
     evicted: int = 0
     late: int = 0
     lost: int = 0
+    made: int = 0
+    seen: int = 0
 
     def take(self, header: Header) -> None:
         """Count a batch that has reached a stateful operator or a sink."""
         self.delivered += header.born
         self.evicted += header.evicted
         self.lost += header.lost
+        self.saw(header)
+
+    def saw(self, header: Header) -> None:
+        """A batch was counted."""
+        self.seen = max(self.seen, header.through + 1)
+
+    def make(self, header: Header, rows: int) -> None:
+        """Count the rows of a new batch."""
+        self.produced += rows
+        self.made = max(self.made, header.through + 1)
+
+    def add(self, other: Count) -> None:
+        """Add the counts of another time or place."""
+        self.produced += other.produced
+        self.delivered += other.delivered
+        self.evicted += other.evicted
+        self.late += other.late
+        self.lost += other.lost
+        self.made, self.seen = max(self.made, other.made), max(self.seen, other.seen)
 
 
 class Pipeline:
@@ -327,10 +352,11 @@ class Pipeline:
     def _pass_on(self, step: Step, output: Output, emitted: list[Emitted]) -> None:
         for batch in output.batches:
             if step.waits is not None and batch.rows:
-                self.count(batch.header.origin).produced += batch.rows * self._ends[step.door.stage]
+                self.count(batch.header.origin).make(batch.header, batch.rows * self._ends[step.door.stage])
             self._send(step.door, batch, emitted)
         for batch in output.late:
             count = self.count(batch.header.origin)
+            count.saw(batch.header)
             rows = batch.header.born
             if step.waits is not None:
                 count.delivered -= rows

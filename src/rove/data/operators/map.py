@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from rove.model.batch import one_batch
-from rove.model.errors import RoveError, SchemaMismatch, UdfError
+from rove.model.errors import RAISED_BY_USERS, RoveError, SchemaMismatch, UdfError
 from rove.model.schema import check_batch
 
 
@@ -37,7 +37,7 @@ class MapLogic:
             results = list(self._function(iter((data,))))
         except RoveError:
             raise
-        except Exception as error:
+        except RAISED_BY_USERS as error:
             raise UdfError(f"mapInArrow function `{self._name}` raised {type(error).__name__}: {error}") from error
         for each in results:
             self._check(each)

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from rove.data.events import Note
 from rove.data.store.kept_batch import KeptBatch
-from rove.model.errors import SetupError, nearest
+from rove.model.errors import RAISED_BY_USERS, SetupError, nearest
 
 
 class Candidates:
@@ -109,7 +109,7 @@ class Guarded:
             found = self._policy.victim(candidates, query)
             if found is None or found in candidates:
                 return found
-        except Exception as error:
+        except RAISED_BY_USERS as error:
             if not self._failed:  # log once, because the policy is called for every batch
                 name = type(self._policy).__name__
                 self._tell(Note(f"the eviction policy {name} failed; the oldest batch is evicted instead", error))

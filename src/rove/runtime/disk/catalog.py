@@ -6,11 +6,13 @@ committed before the event's messages are sent.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
 
 from rove.model.errors import DiskError
+from rove.runtime.disk.shelf import private_folder
 
 FORMAT = 2
 _TABLES = """
@@ -24,7 +26,9 @@ class Catalog:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            private_folder(self.path.parent)
+            # Only this user may read it. SQLite gives its other files the same permissions.
+            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, mode=0o600))
             self._base = sqlite3.connect(self.path, isolation_level=None, timeout=1)
             self._open()
         except (sqlite3.Error, OSError) as error:

@@ -52,6 +52,7 @@ from rove.runtime.network.bell import Bell
 
 REMEMBERED_FILE = "remembered"
 STARTS_FILE = "starts"
+DAMAGED = ".damaged"  # the suffix of a file that could not be used
 READER = "reader-"  # the prefix of a file in which a reader says what it no longer needs
 FORMAT = 1
 OPEN_ATTEMPTS = 3
@@ -86,11 +87,12 @@ class DiskShelf:
         self._done: deque[DiskAnswer] = deque()
         self._bug: Exception | None = None
         self.trouble = ""  # why the last `remembered` could not be kept
+        self.damaged: list[str] = []  # files that could not be used at this start, and what becomes of them
         self._own = LogFolder(self.path)
         with ExitStack() as undo:
             undo.callback(self._own.close)
             try:
-                self.path.mkdir(parents=True, exist_ok=True)
+                private_folder(self.path)
                 self._own.lock()
                 self.incarnation = self._next_start()
             except OSError as error:
@@ -196,17 +198,15 @@ class DiskShelf:
         self._keep(REMEMBERED_FILE, msgspec.msgpack.encode(_Remembered(kept.fragments, kept.peers, dict(kept.plans))))
 
     def remembered(self) -> Remember | None:
-        """What the last start stored; None if there is nothing."""
+        """What the last start stored; None if there is nothing, or if it cannot be used."""
         body = self._kept(REMEMBERED_FILE)
         if body is None:
             return None
         try:
             found = msgspec.msgpack.decode(body, type=_Remembered)
         except msgspec.MsgspecError as error:
-            raise DiskError(
-                f"{self.path / REMEMBERED_FILE} is not of this version of rove: {error}; remove it, because the "
-                "coordinator knows the same"
-            ) from error
+            self._set_aside(REMEMBERED_FILE, f"is not of this version of rove ({error})")
+            return None
         return Remember(found.fragments, found.peers, found.plans)
 
     def done(self) -> Iterator[DiskAnswer]:
@@ -264,17 +264,26 @@ class DiskShelf:
 
     def _kept(self, file: str) -> bytes | None:
         try:
-            data = (self.path / file).read_bytes()
-            sealed = msgspec.msgpack.decode(data, type=_Sealed)
+            sealed = msgspec.msgpack.decode((self.path / file).read_bytes(), type=_Sealed)
         except FileNotFoundError:
             return None
-        except (OSError, msgspec.MsgspecError) as error:
-            raise DiskError(f"{self.path / file} cannot be read: {error}; remove it to start over") from error
-        if sealed.format != FORMAT:
-            raise DiskError(f"{self.path / file} has format {sealed.format}; this version of rove reads {FORMAT}")
-        if crc32(sealed.body) != sealed.crc:
-            raise DiskError(f"{self.path / file} is damaged; remove it to start over")
-        return sealed.body
+        except OSError as error:
+            raise DiskError(f"{self.path / file} cannot be read: {error}; repair the disk") from error
+        except msgspec.MsgspecError:
+            self._set_aside(file, "is damaged")
+            return None
+        if sealed.format == FORMAT and crc32(sealed.body) == sealed.crc:
+            return sealed.body
+        of_another = f"has format {sealed.format}, and this version of rove reads {FORMAT}"
+        self._set_aside(file, "is damaged" if sealed.format == FORMAT else of_another)
+        return None
+
+    def _set_aside(self, file: str, why: str) -> None:
+        """Go on without a file that cannot be used. The coordinator knows what a node runs, and the clock gives a new
+        number for a start."""
+        place = self.path / file
+        place.replace(place.with_name(f"{file}{DAMAGED}"))
+        self.damaged.append(f"{place} {why}; the node starts without it, and keeps it as {file}{DAMAGED}")
 
     def _next_start(self) -> int:
         """A number that no earlier start of this node had. It is on the disk before it is used."""
@@ -294,12 +303,22 @@ def _sealed(body: bytes) -> bytes:
 def keep_file(path: Path, data: bytes) -> None:
     """Replace a file atomically: after a power cut it is the old one or the new one."""
     new = path.with_name(f"{path.name}.new")
-    with open(new, "wb") as file:
+    with open(new, "wb", opener=_private) as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
     new.replace(path)
     _sync_up(path, path.parent)
+
+
+def private_folder(path: Path) -> None:
+    """Make a folder that only this user can look into. A folder that exists keeps its permissions."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.mkdir(mode=0o700, exist_ok=True)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, mode=0o600)
 
 
 def _sync_up(path: Path, top: Path) -> None:
