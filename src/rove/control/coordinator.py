@@ -182,6 +182,13 @@ class Coordinator:
             text = f"a process that was started later runs as `{report.node}`; stop one of them, or rename it"
             self._refuse(event.conn, "identity", text)
             return
+        kind = report.facts.kind if report.facts is not None else known.record.kind if known is not None else ""
+        if kind == "device" and (
+            strange := [t.origin for t in report.tallies if t.origin.node not in ("", report.node)]
+        ):
+            text = f"`{report.node}` is a device and may not count rows of `{strange[0]}`"
+            self._refuse(event.conn, "identity", text)
+            return
         try:
             heard = self.membership.heard(report, event.conn, self.now)
         except TopologyError as error:

@@ -11,9 +11,8 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import replace
 
 from rove.model.ids import Origin, QueryId
-from rove.model.messages import Report, Tally
+from rove.model.messages import TALLIES_MAX, Report, Tally
 
-TALLIES_MAX = 20_000  # tallies in one report
 _AS_BEFORE = ("facts", "unknown", "refused", "knows", "troubles", "reaches", "held")
 
 

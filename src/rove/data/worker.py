@@ -282,12 +282,17 @@ class Worker:
         except ProtocolError as error:
             self._entrance.refuse(conn, error.why, str(error))
             return
+        if not self._neighbours.may_speak_for(link.peer, data.header.origin):
+            text = f"`{link.peer}` is a device and may not send batches of `{data.header.origin}`"
+            self._entrance.refuse(conn, "identity", text)
+            return
         fresh, sends = self._neighbours.receive(link, data.number, size, self._turn.now)
         self._turn.commands += sends
         if not fresh:
             self.accounts.refuse("frame again")
             return
-        self._entrance.take(data.header, payload, FrameReceipt(link, data.number, size), conn)
+        receipt = FrameReceipt(link, data.number, size, self._neighbours.is_device(link.peer))
+        self._entrance.take(data.header, payload, receipt, conn)
 
     # Sources
 

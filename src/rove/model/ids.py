@@ -23,6 +23,7 @@ import msgspec
 from rove.model.errors import BadName
 
 NAME_BYTES_MAX = 128
+SIDES_MAX = 64  # joins and unions that one origin passes
 CHECKED_MAX = 16_384  # origins that are remembered as valid
 SOURCE = -1  # the stage of an origin that is a source, not an operator
 
@@ -94,8 +95,11 @@ def check_origin(origin: Origin) -> None:
     checked_name(origin.name, "a stream" if origin.stage == SOURCE else "a query")
     if origin.node or origin.stage == SOURCE:
         checked_name(origin.node, "a node")
-    if min(origin.start, origin.stage - SOURCE, *origin.side, 0) < 0:
-        raise BadName(f"`{origin}` is not an origin: its numbers are 0 or more")
+    if min(origin.start, origin.stage - SOURCE, *origin.side, 0) < 0 or len(origin.side) > SIDES_MAX:
+        raise BadName(
+            f"`{str(origin)[:NAME_BYTES_MAX]}` is not an origin: its numbers are 0 or more, and it has at most "
+            f"{SIDES_MAX} sides"
+        )
 
 
 def checked_name(name: str, what: str) -> str:

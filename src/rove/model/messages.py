@@ -20,6 +20,9 @@ from rove.model.ids import SOURCE, NodeId, Origin, QueryId, Stage, Version, chec
 PROTOCOL = 2
 MESSAGE_BYTES_MAX = 16 * 1024 * 1024  # the size of a message without its rows
 SEQ_MAX = 2**62  # a bound for numbers, rows and times
+TALLIES_MAX = 20_000  # tallies in one report
+SOURCES_MAX = 1_000  # sources of one node
+PARENTS_MAX = 1_000  # parents of one node
 ROWS_BYTES_MAX = 64 * 1024 * 1024  # the size of the rows that follow a Data
 
 Kind = Literal["device", "edge", "gateway"]
@@ -134,6 +137,7 @@ class Fragment(msgspec.Struct, frozen=True, kw_only=True):
     knows: dict[Stage, tuple[Origin, ...]] = {}
     thins: int = 0  # keep every n-th row of batches for which there is no room; 0 means evict them whole
     folds: bool = False  # fold rows for which there is no room into partial aggregates of their window
+    owners: dict[Stage, NodeId] = {}  # where merging operators run: their origins name no node
 
 
 class SourceHere(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,11 +149,13 @@ class SourceHere(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Peer(msgspec.Struct, frozen=True, kw_only=True):
-    """A peer that a node may talk to: its address, and the public key that proves its identity."""
+    """A peer that a node may talk to: its address, and the public key that proves its identity. A `device` speaks for
+    itself only; other nodes pass batches of others on."""
 
     node: NodeId
     address: str = ""
     key: str = ""
+    device: bool = False
 
 
 class Tally(msgspec.Struct, frozen=True, array_like=True):
@@ -303,15 +309,23 @@ def check_header(header: Header) -> None:
 
 
 def check_report(report: Report) -> None:
-    """Refuse a report with bad names. Names of queries need no check, because they are only looked up."""
+    """Refuse a report with bad names, or with more than a node can have. Names of queries need no check, because they
+    are only looked up. O(report)."""
     checked_name(report.node, "a node")
+    if len(report.tallies) > TALLIES_MAX:
+        raise BadName(f"`{report.node}` reports {len(report.tallies):,} tallies at once; the most is {TALLIES_MAX:,}")
     if report.facts is not None:
+        if len(report.facts.sources) > SOURCES_MAX or len(report.facts.parents) > PARENTS_MAX:
+            raise BadName(
+                f"`{report.node}` reports {len(report.facts.sources):,} sources and {len(report.facts.parents):,} "
+                f"parents; a node has at most {SOURCES_MAX:,} and {PARENTS_MAX:,}"
+            )
         for node in report.facts.parents:
             checked_name(node, "a node")
         for source in report.facts.sources:
             check_origin(source.origin)
-            if (source.origin.name, source.origin.stage) != (source.stream, SOURCE):
-                raise BadName(f"`{source.origin}` cannot name a source of stream `{source.stream}`")
+            if (source.origin.name, source.origin.stage, source.origin.node) != (source.stream, SOURCE, report.node):
+                raise BadName(f"`{source.origin}` cannot name a source of stream `{source.stream}` on `{report.node}`")
 
 
 def encode(message: Message) -> bytes:

@@ -77,7 +77,7 @@ def origin(terms: Terms, stage: Stage, node: NodeId, starts: Mapping[NodeId, int
     return Origin(terms.query, "" if merging else node, starts.get(node) or 0, stage)
 
 
-def relay(terms: Terms, version: Version, part: Part, in_order: bool) -> Fragment:
+def relay(terms: Terms, version: Version, part: Part, in_order: bool, owners: Mapping[Stage, NodeId]) -> Fragment:
     """The fragment of a node that is only on an alternative route."""
     return Fragment(
         query=terms.query,
@@ -89,6 +89,7 @@ def relay(terms: Terms, version: Version, part: Part, in_order: bool) -> Fragmen
         next=part.next,
         sinks={},
         overtakes=not in_order,
+        owners=dict(owners),
     )
 
 
@@ -102,9 +103,10 @@ def fragment(
     absent: Collection[NodeId],
     starts: Mapping[NodeId, int],
     sources: Mapping[At, tuple[Origin, ...]],
+    owners: Mapping[Stage, NodeId],
 ) -> Fragment:
-    """The fragment of a node on a route. `sources` gives the sources of a source stage on a node. O(makers that it
-    reads + stages)."""
+    """The fragment of a node on a route. `sources` gives the sources of a source stage on a node, `owners` the nodes of
+    merging operators. O(makers that it reads + stages)."""
     number = terms.split.numbers
     running = meetings.running(node)
     waits: dict[Stage, set[Origin]] = {}
@@ -139,6 +141,7 @@ def fragment(
         copies=terms.copies and bool(part.others),
         thins=terms.thins if feeds else 0,
         folds=terms.folds and bool(feeds),
+        owners=dict(owners),
     )
 
 

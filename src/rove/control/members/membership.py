@@ -345,7 +345,9 @@ class Membership:
         if (known := self._peers.get(node)) is not None:
             return known
         records = [self.members[n].record for n in self.neighbours(node) if n in self.members]
-        peers = tuple(Peer(node=r.node, address=r.address, key=r.key) for r in records if not r.revoked)
+        peers = tuple(
+            Peer(node=r.node, address=r.address, key=r.key, device=r.kind == "device") for r in records if not r.revoked
+        )
         found = self._peers[node] = (peers, digest_of(peers))
         return found
 

@@ -54,7 +54,8 @@ class Entrance:
         except RoveError as error:
             why = error.why if isinstance(error, ProtocolError) else type(error).__name__
             self.refuse(conn, why, str(error))
-            self.accounts.write_off(query, header)
+            if why != "identity":  # the rows are not the sender's to lose
+                self.accounts.write_off(query, header)
         finally:  # a frame that cannot be taken must not hold up the frames behind it
             receipt.release()
 
@@ -93,6 +94,8 @@ class Entrance:
     ) -> None:
         """Apply this node's operators to one batch."""
         running.check(header)
+        if receipt.device is not None:
+            running.check_owner(header, receipt.device)
         header, payload = running.opened(header, payload)
         if header.late:
             if running.fragment.sinks:

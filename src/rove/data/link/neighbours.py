@@ -16,7 +16,7 @@ from rove.data.store.store import Store
 from rove.model.batch import Header
 from rove.model.errors import ProtocolError, must
 from rove.model.events import Allow, Arrived, Conn, Drop
-from rove.model.ids import NodeId
+from rove.model.ids import NodeId, Origin
 from rove.model.messages import PROTOCOL, Hello, Message, Peer, digest_of
 
 
@@ -51,6 +51,16 @@ class Neighbours:
                 self._settings.silent_us,
             )
         return found
+
+    def may_speak_for(self, peer: NodeId, origin: Origin) -> bool:
+        """Whether a peer may send batches of an origin. A device has nobody below it. Whether it owns a merging
+        operator, whose origin names no node, is known to the query (`RunningFragment.check_owner`)."""
+        known = self._peers.get(peer)
+        return known is None or not known.device or origin.node in ("", peer)
+
+    def is_device(self, peer: NodeId) -> bool:
+        known = self._peers.get(peer)
+        return known is not None and known.device
 
     def at(self, conn: Conn) -> Link | None:
         """The link with the peer that said Hello on a connection."""
