@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from rove.data.events import Command
-from rove.data.fragment.running_fragment import encode_rows
+from rove.data.rows import encode_rows
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
 from rove.model.batch import Header

@@ -14,7 +14,8 @@ from rove import functions as F
 from rove.control.members.accounts import account_lines
 from rove.control.members.ended import Ended
 from rove.data.events import Command
-from rove.data.fragment.running_fragment import RunningFragment, encode_rows
+from rove.data.fragment.running_fragment import RunningFragment
+from rove.data.rows import encode_rows
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
 from rove.model.batch import Header

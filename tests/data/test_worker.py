@@ -13,7 +13,7 @@ import rove
 from rove import functions as F
 from rove.control.coordinator import Coordinator
 from rove.data.events import Command, Dial, Produced, Wait
-from rove.data.fragment.running_fragment import encode_rows
+from rove.data.rows import encode_rows
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
 from rove.model.batch import Header

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from rove.data.ends.low_watermark import LowWatermark
 from rove.data.events import Command
-from rove.data.fragment.running_fragment import encode_rows
 from rove.data.log.segments.ledger import Ledger, LedgerTable
 from rove.data.log.segments.reader import Reader
+from rove.data.rows import encode_rows
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
 from rove.model.batch import Header

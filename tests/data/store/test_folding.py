@@ -15,9 +15,10 @@ from msgspec.structs import replace
 import rove
 from rove import functions as F
 from rove.data.events import Evicted, Pack, Produced
-from rove.data.fragment.running_fragment import RunningFragment, encode_rows
+from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.operators.folded import Fold, folded_schema, folds_into, rows_in
 from rove.data.operators.window import WindowConfig
+from rove.data.rows import encode_rows
 from rove.data.settings import WorkerSettings
 from rove.data.store.packing import Packer, unpack
 from rove.data.worker import Worker

@@ -10,7 +10,7 @@ import pytest
 import rove
 from rove import functions as F
 from rove.data.events import Command, Evicted, Pack, Packed, Produced
-from rove.data.fragment.running_fragment import encode_rows
+from rove.data.rows import encode_rows
 from rove.data.store.kept_batch import KEPT_BYTES_MIN
 from rove.data.store.pack_queue import PATIENCE_US
 from rove.data.store.packing import Packer, pack
@@ -212,5 +212,5 @@ def test_rows_that_are_larger_than_they_said_are_refused() -> None:
     conn = linked(worker)
     small = data(1, 0, rows=many, born=many, packed=1_000)
     commands = worker.handle(Arrived(conn, small, pack(rows(many), None)), 3)
-    text = f"packed rows of {len(encode_rows(rows(many)) or b'')} bytes came on credit for 1000"
+    text = "packed rows cannot be read: it unpacks to more than 71536 bytes"
     assert commands == [Send(conn, Refused("malformed", text))]

@@ -23,9 +23,9 @@ from rove.data.events import (
     Stop,
     Wait,
 )
-from rove.data.fragment.running_fragment import encode_rows
 from rove.data.log.segments.commands import Write
 from rove.data.log.segments.format import data_file
+from rove.data.rows import encode_rows
 from rove.data.settings import WorkerSettings
 from rove.data.store.left_behind import PATIENCE_US
 from rove.data.store.packing import Packer

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from rove.data.events import Command, Event, Evicted, Pack, Produced
-from rove.data.fragment.running_fragment import encode_rows
+from rove.data.rows import encode_rows
 from rove.data.settings import WorkerSettings
 from rove.data.store.degrading import encoded
 from rove.data.store.packing import Packer, unpack

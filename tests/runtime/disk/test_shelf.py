@@ -32,12 +32,12 @@ from rove.data.events import (
     ReadLog,
     Remember,
 )
-from rove.data.fragment.running_fragment import encode_rows
 from rove.data.log.segments import read_back
 from rove.data.log.segments.commands import START, Group, Position, Write
 from rove.data.log.segments.damage import AlreadyOpen
 from rove.data.log.segments.partition import Partition
 from rove.data.log.segments.stored import Stored
+from rove.data.rows import encode_rows
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
 from rove.model.batch import Header

@@ -12,9 +12,10 @@ from msgspec.structs import replace
 
 from rove.data.ends.output import Output
 from rove.data.fragment.pipeline import Emitted
-from rove.data.fragment.running_fragment import RunningFragment, encode_rows
+from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.link.receipts import FrameReceipt
 from rove.data.link.routes import Routes
+from rove.data.rows import encode_rows
 from rove.data.store.retention import Retention
 from rove.data.store.store import Store
 from rove.data.turn import Turn

@@ -17,10 +17,11 @@ from rove.data.ends.low_watermark import LowWatermark, parted
 from rove.data.events import AskReaders, DiskDone, OnDisk, Readers
 from rove.data.fragment.frontier import Frontier
 from rove.data.fragment.pipeline import Count
-from rove.data.fragment.running_fragment import RunningFragment, encode_rows
+from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.link.receipts import FrameReceipt
 from rove.data.log.folders import Folders
 from rove.data.log.segments.partition import Partition
+from rove.data.rows import encode_rows
 from rove.model.batch import Header, HeaderKind
 from rove.model.errors import DiskError, SetupError, must
 from rove.model.events import Payload

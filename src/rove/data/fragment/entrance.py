@@ -15,9 +15,10 @@ from rove.data.ends.exits import Exits
 from rove.data.ends.input_log import InputLog
 from rove.data.ends.output import Output
 from rove.data.fragment.fragments import Fragments
-from rove.data.fragment.running_fragment import RunningFragment, encode_rows
+from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.link.parking import Parked, Parking
 from rove.data.link.receipts import FrameReceipt
+from rove.data.rows import encode_rows
 from rove.data.turn import Turn
 from rove.model.batch import Batch, Header
 from rove.model.errors import ProtocolError, RoveError

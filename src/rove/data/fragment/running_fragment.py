@@ -15,7 +15,7 @@ from rove.data.fragment.pipeline import Count, Emitted, Pipeline
 from rove.data.fragment.states import FRAGMENT, HOLDS, REPLAYS, FragmentState
 from rove.data.link.queue import Queue
 from rove.data.operators.folded import folded_schema, folds_into, window_at
-from rove.data.store.packing import unpack
+from rove.data.rows import decode_rows, unpack_rows
 from rove.model.batch import Batch, Header
 from rove.model.errors import PlanError, ProtocolError, must
 from rove.model.events import Payload
@@ -27,8 +27,6 @@ from rove.plan.codec import decode
 from rove.plan.operators import Source
 from rove.plan.stages import Stages, ordered
 from rove.plan.user_functions import Reader, by_name
-
-PACKED_SLACK_BYTES = 64 * 1024  # Arrow may encode the same rows in slightly different sizes
 
 
 class RunningFragment:
@@ -147,17 +145,10 @@ class RunningFragment:
         """Decode a batch that came over a link. Rows that do not fit the stage's columns are refused."""
         if payload is None:
             return Batch(header)
-        schema = self.schema_of(header)
         try:
-            data = pa.ipc.read_record_batch(pa.py_buffer(payload), schema)
-            data.validate(full=True)
-        except (pa.ArrowException, ValueError, OSError) as error:
-            raise ProtocolError("malformed", f"rows of `{header.origin}` {header.seq} do not fit: {error}") from error
-        if data.num_rows != header.rows:
-            raise ProtocolError(
-                "malformed", f"`{header.origin}` {header.seq} names {header.rows} rows but has another number"
-            )
-        return Batch(header, data)
+            return Batch(header, decode_rows(payload, self.schema_of(header), header.rows))
+        except ProtocolError as error:
+            raise ProtocolError(error.why, f"rows of `{header.origin}` {header.seq} do not fit: {error}") from error
 
     def opened(self, header: Header, payload: Payload | None) -> tuple[Header, Payload | None]:
         """Unpack a batch if its rows are needed here. A batch that only passes by stays packed."""
@@ -166,9 +157,7 @@ class RunningFragment:
             return header, payload
         if payload is None:
             return replace(header, packed=0), None
-        rows = encode_rows(unpack(payload, self.schema_of(header)))
-        if rows is not None and len(rows) > header.packed + PACKED_SLACK_BYTES:
-            raise ProtocolError("malformed", f"packed rows of {len(rows)} bytes came on credit for {header.packed}")
+        rows = unpack_rows(payload, self.schema_of(header), header.rows, header.packed)
         return replace(header, packed=0), rows
 
     def process(self, stage: Stage, batch: Batch) -> list[Emitted]:
@@ -216,8 +205,3 @@ def _sources(stages: Stages) -> dict[str, Stage]:
         if isinstance(operator, Source):
             found[operator.stream] = stage
     return found
-
-
-def encode_rows(data: pa.RecordBatch | None) -> Payload | None:
-    """Encoded rows: one Arrow IPC message without its schema, which the plan knows."""
-    return None if data is None else memoryview(data.serialize())

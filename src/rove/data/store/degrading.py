@@ -12,8 +12,9 @@ from typing import Protocol
 import pyarrow as pa
 
 from rove.data.fragment.running_fragment import RunningFragment
+from rove.data.rows import decode_rows
 from rove.data.store.kept_batch import KeptBatch
-from rove.data.store.packing import pack, unpack
+from rove.data.store.packing import pack
 from rove.data.store.store import Store
 from rove.model.errors import ProtocolError
 from rove.model.events import Payload
@@ -75,10 +76,8 @@ def decoded(entry: KeptBatch, running: RunningFragment) -> pa.RecordBatch | None
     if payload is None:
         return None
     try:
-        if entry.header.packed:
-            return unpack(payload, schema)
-        return pa.ipc.read_record_batch(pa.py_buffer(payload), schema)
-    except (ProtocolError, pa.ArrowException):
+        return decode_rows(payload, schema, entry.header.rows, entry.header.packed)
+    except ProtocolError:
         return None
 
 

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rove.data.events import Pack, Packed
+from rove.data.store.pages import check_pages
 from rove.model.errors import ProtocolError
 from rove.model.events import Payload
 from rove.model.messages import ROWS_BYTES_MAX
@@ -30,7 +31,8 @@ KEY_ROWS_MIN = 8  # rows for each value of a key; with fewer, ordering gains not
 KEYS_TRIED = 4
 TRIED_AGAIN = 256  # batches after which keys are tried again
 HEAD_BYTES = 2  # the bytes that hold the length of the head
-UNPACKED_BYTES_MAX = 2 * ROWS_BYTES_MAX
+UNPACKED_TIMES = 6  # rows may take so many times their bytes while they are unpacked, where small numbers are wide
+UNPACKED_SLACK_BYTES = 64 * 1024  # Arrow may encode the same rows in slightly different sizes
 WHOLE = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}  # numbers by their bits
 UNSIGNED = {8: pa.uint8(), 16: pa.uint16(), 32: pa.uint32(), 64: pa.uint64()}
 
@@ -54,11 +56,7 @@ class Packer:
         """Pack the rows of an order. Rows that cannot be packed stay unpacked."""
         try:
             return Packed(order.order, self.pack(order.kind, order.schema, order.payload))
-        except (
-            pa.ArrowException,
-            ValueError,
-            OSError,
-        ):  # a type that Parquet lacks, or bytes that were not checked yet
+        except Exception:  # a type that Parquet lacks, or bytes of others that were not checked yet
             return Packed(order.order, None)
 
     def pack(self, kind: str, schema: pa.Schema, payload: Payload) -> bytes:
@@ -116,11 +114,11 @@ def pack(rows: pa.RecordBatch, key: int | None, codec: str = "zstd") -> bytes:
     return b"".join((len(head).to_bytes(HEAD_BYTES, "little"), head, sink.getvalue()))
 
 
-def unpack(payload: Payload, schema: pa.Schema) -> pa.RecordBatch:
-    """The rows that were packed."""
+def unpack(payload: Payload, schema: pa.Schema, bytes_max: int = ROWS_BYTES_MAX) -> pa.RecordBatch:
+    """The rows that were packed, which had at most so many bytes. More is refused before it is unpacked."""
     try:
-        return _unpack(memoryview(payload), schema)
-    except (pa.ArrowException, msgspec.MsgspecError, ValueError, LookupError, TypeError, OSError, MemoryError) as error:
+        return _unpack(memoryview(payload).cast("B"), schema, bytes_max)
+    except Exception as error:  # msgspec, Arrow and Python each have their own errors for bad bytes
         raise ProtocolError("malformed", f"packed rows cannot be read: {error}") from error
 
 
@@ -139,16 +137,14 @@ def _check(head: Head, columns: int) -> None:
         raise ValueError(f"its rows are ordered by column {head.key} of {columns}")
 
 
-def _unpack(payload: memoryview, schema: pa.Schema) -> pa.RecordBatch:
+def _unpack(payload: memoryview, schema: pa.Schema, bytes_max: int) -> pa.RecordBatch:
     begin = HEAD_BYTES + int.from_bytes(payload[:HEAD_BYTES], "little")
     head = head_of(payload)
     if head.format != FORMAT:
         raise ValueError(f"format {head.format}; this version of rove reads {FORMAT}")
     _check(head, len(schema))
+    check_pages(payload[begin:], UNPACKED_TIMES * bytes_max + UNPACKED_SLACK_BYTES)
     file = pq.ParquetFile(pa.py_buffer(payload[begin:]))
-    size = sum(file.metadata.row_group(n).total_byte_size for n in range(file.num_row_groups))
-    if size > UNPACKED_BYTES_MAX:
-        raise ValueError(f"{size} bytes; at most {UNPACKED_BYTES_MAX} are unpacked")
     table = file.read(use_threads=False).combine_chunks()  # batches are small: threads cost more than they save
     if not table.num_rows:
         return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
