@@ -33,6 +33,10 @@ REGRESSIONS = (
     (3002934, 20),  # a process that was started anew at once slept for ever
     (3, 20),  # a batch was spilled while it waited for earlier rows of its origin, and nobody asked for its rows
     (27, 15),  # a stopped query was placed again after a restart of the coordinator
+    (364, 20),  # an operator lost its state when the only device that fed it was removed
+    (1212, 20),  # batches that were read from the disk were not asked for again when another query left
+    (1610, 20),  # the checker took batches that a restart computes again for lost
+    (1772, 20),  # parked frames were acked when a node was told to leave their query, and nobody had them
     (104, 16),  # the checker took batches in a folder that was still opening after a restart for lost
     (57, 15),  # a link that began anew kept what it had acked before
     (501905, 20),  # a branch of a fork was taken below and again above, and its rows were evicted once

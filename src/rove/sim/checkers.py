@@ -43,7 +43,7 @@ class BrokenLaw(RoveError):
 
 class NothingLost:
     """A batch that a node lets go of is on a wire, held by another node, or at its end. While a node opens the folders
-    of a query, batches of that query may lie in them: they count as held, and are checked when the folders are open."""
+    of a query, or computes again what is in them, batches of that query count as held; they are checked after that."""
 
     def __init__(self) -> None:
         self._held: dict[NodeId, set[Name]] = {}
@@ -57,8 +57,9 @@ class NothingLost:
         if self._starts.get(node.name, node.incarnation) != node.incarnation and node.sources:
             self._held.pop(node.name, None)  # a device that died: nobody else had what it had made
         self._starts[node.name] = node.incarnation
-        before, opening = self._held.get(node.name, set()), worker.opening()
-        now |= {name for name in before if name[0] in opening}
+        before = self._held.get(node.name, set())
+        recovers = {*worker.opening(), *(query for query, each in worker.running().items() if each.replays)}
+        now |= {name for name in before if name[0] in recovers}
         gone = before - now
         self._held[node.name] = now
         missing = [name for name in gone if not self._anywhere(world, name)]

@@ -295,6 +295,25 @@ def test_rows_of_other_origins_go_on_while_rows_are_read_and_none_overtakes_its_
     ]
 
 
+@pytest.mark.parametrize("leaves", [Link.forget, Link.take_back])
+def test_rows_of_a_query_are_asked_for_again_when_another_query_leaves_the_link(leaves: Any) -> None:
+    device, edge, disk = End(DEVICE, EDGE, "edge"), End(EDGE, DEVICE, b"device"), Fading()
+    for seq, query in enumerate(("stays", "goes", "stays")):
+        header = Header(origin=Origin("o"), seq=seq, through=seq, rows=1, born=1, query=query)
+        device.link.offer(device.store.put(header, on_disk(seq)), 0)
+    shaken(device, edge)
+    granted(device, edge)
+    leaves(device.link, "goes")
+    again = device.link.flush(0)
+    assert [load.rows.offset for load in again if isinstance(load, Load)] == [0, 2_000]
+    assert [
+        frame.message.header.query for frame in disk.sent(device.link, again) if isinstance(frame.message, Data)
+    ] == [
+        "stays",
+        "stays",
+    ]
+
+
 def test_rows_that_cannot_be_read_now_are_asked_for_again_and_lost_only_in_the_end() -> None:
     device, edge, now = End(DEVICE, EDGE, "edge"), End(EDGE, DEVICE, b"device"), 0
     header = Header(origin=Origin("o"), seq=0, through=0, rows=1, born=1, query="q")

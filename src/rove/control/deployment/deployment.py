@@ -234,7 +234,7 @@ class Deployment:
 
     def _fragment(self, node: NodeId, version: Version) -> Fragment | None:
         part = self._part(node)
-        if part is None:
+        if part is None or part.gone:
             return None
         if part.relay:
             return relay(self.terms, version, part, self._in_order, self._merging)
@@ -312,7 +312,7 @@ class Deployment:
         self._dirty |= dict.fromkeys(self.relays)
         self.settle()
         for record in found:
-            if record.part is not None:
+            if record.part is not None and not record.part.gone:
                 fragment = self.fragments[record.node]
                 self.fragments[record.node] = _versioned(fragment, record.version)
         self.version = version

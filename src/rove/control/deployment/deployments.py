@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from rove.control.deployment.alternatives import alternatives
 from rove.control.deployment.change_set import ChangeSet
 from rove.control.deployment.deployment import Deployment
-from rove.control.deployment.part import PartRecord
+from rove.control.deployment.part import Part, PartRecord
 from rove.control.deployment.query import Query, QueryEvent, QueryRecord
 from rove.control.deployment.reroute import lead, move
 from rove.control.deployment.rollout import Rollout
@@ -284,13 +284,16 @@ class Deployments:
 
     def _drop_gone(self, deployment: Deployment, node: NodeId) -> None:
         """Remove sources that have ended. A source that is away, or has no route now, keeps its place. A node that was
-        removed, and has none below it, loses its part: nobody waits for what its operators would have given."""
+        removed, and has none below it, loses its part: nobody waits for what its operators would have given. Operators
+        elsewhere that took rows of it alone stay, and give what they have."""
         gone = self._membership.ended.gone
         part = deployment.tree.parts.get(node)
         if part is None:
             return
         if node not in self._membership.members and not deployment.tree.children.get(node) and node != deployment.root:
-            deployment.put({node: None})
+            sources = tuple(stage for stage in part.hosts if deployment.meetings.is_source(stage))
+            last = deployment.meetings.is_last(node)
+            deployment.put({node: Part(next=part.next, hosts=sources, gone=True) if last else None})
         elif any(origin in gone for _, origin in part.sources):
             left = tuple(pair for pair in part.sources if pair[1] not in gone)
             deployment.put({node: replace(part, sources=left)})

@@ -11,6 +11,7 @@ A change costs O(nodes below it × stages × height); a device that moves has no
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 
 from rove.control.deployment.journal import Journal
@@ -66,6 +67,13 @@ class Meetings:
 
     def _ordered_of(self, walk: tuple[At, ...]) -> tuple[At, ...]:
         return tuple(at for at in walk if self._ordered[at[0]])
+
+    def is_last(self, node: NodeId) -> bool:
+        """Whether an operator on another node takes rows of this node alone, and would be left out without it. O(its
+        sources × stages)."""
+        walks = [self._walks.get((stage, node), ()) for stage in self._tree.parts[node].hosts if self.is_source(stage)]
+        counts = Counter(at for walk in walks for at in walk if at[1] != node and self._optional[at[0]])
+        return any(self._taken.get(at) == count for at, count in counts.items())
 
     def is_source(self, stage: Stage) -> bool:
         return not self._stages.inputs[stage]

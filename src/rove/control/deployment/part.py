@@ -24,6 +24,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     sources: tuple[tuple[Stage, Origin], ...] = ()  # the sources here that have a place in the query
     others: tuple[NodeId, ...] = ()  # where alternative routes begin
     relay: bool = False  # only on an alternative route: it passes rows on
+    gone: bool = False  # the node was removed, and operators elsewhere keep what they took of its rows alone
 
 
 class PartRecord(msgspec.Struct, frozen=True, kw_only=True, array_like=True):

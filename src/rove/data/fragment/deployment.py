@@ -188,11 +188,14 @@ class Deployment:
         """Stop a query. Its batches that no other node can have are lost. The coordinator works out other losses from
         what has arrived."""
         self.fragments.stopped[query] = None
+        for _, _, receipt in self.parking.take(query):
+            receipt.release()
         for header in self.leave(query):
             self.accounts.lose(query, header, "stopped")
 
     def leave(self, query: QueryId) -> list[Header]:
-        """Stop running a query. Returns the headers of kept batches that no other node can have."""
+        """Stop running a query. Returns the headers of kept batches that no other node can have. Parked frames are
+        dropped and not acked, so their senders keep them, and send them another way."""
         running = self.fragments.running.pop(query, None)
         self.fragments.troubles.pop(query, None)
         opening = self.openings.take(query)
@@ -210,6 +213,5 @@ class Deployment:
             dropped += self.routes.forget(running)
         dropped += self.neighbours.forget(query)
         self.retention.forget(query)
-        for _, _, receipt in self.parking.take(query):
-            receipt.release()
+        self.parking.take(query)
         return dropped

@@ -97,7 +97,7 @@ class Backlog:
         self._new.clear()
 
     def leave_out(self, query: str) -> None:
-        """Remove the batches of a query. O(batches)."""
+        """Remove the batches of a query. Others that were next are asked for again. O(batches)."""
         self.put_back()
         for queue in (self._kept, self._new):
             queue.keep(lambda entry: entry.header.query != query)

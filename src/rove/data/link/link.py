@@ -64,6 +64,7 @@ class Link:
         self._backlog = Backlog(backlog, self._loading)  # not sent yet
         self._unacked: deque[KeptBatch] = deque()  # sent, in the order of their numbers
         self._unsaid: deque[KeptBatch] = deque()  # of those, the frames to be sent again
+        self._pump_due = False  # batches may be next that nobody has looked at
         self._numbered = 0
         self._sent_bytes, self._allowance = 0, 0
         self._received = 0
@@ -180,9 +181,10 @@ class Link:
         self._backlog.sweep()
 
     def _leave_out(self, query: str) -> None:
-        """Remove unsent batches of this query."""
+        """Remove unsent batches of this query. Others may be next now, and are sent with the next flush."""
         self._let_go_of_unsaid()
         self._backlog.leave_out(query)
+        self._pump_due = True
 
     def open_frames(self) -> int:
         return len(self._open)
@@ -272,16 +274,19 @@ class Link:
         return [*said, self._say(Beat(self._numbered, acked, self._allowance), now)]
 
     def flush(self, now: int) -> list[Said]:
-        """Send acks for safe frames and new credit, if there is any."""
+        """Send acks for safe frames and new credit, if there is any, and batches that are next since others left."""
         if not self.up:
             return []
+        sent: list[Said] = []
+        if self._pump_due:
+            self._pump_due, sent = False, self._pump(now)
         self._acked = self._open[0] - 1 if self._open else self._received
         news = (self._acked, self._granted)
         if news == self._said:
-            return []
+            return sent
         self._said = news
         spoke = self._spoke_us  # an ack does not replace a heartbeat, which carries more
-        said: list[Said] = [self._say(Ack(*news), now)]
+        said: list[Said] = [*sent, self._say(Ack(*news), now)]
         self._spoke_us = spoke
         return said
 

@@ -12,6 +12,7 @@ from rove.data.events import Command, Cut, Dial, Loaded, Met
 from rove.data.link.credit import Credit
 from rove.data.link.link import BEATS, Link, Said
 from rove.data.settings import WorkerSettings
+from rove.data.store.kept_batch import KeptBatch
 from rove.data.store.store import Store
 from rove.model.batch import Header
 from rove.model.errors import ProtocolError, must
@@ -120,7 +121,13 @@ class Neighbours:
 
     def forget(self, query: str) -> list[Header]:
         """A query has ended. Returns the headers of its unsent batches that no other node can have."""
+        self._dirty |= self.links
         return [header for link in self.links.values() for header in link.forget(query)]
+
+    def take_back(self, peer: NodeId, query: str) -> list[KeptBatch]:
+        """Take back the batches of a query that a peer has not acked, for another route."""
+        link = self._dirty[peer] = self.link(peer)
+        return link.take_back(query)
 
     def flush(self, room: int, now: int) -> list[Said]:
         """Promise free room and ack safe frames. O(links with something to send)."""

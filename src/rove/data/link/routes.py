@@ -37,9 +37,8 @@ class Routes:
         """A query may have another route than before. Batches that are not acked take it."""
         if before is None or running.route is None or before == running.route:
             return []
-        return [
-            send for entry in self._neighbours.link(before).take_back(query) for send in self.send(running, entry, now)
-        ]
+        taken = self._neighbours.take_back(before, query)
+        return [send for entry in taken for send in self.send(running, entry, now)]
 
     def changed(self, queries: Iterable[tuple[QueryId, RunningFragment]], now: int) -> list[Said]:
         """Parents are away or back. O(queries and their kept batches)."""
