@@ -205,6 +205,8 @@ class Worker:
         """A folder is open, or could not be opened. Parts that wait for it go on, or learn why not."""
         if not self._folders.answered(event, self._turn.now):
             return
+        if isinstance(event, Opened) and event.partition.damaged and not self._retention.owns(event.folder):
+            self.refused["damaged"] = self.refused.get("damaged", 0) + event.partition.damaged
         self._retention.opened(event.folder)
         self.output.opened(event.folder)
         for opening in self._openings.ready():
@@ -419,7 +421,7 @@ class Worker:
             ),
             refused=dict(self.refused),
             knows=self._neighbours.digest,
-            troubles=self._fragments.troubles | self._openings.troubles(),
+            troubles=self.output.damage() | self._fragments.troubles | self._openings.troubles(),
             reaches=self._neighbours.reached,
             held=self.store.held(self._turn.now),
             taken_bytes=self.store.bytes_taken,
@@ -434,6 +436,7 @@ class Worker:
     def troubles(self) -> dict[str, str]:
         """What is wrong with its disk, by folder or part."""
         found = {f"folder {name}": text for name, text in self._folders.troubles().items()}
+        found |= {f"damage in {name}": text for name, text in self._folders.damage().items()}
         found |= {f"reading {name}": text for name, text in self._replay.pending.troubles().items()}
         found |= {f"rows for {name}": link.trouble for name, link in self.links().items() if link.trouble}
         if self._retention.trouble:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
 from msgspec.structs import replace
 
 from rove.data.events import DiskAnswer, DiskWork, OnDisk, Opened
@@ -76,3 +77,35 @@ def test_a_query_that_is_opened_again_counts_what_is_on_the_disk_once() -> None:
         assert [t.delivered for t in worker.report().tallies] == [2]
         worker._replay.give_up(QueryId("q"), DiskError("its memory cannot be read"))
         done_at_once(worker, shelf, worker.handle(orders(part), 10 + attempt), 10 + attempt)
+
+
+def gateway(shelf: SimShelf, start: int) -> Worker:
+    """A gateway with a query that ends in its log, and opens what the last start left."""
+    worker = Worker(WorkerSettings(node=NodeId("gateway"), kind="gateway"), start, durable=True)
+    part = replace(fragment(), sinks={Stage(0): Sink(kind="log")})
+    done_at_once(worker, shelf, worker.handle(orders(part), 0), 0)
+    return worker
+
+
+@pytest.mark.parametrize("damage", ["a byte", "the index"])
+def test_damage_in_a_log_is_named_counted_and_shown_as_trouble_of_its_query(damage: str) -> None:
+    shelf = SimShelf(Random(3))
+    worker = gateway(shelf, 1)
+    worker.handle(Arrived(b"c", Hello(PROTOCOL, NodeId("device"), 1)), 0)
+    worker.handle(Tick(), 1)
+    for seq in range(5):
+        worker.handle(Arrived(b"c", data(seq + 1, seq), encode_rows(rows())), 2 + seq)
+        done_at_once(worker, shelf, worker.handle(Tick(), 3 + seq), 3 + seq)
+    assert not worker.troubles()
+    assert worker.report().troubles == {}
+    files = shelf.disk("log/q/out")._files
+    index = next(name for name in files if name.endswith(".index"))
+    if damage == "a byte":
+        files[index].now[-40] ^= 1
+        files[index].synced = bytes(files[index].now)
+    else:
+        del files[index]
+    again = gateway(shelf, 2)
+    assert again.refused["damaged"] >= 1
+    assert "its log is damaged: log/q/out/" in again.report().troubles[QueryId("q")]
+    assert any(name == "damage in log/q/out" for name in again.troubles())

@@ -222,6 +222,14 @@ class Output:
         frontiers = [f for (q, _), f in self._discarded.items() if q == query]
         return any(f.has(name, seq) for f in frontiers for name in f.table() if name.unsided == origin)
 
+    def damage(self) -> dict[QueryId, str]:
+        """What is damaged in the folders of which query. O(folders)."""
+        found: dict[QueryId, list[str]] = {}
+        for name, end in self._ends.items():
+            if end.partition.damage:
+                found.setdefault(end.query, []).append(f"{name}/{end.partition.damage}")
+        return {query: f"its log is damaged: {'; '.join(texts)}" for query, texts in found.items()}
+
     def close(self, query: QueryId) -> list[Header]:
         """A query was stopped. Its folders stay, and nothing is added. Returns the headers of batches being written."""
         dropped: list[Header] = []

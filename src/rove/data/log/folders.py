@@ -85,6 +85,10 @@ class Folders:
         wanted.due_us, wanted.pause_us = now + wanted.pause_us, min(2 * wanted.pause_us, PAUSE_US_MAX)
         return False
 
+    def damage(self) -> dict[str, str]:
+        """What is damaged in which open folder. O(folders)."""
+        return {folder: text for folder, each in self._open.items() if (text := each.partition.damage)}
+
     def trouble(self, folder: str) -> str:
         """Why a folder could not be opened yet; empty if there was no trouble."""
         wanted = self._wanted.get(folder)

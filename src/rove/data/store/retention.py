@@ -28,6 +28,7 @@ from rove.data.store.degrading import Degrading
 from rove.data.store.eviction import Guarded, Policy, policy
 from rove.data.store.folding import Folding
 from rove.data.store.kept_batch import KeptBatch
+from rove.data.store.left_behind import FOLDER
 from rove.data.store.pack_queue import PackQueue
 from rove.data.store.spill import Spill
 from rove.data.store.store import Store
@@ -166,6 +167,10 @@ class Retention:
     def knows(self) -> bool:
         """Whether the batches that earlier starts left on the disk are known."""
         return self._on_disk is None or self._on_disk.left_behind.known
+
+    def owns(self, folder: str) -> bool:
+        """Whether batches that wait are in a folder. Damage in it is counted here (`damaged`)."""
+        return folder.startswith(f"{FOLDER}/")
 
     @property
     def damaged(self) -> int:

@@ -113,6 +113,14 @@ class Partition:
         """The bytes of its files, without waiting entries. O(segments)."""
         return self._open.data_end + self._open.index_end + sum(segment.bytes for segment in self.segments)
 
+    @property
+    def damage(self) -> str:
+        """What recovery found damaged; empty if nothing was."""
+        if not self.damaged:
+            return ""
+        more = f"; {self.damaged - 1} more places are damaged" if self.damaged > 1 else ""
+        return f"{self.quarantine[0] if self.quarantine else 'some places are damaged'}{more}"
+
     def mark(self) -> Mark:
         """The end of the partition right after recovery, whether or not readers were told yet."""
         segment = self._closing[-1] if self._closing else self._open
