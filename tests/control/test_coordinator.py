@@ -306,6 +306,17 @@ def test_a_route_of_relays_is_told_all_at_once_and_who_waits_for_rows_before_it(
     ]
 
 
+def test_of_two_gateways_the_one_that_sources_reach_is_used_and_the_other_stands_by() -> None:
+    desk = Desk()
+    desk.report("b-gateway", "gateway")
+    desk.report("d1", "device", "b-gateway", origins=("s/d1",))
+    desk.report("a-gateway", "gateway")
+    assert desk.submit().trouble == ""
+    assert desk.deployment.root == "b-gateway"
+    nodes = from_body(desk.ask("topology", None).body, list[NodeLine])
+    assert {node.node: node.state for node in nodes} == {"b-gateway": "up", "d1": "up", "a-gateway": "stands by"}
+
+
 def test_a_sink_on_a_node_without_a_disk_is_refused() -> None:
     desk = Desk()
     desk.report("gateway", "gateway")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING
 
 from rove.control.asks.requests import NodeLine, Progress, QueryLine
 from rove.control.deployment.query import Query
-from rove.control.members.membership import Membership
+from rove.control.members.membership import Member, Membership
 from rove.control.members.spark_side import SparkSide
 from rove.control.placement import Load
+from rove.model.ids import NodeId
 from rove.model.messages import Sink
 
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ def queries(coordinator: Coordinator, body: bytes) -> list[QueryLine]:
 
 def topology(coordinator: Coordinator, body: bytes) -> list[NodeLine]:
     """The verb `topology`."""
-    return node_lines(coordinator.membership, coordinator.deployments.load, coordinator.now)
+    deployments = coordinator.deployments
+    return node_lines(coordinator.membership, deployments.load, coordinator.now, deployments.standing_by())
 
 
 def streams(coordinator: Coordinator, body: bytes) -> dict[str, str]:
@@ -37,13 +39,14 @@ def query_lines(queries: Iterable[Query], membership: Membership, spark: SparkSi
     return [_query_line(query, membership, spark.last(query.id)) for query in queries]
 
 
-def node_lines(membership: Membership, load: Load, now: int) -> list[NodeLine]:
-    """One line for each node: its state, its links and streams, and what it runs."""
+def node_lines(membership: Membership, load: Load, now: int, standing_by: Container[NodeId] = ()) -> list[NodeLine]:
+    """One line for each node: its state, its links and streams, and what it runs. A gateway that is `standing_by` is up
+    and not used."""
     return [
         NodeLine(
             node=member.record.node,
             kind=member.record.kind,
-            state=member.state(now),
+            state=_state(member, now, standing_by),
             address=member.record.address,
             links=membership.neighbours(member.record.node),
             streams=tuple(sorted({s.stream for s in member.record.sources})),
@@ -62,6 +65,11 @@ def node_lines(membership: Membership, load: Load, now: int) -> list[NodeLine]:
         )
         for member in membership.members.values()
     ]
+
+
+def _state(member: Member, now: int, standing_by: Container[NodeId]) -> str:
+    state = member.state(now)
+    return "stands by" if state == "up" and member.record.node in standing_by else state
 
 
 def _query_line(query: Query, membership: Membership, spark: Progress | None) -> QueryLine:

@@ -109,7 +109,8 @@ class QueryLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeLine(msgspec.Struct, frozen=True, kw_only=True):
-    """One node in a listing. `state` is expected, up, away or revoked."""
+    """One node in a listing. `state` is expected, up, away or revoked, or stands by: a gateway that no query uses while
+    another one is used."""
 
     node: str
     kind: str

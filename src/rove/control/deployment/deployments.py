@@ -234,15 +234,23 @@ class Deployments:
                 self.let_go(query.id, node)
 
     def request(self, query: Query) -> Request | Waiting:
-        """The request for a query that has no place yet. O(sources of its streams)."""
+        """The request for a query that has no place yet. Of several gateways it takes the first by name that a source
+        reaches; the others stand by. O(sources of its streams × gateways)."""
         gateways, sink = self._membership.gateways(), query.record.sink
         if sink.node is not None and not self._membership.topology.has(sink.node):
             return Waiting(f"waits for node `{sink.node}`")
-        gateway = gateways[0] if gateways else sink.node
-        if gateway is None:
+        candidates = gateways if sink.node is None else (gateways or [sink.node])
+        if not candidates:
             return Waiting("waits for a gateway")
-        end = sink.node or gateway
-        sources = {
+        for gateway in candidates:
+            sources = self._reaching(query, sink.node or gateway)
+            if any(sources.values()):
+                return query.request(gateway, sources)
+        return Waiting("waits for sources of " + ", ".join(f"`{s}`" for s in query.streams))
+
+    def _reaching(self, query: Query, end: NodeId) -> dict[Stage, tuple[SourceAt, ...]]:
+        """The sources of a query that have a route to its end."""
+        return {
             stage: tuple(
                 SourceAt(origin, node)
                 for origin, node in self._membership.sources_of(stream, query.columns[stream]).items()
@@ -250,9 +258,12 @@ class Deployments:
             )
             for stream, stage in query.streams.items()
         }
-        if not any(sources.values()):
-            return Waiting("waits for sources of " + ", ".join(f"`{s}`" for s in query.streams))
-        return query.request(gateway, sources)
+
+    def standing_by(self) -> set[NodeId]:
+        """The gateways that no query uses while another one is used. O(queries)."""
+        used = {query.record.gateway for query in self.queries.values() if not query.stopped}
+        spare = {node for node in self._membership.gateways() if node not in used}
+        return spare if used & set(self._membership.gateways()) else set()
 
     def _amend(self, query: Query, deployment: Deployment, mark: _Mark) -> ChangeSet:
         """Adapt a deployment to its present sources and links. O(marked nodes × stages × height); O(sources) if the
