@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import rove
-from rove.control.asks.requests import Named, NodeLine, QueryLine, Submit, from_body, to_body
+from rove.control.asks.requests import Invite, Named, NodeLine, QueryLine, Submit, from_body, to_body
 from rove.control.coordinator import Command, Coordinator, Keep
 from rove.control.deployment.deployment import Deployment
 from rove.control.deployment.query import QueryState
@@ -304,6 +304,18 @@ def test_a_route_of_relays_is_told_all_at_once_and_who_waits_for_rows_before_it(
         "to e2: Orders, run q v1 to e1; peers e1, e3",
         "to e1: Orders, run q v1 to gateway; peers e2, gateway",
     ]
+
+
+def test_an_invitation_that_has_expired_lets_nobody_connect() -> None:
+    desk = Desk(keys=True)
+    invite = Ask("1", "invite", to_body(Invite(key="K" * 40, node=NodeId("d1"), kind="device", expires_us=100)))
+    allowed = [c for c in desk.machine.handle(Arrived(b"user", invite, None, "O" * 40), 0, 50) if isinstance(c, Allow)]
+    assert "K" * 40 in {peer.key for peer in allowed[-1].peers}
+    assert desk.machine.handle(Tick(), 1, 100) == []
+    kept, allow = desk.machine.handle(Tick(), 2, 101)
+    assert isinstance(allow, Allow)
+    assert "K" * 40 not in {peer.key for peer in allow.peers}
+    assert kept == Keep("invite", "K" * 40, None)
 
 
 def test_of_two_gateways_the_one_that_sources_reach_is_used_and_the_other_stands_by() -> None:

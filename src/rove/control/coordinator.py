@@ -147,6 +147,7 @@ class Coordinator:
                 self._refuse(conn, why, text)
             case Tick():
                 self._absence.look(self.deployments, self.membership, now)
+                self._forget_invitations()
                 self.settle()
         for name, record in self.membership.ended.news().items():
             self._commands.append(Keep("ended", name, None if record is None else msgspec.msgpack.encode(record)))
@@ -343,6 +344,13 @@ class Coordinator:
         """The peers that may connect: nodes, invited nodes, and the user who gives commands."""
         nodes = [Peer(node=m.record.node, key=m.record.key) for m in self.membership.members.values() if m.record.key]
         return Allow((*nodes, *self.invitations.peers(), self._operator))
+
+    def _forget_invitations(self) -> None:
+        """Invitations that have expired let nobody connect."""
+        if gone := self.invitations.expired(self.wall):
+            for record in gone:
+                self.keep_bytes("invite", record.key, None)
+            self.allow()
 
     # Queries
 

@@ -42,7 +42,9 @@ class Invitations:
         """Use an invitation. `key` is the key that the connection has proven."""
         record = self._open.get(key)
         if record is None:
-            raise TopologyError("this token is unknown or was used already; ask for another: rove keys invite")
+            raise TopologyError(
+                "this token is unknown, was used already or has expired; ask for another: rove keys invite"
+            )
         if wall > record.expires_us:
             raise TopologyError("this token has expired; ask for another: rove keys invite")
         if asked.node != record.node:
@@ -51,6 +53,13 @@ class Invitations:
             raise TopologyError("a public key has 40 characters; make one with: rove keys new")
         del self._open[key]
         return record
+
+    def expired(self, wall: int) -> list[InviteRecord]:
+        """Forget the invitations that have expired, and return them. O(open invitations)."""
+        gone = [record for record in self._open.values() if wall > record.expires_us]
+        for record in gone:
+            del self._open[record.key]
+        return gone
 
     def peers(self) -> list[Peer]:
         return [Peer(node=NodeId(f"invited {r.node}"), key=r.key) for r in self._open.values()]

@@ -14,6 +14,7 @@ from uuid import uuid4
 
 import msgspec
 import zmq
+from zmq.utils.monitor import recv_monitor_message
 
 from rove.control.asks.requests import Named, from_body, to_body
 from rove.model.errors import ProtocolError, RoveError, SetupError
@@ -31,6 +32,8 @@ class Client:
 
     def __init__(self, url: str, keys: Keys | None = None, timeout_s: float = 10) -> None:
         self.url, self._timeout_s, self._keys = url, timeout_s, keys
+        self._events: Socket | None = None  # of the socket: whether somebody is there, and accepts our key
+        self._seen: set[int] = set()  # the events so far
         self._context = zmq.Context()
         with ExitStack() as undo:
             undo.callback(self._context.destroy, linger=0)
@@ -50,10 +53,14 @@ class Client:
                         raise RoveError(f"the coordinator at {self.url} refused `{verb}`: {answer.text}")
                     if answer.id == id:
                         return _read(answer, verb, kind)
-        key = ", or does not know the key in use," if self._keys is not None else ""
+        if self._keys is not None and self._turned_away():
+            raise SetupError(
+                f"the coordinator at {self.url} does not accept the key in use. A token works once, and only until it "
+                "expires; a key works until it is revoked. Ask for another token: rove keys invite"
+            )
         raise SetupError(
-            f"nobody answered `{verb}` at {self.url} in {self._timeout_s:g} s; the coordinator is not running{key} "
-            "or cannot be reached. Start one with: rove coordinator"
+            f"nobody answered `{verb}` at {self.url} in {self._timeout_s:g} s; the coordinator is not running or "
+            "cannot be reached. Start one with: rove coordinator"
         )
 
     def close(self) -> None:
@@ -68,7 +75,23 @@ class Client:
         self.close()
 
     def _dial(self) -> Socket:
-        return dealer(self._context, self.url, self._keys, self._keys.coordinator if self._keys is not None else "")
+        coordinator = self._keys.coordinator if self._keys is not None else ""
+        return dealer(self._context, self.url, self._keys, coordinator, self._watch)
+
+    def _watch(self, socket: Socket) -> None:
+        """Listen to the events of a new socket."""
+        self._listen()
+        self._events = socket.get_monitor_socket(zmq.EVENT_CONNECTED | zmq.EVENT_HANDSHAKE_SUCCEEDED)
+
+    def _listen(self) -> None:
+        while self._events is not None and self._events.poll(0):
+            self._seen.add(int(recv_monitor_message(self._events)["event"]))
+
+    def _turned_away(self) -> bool:
+        """Whether somebody is there who does not accept our key. A coordinator does not answer a key that it does not
+        know, because it may know the key later."""
+        self._listen()
+        return zmq.EVENT_CONNECTED in self._seen and zmq.EVENT_HANDSHAKE_SUCCEEDED not in self._seen
 
     def _say(self, ask: bytes, until: float) -> bool:
         """Send a message. Returns whether somebody could take it in time."""

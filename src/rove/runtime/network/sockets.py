@@ -7,6 +7,7 @@ it talks only to this computer.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from ipaddress import ip_address
 
 import zmq
@@ -24,8 +25,14 @@ KEPT_BYTES = 32 * 1024 * 1024  # freed memory that the C library keeps
 Socket = zmq.Socket[bytes]
 
 
-def dealer(context: zmq.Context[Socket], address: str, keys: Keys | None, key: str) -> Socket:
-    """A socket that dials an address. Only the holder of the key can answer."""
+def dealer(
+    context: zmq.Context[Socket],
+    address: str,
+    keys: Keys | None,
+    key: str,
+    watch: Callable[[Socket], None] = lambda socket: None,
+) -> Socket:
+    """A socket that dials an address. Only the holder of the key can answer. `watch` gets it before it dials."""
     if keys is None and not on_this_computer(address):
         raise SetupError(
             f"without keys only addresses of this computer can be dialed, and {address} is not one; join with a token: "
@@ -45,6 +52,7 @@ def dealer(context: zmq.Context[Socket], address: str, keys: Keys | None, key: s
             socket.setsockopt(zmq.CURVE_PUBLICKEY, keys.public.encode())
             socket.setsockopt(zmq.CURVE_SECRETKEY, keys.secret.encode())
             socket.setsockopt(zmq.CURVE_SERVERKEY, key.encode())
+        watch(socket)
         socket.connect(address)
     except zmq.ZMQError as error:
         socket.close(linger=0)
