@@ -66,7 +66,7 @@ class Ways:
             self.net.cut(DEVICE, way[0])
         self._add(DEVICE, "device", tuple(way[0] for way in self.ways))
         self.worker.add_source(STREAM, ORIGIN, football.COLUMNS)
-        self.net.run_until(lambda: self._reaches(0), 10)
+        self.wait(lambda: self._reaches(0) and self._knows_all())
 
     def submit(self, query: QueryId, replication: int = 1, copies: bool = True) -> None:
         """Start the query, and wait until the device runs it."""
@@ -127,6 +127,14 @@ class Ways:
     def _reaches(self, way: int) -> bool:
         links = self.worker.links()
         return self.ways[way][0] in links and links[self.ways[way][0]].up
+
+    def _knows_all(self) -> bool:
+        """Whether the coordinator knows all ways, so that a query can have alternatives from its beginning."""
+        topology = self.machine.membership.topology
+        nodes = [way[0] for way in self.ways]
+        return topology.has(DEVICE) and all(
+            topology.has(node) and topology.reaches(node, GATEWAY) and topology.linked(DEVICE, node) for node in nodes
+        )
 
     def _add(self, name: NodeId, kind: str, parents: tuple[NodeId, ...]) -> None:
         settings = WorkerSettings(
