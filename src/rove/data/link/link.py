@@ -298,9 +298,14 @@ class Link:
         if lost is not None:
             counted = size_of(lost.header, lost.payload)
             self._store.unreadable(lost)
-            if lost.number:  # lost rows take no credit, because the peer counts received bytes
+            if self._is_sent(lost):  # lost rows take no credit, because the peer counts received bytes
                 self._sent_bytes += size_of(lost.header, None) - counted
         return self._pump(now) if self.up else []
+
+    def _is_sent(self, entry: KeptBatch) -> bool:
+        """Whether a batch was sent in this session. Its number may be of an earlier one."""
+        place = entry.number - self._unacked[0].number if self._unacked else -1
+        return 0 <= place < len(self._unacked) and self._unacked[place] is entry
 
     @property
     def trouble(self) -> str:
