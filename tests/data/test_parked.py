@@ -28,5 +28,19 @@ def test_parked_frames_are_acked_if_nobody_needs_them_any_more(orders: str, acks
     worker.handle(Arrived("coordinator", said), 4)
     acked = [each for each in lines(worker.handle(Tick(), 5)) if each.startswith("to d: Ack")]
     assert acked == ([f"to d: Ack {acks}"] if acks else [])
+    assert worker.report().unknown == (() if acks else ("q",))
+    worker.validate()
+
+
+def test_frames_of_a_query_that_was_left_are_dropped_when_their_sender_begins_anew() -> None:
+    worker = Worker(WorkerSettings(node=NodeId("edge"), kind="edge"), 1)
+    worker.handle(Arrived(b"d", Hello(PROTOCOL, NodeId("device"), 1)), 0)
+    worker.handle(Tick(), 1)
+    worker.handle(Arrived(b"d", Data(1, Header(query="q", origin=Origin("s", "device"), seq=0, through=0))), 2)
+    leave = Arrived("coordinator", Orders(PROTOCOL, (), (), leave=(QueryId("q"),)))
+    worker.handle(leave, 3)
+    assert worker.report().unknown == ("q",)
+    worker.handle(Arrived(b"d", Hello(PROTOCOL, NodeId("device"), 2)), 4)
+    worker.handle(leave, 5)
     assert worker.report().unknown == ()
     worker.validate()

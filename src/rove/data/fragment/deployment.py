@@ -194,8 +194,9 @@ class Deployment:
             self.accounts.lose(query, header, "stopped")
 
     def leave(self, query: QueryId) -> list[Header]:
-        """Stop running a query. Returns the headers of kept batches that no other node can have. Parked frames are
-        dropped and not acked, so their senders keep them, and send them another way."""
+        """Stop running a query. Returns the headers of kept batches that no other node can have. Frames that are parked
+        for it are not acked: nobody else has them. They stay until the query is deployed here again or stopped, or until
+        their sender begins a new session, because it sends them another way."""
         running = self.fragments.running.pop(query, None)
         self.fragments.troubles.pop(query, None)
         opening = self.openings.take(query)
@@ -213,5 +214,5 @@ class Deployment:
             dropped += self.routes.forget(running)
         dropped += self.neighbours.forget(query)
         self.retention.forget(query)
-        self.parking.take(query)
+        self.parking.forget_stale(query)
         return dropped

@@ -38,6 +38,13 @@ class Parking:
         self.bytes -= sum(frame.receipt.bytes for frame in frames)
         return frames
 
+    def forget_stale(self, query: QueryId) -> None:
+        """Drop the frames of a query that are of earlier sessions. The others stay: only an ack lets their senders
+        forget them."""
+        for frame in self.take(query):
+            if not frame.receipt.stale:
+                self.put(query, frame)
+
     def validate(self) -> None:
         """Its bytes are those of its frames. O(frames)."""
         held = sum(frame.receipt.bytes for frames in self._queries.values() for frame in frames)

@@ -20,6 +20,11 @@ class FrameReceipt:
         self.bytes = size
         self.device = link.peer if device else None  # the device that sent the frame, if it was one
 
+    @property
+    def stale(self) -> bool:
+        """Whether the frame is of an earlier session. Its sender has it back, and may send it again."""
+        return self._session != self._link.sessions
+
     def hold(self) -> None:
         """Add a part that must be made safe."""
         self._open += 1
