@@ -158,7 +158,7 @@ def test_a_node_that_is_passed_by_lets_go_of_what_others_hold_and_loses_nothing(
     assert worker.report().unknown == ("q",), "a straggler waits until the coordinator has been asked"
     worker.handle(Arrived("coordinator", Orders(PROTOCOL, (), (), None, "", (QueryId("q"),))), 5)
     # The straggler is not acked: its sender keeps it. It stays here until the sender begins a new session.
-    assert lines(worker.handle(Tick(), 6)) == ["to c: Ack 1", "to coordinator: News, runs q no longer"]
+    assert lines(worker.handle(Tick(), 6)) == ["to c: Ack 1", "to coordinator: News, runs q no longer, asks for q"]
     report = worker.report()
     assert (report.running, report.unknown, report.tallies, len(worker.store)) == ({}, ("q",), (), 0)
     worker.handle(Arrived(b"c", Hello(PROTOCOL, NodeId("device"), 2)), 7)

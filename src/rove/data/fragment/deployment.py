@@ -195,8 +195,8 @@ class Deployment:
 
     def leave(self, query: QueryId) -> list[Header]:
         """Stop running a query. Returns the headers of kept batches that no other node can have. Frames that are parked
-        for it are not acked: nobody else has them. They stay until the query is deployed here again or stopped, or until
-        their sender begins a new session, because it sends them another way."""
+        for it are not acked, because nobody else has them. They stay until the query is deployed here again or stopped,
+        or until their sender begins a new session to send them another way."""
         running = self.fragments.running.pop(query, None)
         self.fragments.troubles.pop(query, None)
         opening = self.openings.take(query)
