@@ -79,8 +79,8 @@ class NothingLost:
                 return True
             if other.worker is not None and _took(other.worker, query, origin, seq):
                 return True
-            if other.worker is None and other.shelf is not None:
-                return True  # the node is down; the content of its disk counts when it is back
+            if other.shelf is not None and (other.worker is None or query in other.worker.opening()):
+                return True  # the node is down, or opens its folders; the content of its disk counts after that
         return False
 
 
