@@ -177,7 +177,7 @@ def at_work_again(cluster: Cluster, before: list[int], rows: int) -> bool:
 
 def settled(cluster: Cluster) -> bool:
     lines = cluster.client.ask("status", None, list[AccountLine])
-    return bool(lines) and not any(a.in_flight or a.buffered for a in lines)
+    return bool(lines) and not any(a.in_flight > a.open or a.buffered for a in lines)
 
 
 def table_of(spark: Any, folder: Path) -> pa.Table:

@@ -1,7 +1,7 @@
 """The accounts of a query's rows, as sums and as a sentence.
 
 Law: produced = delivered + evicted + late + lost + in flight, for each line and for all lines together. The verdict
-says whether that holds, so readers need not add it up.
+says whether that holds, so readers need not add it up. It names rows in flight that nobody has.
 """
 
 from __future__ import annotations
@@ -10,7 +10,19 @@ from collections.abc import Sequence
 
 from rove.control.asks.requests import AccountLine
 
-COUNTS = ("produced", "delivered", "in_flight", "buffered", "resent", "duplicates", "evicted", "late", "lost")
+COUNTS = (
+    "produced",
+    "delivered",
+    "in_flight",
+    "buffered",
+    "open",
+    "missing",
+    "resent",
+    "duplicates",
+    "evicted",
+    "late",
+    "lost",
+)
 ENDS = ("delivered", "evicted", "late", "lost", "in_flight")  # where a row that was produced can be
 
 
@@ -41,4 +53,15 @@ def verdict(lines: Sequence[AccountLine]) -> str:
     if not whole.produced:
         return "Nothing has been produced yet."
     ends = " + ".join(f"{getattr(whole, end):,} {end.replace('_', ' ')}" for end in ENDS)
-    return f"The sums add up: {whole.produced:,} produced = {ends}."
+    windows = f" ({whole.open:,} of them in open windows)" if whole.open else ""
+    said = f"The sums add up: {whole.produced:,} produced = {ends}{windows}."
+    gone = [line for line in lines if line.missing]
+    if gone:
+        first = gone[0]
+        others = f", and so are rows of {len(gone) - 1} more lines" if len(gone) > 1 else ""
+        said += (
+            f" But {first.missing:,} rows of `{first.origin}` for query `{first.query}` are missing{others}. No node "
+            f"has batches {first.missing_batches}, and they did not arrive: a node without a disk died with them, or a "
+            "disk lost them."
+        )
+    return said

@@ -231,7 +231,7 @@ class LocalWorld:
     def _delivered(self, query: str) -> bool:
         lines = self.ask("status", Named(name=query), list[AccountLine])
         expected = sum(1 for line in lines if line.produced)
-        on_the_way = any(line.in_flight or line.buffered for line in lines)
+        on_the_way = any(line.in_flight > line.open or line.buffered for line in lines)
         return bool(expected) and not on_the_way and self.do(lambda net: _all_handed_on(net, QueryId(query)))
 
     def _caught_up(self, query: str) -> bool:

@@ -139,7 +139,7 @@ def _told(query: Query) -> bool:
     """Whether all counted rows have arrived and all nodes have reported it."""
     from rove.api.accounts import excess
 
-    return not any(line.in_flight or excess(line) for line in query.accounts)
+    return not any(line.in_flight > line.open or excess(line) for line in query.accounts)
 
 
 def _wait(condition: Any, timeout_s: float) -> None:

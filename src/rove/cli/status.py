@@ -22,7 +22,8 @@ def status(
     """Account for every row, by query and origin: delivered, in flight, or counted as evicted, late or lost. Also list
     the nodes that are away or buffer rows.
 
-    Buffered rows are part of the rows in flight. A row may be buffered on two nodes at once. Lag is how far an origin's
+    Rows in flight are buffered, in open windows, or just being passed on. A row may be buffered on two nodes at once.
+    Rows are missing if no node has them and they did not arrive. Lag is how far an origin's
     watermark is behind the clock. `lasts` is how long a node's store can take rows in until it is full.
     """
     from rove.api.accounts import COUNTS, excess, total, verdict

@@ -23,6 +23,7 @@ from rove.control.deployment.query import Query, QueryEvent, QueryRecord, QueryS
 from rove.control.members.absence import Absence
 from rove.control.members.ended import EndedRecord
 from rove.control.members.invitations import Invitations, InviteRecord
+from rove.control.members.judge import Judge
 from rove.control.members.membership import Heard, Member, Membership, NodeRecord
 from rove.control.members.spark_side import SparkSide
 from rove.model.errors import BadName, DiskError, RoveError, TopologyError, nearest
@@ -149,6 +150,7 @@ class Coordinator:
                 self._absence.look(self.deployments, self.membership, now)
                 self._forget_invitations()
                 self.settle()
+                self.membership.missing.look(Judge(self.queries, self.membership, now), now)
         for name, record in self.membership.ended.news().items():
             self._commands.append(Keep("ended", name, None if record is None else msgspec.msgpack.encode(record)))
         self._say_orders()

@@ -417,7 +417,7 @@ class Worker:
             running={q: r.fragment.version for q, r in self._fragments.running.items()},
             unknown=tuple(dict.fromkeys((*self._parking.queries(), *(QueryId(h.query) for h in left)))),
             tallies=self.accounts.tallies(
-                self._fragments.running, self.output, self.input_log, self.store, self.links().values()
+                self._fragments.running, self.output, self.input_log, self.store, self.links().values(), left
             ),
             refused=dict(self.refused),
             knows=self._neighbours.digest,

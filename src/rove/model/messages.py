@@ -16,13 +16,15 @@ import msgspec
 from rove.model.batch import Header, HeaderKind
 from rove.model.errors import BadName, ProtocolError
 from rove.model.ids import SOURCE, NodeId, Origin, QueryId, Stage, Version, check_origin, checked_name
+from rove.model.spans import BOUNDS_MAX, Spans, check_spans
 
-PROTOCOL = 2
+PROTOCOL = 3
 MESSAGE_BYTES_MAX = 16 * 1024 * 1024  # the size of a message without its rows
 SEQ_MAX = 2**62  # a bound for numbers, rows and times
 TALLIES_MAX = 20_000  # tallies in one report
 SOURCES_MAX = 1_000  # sources of one node
 PARENTS_MAX = 1_000  # parents of one node
+TAKERS_MAX = 256  # operators and outputs of one query that take an origin's batches
 ROWS_BYTES_MAX = 64 * 1024 * 1024  # the size of the rows that follow a Data
 
 Kind = Literal["device", "edge", "gateway"]
@@ -159,7 +161,11 @@ class Peer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tally(msgspec.Struct, frozen=True, array_like=True):
-    """One node's counts of the rows of one origin for one query."""
+    """One node's counts of the rows of one origin for one query.
+
+    `held` are the batches that the node has, in whatever part of it. `counted` are those that it counted, by the
+    operator or output that took them; under no name those that nobody takes any more.
+    """
 
     query: QueryId
     origin: Origin
@@ -176,6 +182,9 @@ class Tally(msgspec.Struct, frozen=True, array_like=True):
     evicted_here: int = 0
     made: int = 0  # batches of the origin whose rows are among those produced here
     seen: int = 0  # batches of the origin up to the last one that is counted as delivered, evicted, late or lost here
+    open: int = 0  # rows in open windows
+    held: Spans = ()
+    counted: tuple[tuple[str, Spans], ...] = ()
 
 
 class Held(msgspec.Struct, frozen=True, array_like=True):
@@ -314,6 +323,10 @@ def check_report(report: Report) -> None:
     checked_name(report.node, "a node")
     if len(report.tallies) > TALLIES_MAX:
         raise BadName(f"`{report.node}` reports {len(report.tallies):,} tallies at once; the most is {TALLIES_MAX:,}")
+    for tally in report.tallies:
+        sets = (tally.held, *(spans for _, spans in tally.counted))
+        if len(sets) > TAKERS_MAX or any(len(spans) > BOUNDS_MAX or not check_spans(spans) for spans in sets):
+            raise BadName(f"`{report.node}` reports batches of `{str(tally.origin)[:80]}` that cannot be")
     if report.facts is not None:
         if len(report.facts.sources) > SOURCES_MAX or len(report.facts.parents) > PARENTS_MAX:
             raise BadName(

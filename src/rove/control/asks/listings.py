@@ -12,6 +12,7 @@ from rove.control.members.spark_side import SparkSide
 from rove.control.placement import Load
 from rove.model.ids import NodeId
 from rove.model.messages import Sink
+from rove.model.spans import text_of
 
 if TYPE_CHECKING:
     from rove.control.coordinator import Coordinator
@@ -83,7 +84,9 @@ def _query_line(query: Query, membership: Membership, spark: Progress | None) ->
         sink=_where(record.sink) if record.cloud is None else f"{record.cloud.kind} {record.cloud.name} in Spark",
         nodes=0 if query.stopped else len(query.fragments),
         missing=missing,
-        trouble="; ".join([*([query.trouble] if query.trouble else []), *_troubles(query, membership)]),
+        trouble="; ".join(
+            [*([query.trouble] if query.trouble else []), *_troubles(query, membership), *_missing(query, membership)]
+        ),
         spark=spark,
     )
 
@@ -91,6 +94,14 @@ def _query_line(query: Query, membership: Membership, spark: Progress | None) ->
 def _troubles(query: Query, membership: Membership) -> list[str]:
     members = (membership.members.get(node) for node in query.fragments)
     return [f"{m.record.node}: {m.troubles[query.id]}" for m in members if m is not None and query.id in m.troubles]
+
+
+def _missing(query: Query, membership: Membership) -> list[str]:
+    return [
+        f"batches {text_of(doubt.batches)} of `{origin}` are missing: no node has them, and they did not arrive; see "
+        f"rove status {query.id}"
+        for origin, doubt in membership.missing.lines(query.id)
+    ]
 
 
 def _where(sink: Sink) -> str:

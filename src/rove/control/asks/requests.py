@@ -138,7 +138,8 @@ class NodeLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AccountLine(msgspec.Struct, frozen=True, kw_only=True):
-    """The account of one origin's rows for one query. The parts always add up to `produced`."""
+    """The account of one origin's rows for one query. The parts always add up to `produced`. Rows in flight are
+    buffered, in open windows, or missing, or are just being passed on."""
 
     query: str
     origin: str
@@ -152,6 +153,9 @@ class AccountLine(msgspec.Struct, frozen=True, kw_only=True):
     late: int
     lost: int
     watermark_lag_ms: int | None
+    open: int = 0
+    missing: int = 0
+    missing_batches: str = ""
 
 
 class Import(msgspec.Struct, frozen=True, kw_only=True):

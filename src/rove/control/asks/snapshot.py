@@ -59,7 +59,8 @@ def accounts(
 ) -> list[AccountLine]:
     """The accounts of all rows in these tallies."""
     stopped = {query.id for query in queries if query.stopped}
-    return account_lines(tallies, wall, alive(queries, membership), membership.unheard(now), stopped)
+    found = alive(queries, membership)
+    return account_lines(tallies, wall, found, membership.unheard(now), stopped, membership.missing)
 
 
 def alive(queries: Iterable[Query], membership: Membership) -> set[Origin]:

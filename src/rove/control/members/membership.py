@@ -12,6 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from rove.control.members.ended import Ended
+from rove.control.members.missing import Missing
 from rove.control.topology.changes import AddLink, AddNode, Change, RemoveLink, RemoveNode
 from rove.control.topology.nodes import Link, Node
 from rove.control.topology.topology import Topology
@@ -127,6 +128,7 @@ class Membership:
         self.members: dict[NodeId, Member] = {}
         self.topology = Topology()
         self.ended = Ended()
+        self.missing = Missing(self.ended)
         self.starts: dict[NodeId, int] = {}  # the incarnations of nodes without a disk
         self._claims: dict[NodeId, dict[NodeId, Link]] = {}  # links to a node, by the node that reported them
         self._sources: dict[
@@ -244,6 +246,7 @@ class Membership:
                 member.tallies.pop((tally.query, tally.origin), None)
             else:
                 member.tallies[tally.query, tally.origin] = tally
+        self.missing.take(report.node, report.tallies, report.whole)
         member.conn, member.heard_us, member.incarnation, member.number = conn, now, report.incarnation, report.number
         for name in ("unknown", "knows", "refused", "troubles", "held", "reaches"):
             if (said := getattr(report, name)) is not None:
@@ -292,6 +295,7 @@ class Membership:
 
     def _over(self, member: Member | None) -> None:
         if member is not None:
+            self.missing.forget(member.record.node)
             gone = [source.origin for source in member.record.sources]
             self.ended.over(member.record.node, member.incarnation, member.tallies.values(), gone)
 

@@ -27,6 +27,7 @@ from rove.model.errors import DiskError, SetupError, must
 from rove.model.events import Payload
 from rove.model.ids import NOBODY, Origin, QueryId, Stage
 from rove.model.messages import Fragment, Sink
+from rove.model.spans import Spans
 from rove.plan.stages import Stages
 
 OWN = ("log", "memory", "ring")  # folders of the node itself, in which no user's sink may be
@@ -221,6 +222,17 @@ class Output:
             return True
         frontiers = [f for (q, _), f in self._discarded.items() if q == query]
         return any(f.has(name, seq) for f in frontiers for name in f.table() if name.unsided == origin)
+
+    def taken(self) -> Iterator[tuple[str, str, Origin, Spans]]:
+        """The batches that each output has taken: the query, the output, the origin, the batches.
+        O(origins × outputs)."""
+        for name in self._watermarks:
+            end = self._ends[name]
+            for origin, spans in end.partition.ledger.frontier.spans():
+                yield end.query, f"{name}{origin.sides}", origin.unsided, spans
+        for (query, stage), frontier in self._discarded.items():
+            for origin, spans in frontier.spans():
+                yield query, f"{stage}{origin.sides}", origin.unsided, spans
 
     def damage(self) -> dict[QueryId, str]:
         """What is damaged in the folders of which query. O(folders)."""

@@ -15,6 +15,7 @@ from rove.data.fragment.watermarks import Watermarks
 from rove.data.operators.count_window import CountWindowConfig
 from rove.data.operators.join import JoinConfig
 from rove.data.operators.logic import Logic, Stateless
+from rove.data.operators.open_rows import OpenRows
 from rove.data.operators.scan import ScanConfig
 from rove.data.operators.stateless_run import compiled
 from rove.data.operators.watermark import WatermarkConfig
@@ -63,6 +64,7 @@ class Step:
     logic: Logic | None = None
     intake: Intake | None = None
     waits: Watermarks | None = None
+    open: OpenRows = field(default_factory=OpenRows)
     feeds_memory: bool = False  # whether a stateful operator here takes the output in order
     sides_alike: bool = False  # a union whose inputs read one source, so the same batch comes in on several sides
     _compiled: list[Stateless] | None = None

@@ -205,12 +205,12 @@ class Deployment:
         dropped: list[Header] = []
         if running is not None:
             running.machine.step(FragmentEvent.ENDED)
+            self.accounts.stopped(running, self.output)
             self.output.close(query)
             self.input_log.close(query)
             self.replay.pending.forget(
                 query
             )  # it is on the disk, and is read from there if the query is deployed again
-            self.accounts.stopped(query, running.counts())
             dropped += self.routes.forget(running)
         dropped += self.neighbours.forget(query)
         self.retention.forget(query)

@@ -24,6 +24,7 @@ from rove.model.batch import Batch, Header
 from rove.model.clock import END
 from rove.model.errors import DataError, StateError, must
 from rove.model.ids import Origin, Stage
+from rove.model.spans import Coverage, Spans, minus, union
 from rove.model.state import Snapshot
 from rove.plan.stages import Stages, stateful
 
@@ -56,7 +57,8 @@ class Saved:
 
 @dataclass(slots=True)
 class Count:
-    """The counts of one origin's rows here. A row that goes to several operators counts once for each.
+    """The counts of one origin's rows here. A row that goes to several operators counts once for each. Rows in `open`
+    windows are not delivered yet.
 
     `made` is the number of batches whose rows are among those produced, `seen` that of batches up to the last one that
     was counted otherwise. They tell which of two counts, of different moments, is the older one.
@@ -69,6 +71,7 @@ class Count:
     lost: int = 0
     made: int = 0
     seen: int = 0
+    open: int = 0
 
     def take(self, header: Header) -> None:
         """Count a batch that has reached a stateful operator or a sink."""
@@ -93,6 +96,7 @@ class Count:
         self.evicted += other.evicted
         self.late += other.late
         self.lost += other.lost
+        self.open += other.open
         self.made, self.seen = max(self.made, other.made), max(self.seen, other.seen)
 
 
@@ -141,8 +145,8 @@ class Pipeline:
             into = self._steps.origins_into(step.operator, new)
             if step.intake is not None:
                 step.intake.expect(into)
-            if step.waits is not None and step.waits.expect(into) and step.logic is not None:
-                self._pass_on(step, step.logic.watermark(step.waits.low), emitted)
+            if step.waits is not None and step.waits.expect(into):
+                self._rise(step, step.waits.low, emitted)
         return emitted
 
     def know(self, origins: Mapping[Stage, Iterable[Origin]]) -> None:
@@ -174,7 +178,7 @@ class Pipeline:
             wanted = set(self._steps.origins_into(step.operator, left))
             for name in self._steps.origins_into(step.operator, {stage: tuple(origins)}):
                 if name not in wanted and step.waits.leave(name):
-                    self._pass_on(step, step.logic.watermark(step.waits.low), emitted)
+                    self._rise(step, step.waits.low, emitted)
         return emitted
 
     def gone(self, origins: Collection[Origin]) -> list[Emitted]:
@@ -201,8 +205,8 @@ class Pipeline:
         """No more rows follow, so close every window."""
         emitted: list[Emitted] = []
         for step in self._with_memory:
-            if step.logic is not None and step.waits is not None:
-                self._pass_on(step, step.logic.watermark(END), emitted)
+            if step.waits is not None:
+                self._rise(step, END, emitted)
         return emitted
 
     @property
@@ -212,6 +216,23 @@ class Pipeline:
     def held(self) -> Iterable[Batch]:
         """The batches that came too early for an operator and wait for earlier ones."""
         return (b for s in self._with_memory if s.intake is not None for b in s.intake.held())
+
+    def open_batches(self) -> Iterable[tuple[Origin, Coverage]]:
+        """The batches with rows in open windows, by origin. O(open windows × origins)."""
+        return (found for step in self._with_memory for found in step.open.batches())
+
+    def taken(self) -> Iterable[tuple[str, Origin, Spans]]:
+        """The batches that each stateful operator has taken, without those in open windows: the operator and side, the
+        origin, the batches. O(origins × operators × open windows)."""
+        for step in self._with_memory:
+            if step.waits is None or step.intake is None:
+                continue
+            open_: dict[Origin, list[Spans]] = {}
+            for origin, batches in step.open.batches():
+                open_.setdefault(origin, []).append(batches.spans())
+            for name, spans in step.intake.spans():
+                done = minus(spans, union(open_[name.unsided])) if name.unsided in open_ else spans
+                yield f"{step.door.stage}{name.sides}", name.unsided, done
 
     def took(self, origin: Origin, seq: int) -> bool:
         """Whether a stateful operator has taken a batch."""
@@ -246,7 +267,7 @@ class Pipeline:
         running = {step.identity: step for step in other._with_memory}
         for step in self._with_memory:
             if (old := running.get(step.identity)) is not None:
-                step.logic, step.intake, step.waits = old.logic, old.intake, old.waits
+                step.logic, step.intake, step.waits, step.open = old.logic, old.intake, old.waits, old.open
         self.counts, self.faults = other.counts, other.faults
         mine, theirs = self._stages.operators, other._stages.operators
         self.expect({n: found for n, found in other.waited().items() if n < len(mine) and mine[n] == theirs[n]})
@@ -284,9 +305,14 @@ class Pipeline:
                 step.waits.validate()
                 strange = [o for o in step.waits.table() if step.intake is None or not step.intake.expects(o)]
                 must(not strange, "an operator lets in whom it waits for", step.door.stage, strange)
+        within: dict[Origin, int] = {}
+        for step in self._with_memory:
+            for origin, rows in step.open.rows().items():
+                within[origin] = within.get(origin, 0) + rows
         for origin, c in self.counts.items():
-            counted = c.produced >= 0 and c.late >= 0 and c.evicted >= 0 and c.lost >= 0
+            counted = min(c.produced, c.late, c.evicted, c.lost, c.open) >= 0
             must(counted, "rows are counted", origin, c)
+            must(c.open == within.get(origin, 0), "rows of open windows are counted", origin, c, within)
 
     # Running
 
@@ -345,9 +371,25 @@ class Pipeline:
             output = NOTHING
         if output is not NOTHING:
             self._pass_on(step, output, emitted)
+            if output.open_until is not None:
+                rows = header.born - sum(late.header.born for late in output.late)
+                step.open.take(header, rows, output.open_until)
+                count = self.count(header.origin)
+                count.delivered -= rows
+                count.open += rows
         waits = step.waits
         if waits is not None and waits.heard(origin, header.watermark):
-            self._pass_on(step, logic.watermark(waits.low), emitted)
+            self._rise(step, waits.low, emitted)
+
+    def _rise(self, step: Step, low: int, emitted: list[Emitted]) -> None:
+        """The low watermark of an operator has risen. Windows may close, and then their rows are delivered."""
+        if step.logic is None:
+            return
+        self._pass_on(step, step.logic.watermark(low), emitted)
+        for origin, rows in step.open.close(low):
+            count = self.count(origin)
+            count.open -= rows
+            count.delivered += rows
 
     def _pass_on(self, step: Step, output: Output, emitted: list[Emitted]) -> None:
         for batch in output.batches:

@@ -18,11 +18,12 @@ from rove.model.state import Snapshot
 
 class Output(msgspec.Struct, frozen=True):
     """The output of a step: batches that go on, late rows, and the names of batches that could not be computed, with
-    the reason."""
+    the reason. Rows of the batch that came in are in open windows until the watermark `open_until`."""
 
     batches: tuple[Batch, ...] = ()
     late: tuple[Batch, ...] = ()
     faults: tuple[tuple[Batch, DataError], ...] = ()
+    open_until: int | None = None
 
 
 NOTHING = Output()
