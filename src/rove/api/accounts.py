@@ -1,7 +1,7 @@
 """The accounts of a query's rows, as sums and as a sentence.
 
-Law: produced = delivered + evicted + late + lost + in flight, for each line and for all lines together. The verdict
-says whether that holds, so readers need not add it up. It names rows in flight that nobody has.
+Law: produced = delivered + evicted + late + lost + faulted + in flight, for each line and for all lines together. The
+verdict says whether that holds, so readers need not add it up. It names rows in flight that nobody has.
 """
 
 from __future__ import annotations
@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rove.control.asks.requests import AccountLine
+from rove.control.members.accounts import ENDS, excess
+
+__all__ = ["COUNTS", "ENDS", "excess", "total", "verdict"]
 
 COUNTS = (
     "produced",
@@ -22,8 +25,8 @@ COUNTS = (
     "evicted",
     "late",
     "lost",
+    "faulted",
 )
-ENDS = ("delivered", "evicted", "late", "lost", "in_flight")  # where a row that was produced can be
 
 
 def total(lines: Sequence[AccountLine], query: str = "") -> AccountLine:
@@ -31,11 +34,6 @@ def total(lines: Sequence[AccountLine], query: str = "") -> AccountLine:
     lags = [line.watermark_lag_ms for line in lines if line.watermark_lag_ms is not None]
     sums = {what: sum(getattr(line, what) for line in lines) for what in COUNTS}
     return AccountLine(query=query, origin="", watermark_lag_ms=max(lags, default=None), **sums)
-
-
-def excess(line: AccountLine) -> int:
-    """How many rows too many are counted, compared with the rows produced. 0 means that the line adds up."""
-    return line.delivered + line.evicted + line.late + line.lost + line.in_flight - line.produced
 
 
 def verdict(lines: Sequence[AccountLine]) -> str:

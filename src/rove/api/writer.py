@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 STRATEGY = "bottom_up"
 FORMATS = ("parquet", "console", "memory", "postgres", "noop", "files", "log")
-OPTIONS = ("strategy", "returnTimeout", "replication", "routes", "degrade")  # all other options go to Spark
+OPTIONS = ("strategy", "returnTimeout", "replication", "routes", "degrade", "onFault")  # all other options go to Spark
 FOLD = "fold"  # a value of `degrade`
 KEPT_BY_ROVE = {
     "checkpointLocation": "rove cloud keeps checkpoints in the folder given with --state",
@@ -62,6 +62,7 @@ class StreamWriter:
         self._patience_us, self._patience_of = PATIENCE_US, dict[str, int]()
         self._replication, self._copies = 1, True
         self._thins, self._folds = 0, False
+        self._stops_at_fault = False
         self._format = ""
         self._mode: Literal["append", "update"] = "append"
         self._trigger_ms = 0
@@ -84,7 +85,9 @@ class StreamWriter:
         drops whole batches. With a number *n* such as 2 it keeps every n-th row. With `fold` it replaces the oldest
         rows by partial results of the query's windows, which loses nothing. `maxRowsPerTrigger`, `maxBytesPerTrigger`:
         how much Spark reads in one micro-batch. `onDamage`: whether Spark should `stop` at data it cannot read, or
-        `skip` it. Any other option goes to the sink in Spark."""
+        `skip` it. `onFault`: what to do with rows that cannot be computed on a node, such as a division by zero: set
+        them `aside` in the table `<name>_faults`, which is the default, or `stop` the query. Any other option goes to
+        the sink in Spark."""
         if key == "strategy":
             self._strategy = str(value)
         elif key == "returnTimeout":
@@ -100,6 +103,10 @@ class StreamWriter:
             if value not in ("all", "best"):
                 raise PlanError(f"option `routes` cannot be `{value}`; {nearest(str(value), ('all', 'best'))}")
             self._copies = value == "all"
+        elif key == "onFault":
+            if value not in ("aside", "stop"):
+                raise PlanError(f"option `onFault` cannot be `{value}`; {nearest(str(value), ('aside', 'stop'))}")
+            self._stops_at_fault = value == "stop"
         elif key in KEPT_BY_ROVE:
             raise PlanError(f"option `{key}` cannot be set here: {KEPT_BY_ROVE[key]}")
         else:
@@ -225,6 +232,7 @@ class StreamWriter:
             copies=self._copies,
             thins=self._thins,
             folds=self._folds,
+            stops_at_fault=self._stops_at_fault,
             explain=explain,
         )
 

@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 RETRY_S_MIN, RETRY_S_MAX = 1.0, 60.0
 INITIALIZING = "Initializing"  # how Spark's message begins before a query's source is ready
-LATE = "late-"  # the prefix of folders with late rows in a query's log
+ASIDE = {"late-": "_late", "fault-": "_faults"}  # folders with rows set aside in a query's log, and their tables
 
 
 @dataclass(slots=True)
@@ -52,7 +52,7 @@ class _Run:
     dropped: int = 0
     watermark: str = ""
     outputs: tuple[str, ...] = ()
-    late: dict[str, Any] = field(default_factory=dict)  # the Spark queries that fill the late table, by folder
+    late: dict[str, Any] = field(default_factory=dict)  # the Spark queries that write rows set aside, by folder
 
 
 class CloudRuntime:
@@ -191,11 +191,11 @@ class CloudRuntime:
         return lag
 
     def _keep_late(self, run: _Run) -> None:
-        """Start writing the table of late rows, once there are late rows."""
+        """Start writing the tables of late rows and of rows at fault, once there are any."""
         folder = self.logs / "log" / run.wanted.query
         if run.wanted.sink.kind != "table" or not folder.is_dir():
             return
-        for part in sorted(folder.glob(f"{LATE}*")):
+        for part, table in sorted((part, table) for name, table in ASIDE.items() for part in folder.glob(f"{name}*")):
             known = run.late.get(part.name)
             if (known is not None and known.isActive) or not Reader(LogFolder(part)).committed():
                 continue
@@ -204,7 +204,7 @@ class CloudRuntime:
                 .options(path=str(self.logs), query=run.wanted.query, output=part.name, metadata="true")
                 .load()
             )
-            place = self.tables / late_table(run.wanted.sink.name) / part.name
+            place = self.tables / f"{run.wanted.sink.name}{table}" / part.name
             run.late[part.name] = (
                 frame.writeStream.format("parquet")
                 .option("path", str(place))
@@ -217,11 +217,6 @@ class CloudRuntime:
         for each in (run.spark, *run.late.values()):
             if each is not None:
                 each.stop()
-
-
-def late_table(name: str) -> str:
-    """The name of the table of late rows."""
-    return f"{name}_late"
 
 
 def positions_read(offset: Any) -> int:

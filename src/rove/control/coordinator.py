@@ -204,6 +204,7 @@ class Coordinator:
         if report.facts is not None:
             member.trouble = self._check_sources(report.node, member)
         self._follow(report.node, heard)
+        self._stop_at_faults(report, member)
         self.settle()
         self._compare(report.node, member, heard)
 
@@ -222,6 +223,16 @@ class Coordinator:
         for each in heard.relinked:
             relay = self.membership.members[each].record.kind != "device"
             self.deployments.touch_links(each, relay)
+
+    def _stop_at_faults(self, report: Report, member: Member) -> None:
+        """Stop queries that have rows which cannot be computed, if their users asked for that. O(tallies)."""
+        for id in {tally.query for tally in report.tallies if tally.faulted}:
+            query = self.queries.get(id)
+            if query is not None and query.record.stops_at_fault and not query.stopped:
+                why = member.troubles.get(id, "its counts say so")
+                said = f"stopped, because a row could not be computed on {report.node}: {why}"
+                query.record = msgspec.structs.replace(query.record, stopped_by=said)
+                self.stop(query)
 
     def _check_sources(self, node: NodeId, member: Member) -> str:
         """Accept a node's sources. Returns the problem if one contradicts its stream."""

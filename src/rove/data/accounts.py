@@ -1,8 +1,8 @@
 """A node's counts of rows, by query and origin.
 
-Law: produced = delivered + evicted + late + lost + in flight, at every moment. Each node counts what happens on it; the
-sum over all nodes is the account. It also says by name which batches it has, so that rows in flight that nobody has are
-noticed.
+Law: produced = delivered + evicted + late + lost + faulted + in flight, at every moment. Each node counts what happens
+on it; the sum over all nodes is the account. It also says by name which batches it has, so that rows in flight that
+nobody has are noticed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rove.model.ids import Origin, QueryId
 from rove.model.messages import Tally
 from rove.model.spans import Coverage, Spans, bounded, union
 
-COUNTED = ("produced", "delivered", "evicted", "late", "lost", "made", "seen", "open")
+COUNTED = ("produced", "delivered", "evicted", "late", "lost", "faulted", "made", "seen", "open")
 
 
 class Accounts:
@@ -55,6 +55,7 @@ class Accounts:
             count = self._gone.setdefault(key, Count())
             count.lost += header.born + header.lost
             count.evicted += header.evicted
+            count.faulted += header.faulted
             count.saw(header)
 
     def stopped(self, running: RunningFragment, output: Output) -> None:
@@ -97,6 +98,7 @@ class Accounts:
         for (query, origin), found in self._gone.items():
             add(query, origin, "lost_here", found.lost)
             add(query, origin, "evicted_here", found.evicted)
+            add(query, origin, "faulted_here", found.faulted)
         for query, each in running.items():
             for origin, found in each.counts().items():
                 count(query, origin, found)

@@ -421,7 +421,10 @@ class Worker:
             ),
             refused=dict(self.refused),
             knows=self._neighbours.digest,
-            troubles=self.output.damage() | self._fragments.troubles | self._openings.troubles(),
+            troubles=self._fragments.faults()
+            | self.output.damage()
+            | self._fragments.troubles
+            | self._openings.troubles(),
             reaches=self._neighbours.reached,
             held=self.store.held(self._turn.now),
             taken_bytes=self.store.bytes_taken,
@@ -441,6 +444,7 @@ class Worker:
         found |= {f"rows for {name}": link.trouble for name, link in self.links().items() if link.trouble}
         if self._retention.trouble:
             found["ring on the disk"] = self._retention.trouble
+        found |= {f"query {name}": text for name, text in self._fragments.faults().items()}
         return found
 
     def took(self, query: QueryId, origin: Origin, seq: int) -> bool:

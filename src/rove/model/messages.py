@@ -183,6 +183,8 @@ class Tally(msgspec.Struct, frozen=True, array_like=True):
     made: int = 0  # batches of the origin whose rows are among those produced here
     seen: int = 0  # batches of the origin up to the last one that is counted as delivered, evicted, late or lost here
     open: int = 0  # rows in open windows
+    faulted: int = 0
+    faulted_here: int = 0
     held: Spans = ()
     counted: tuple[tuple[str, Spans], ...] = ()
 
@@ -305,7 +307,7 @@ def check_header(header: Header) -> None:
         checked_name(header.query, "a query")
     except BadName as error:
         raise ProtocolError("malformed", str(error)) from error
-    counts = (header.rows, header.born, header.evicted, header.lost, header.packed)
+    counts = (header.rows, header.born, header.evicted, header.lost, header.packed, header.faulted)
     if not 0 <= header.seq <= header.through < SEQ_MAX or min(counts) < 0 or max(counts) >= SEQ_MAX:
         raise ProtocolError(
             "malformed", f"`{header.origin}` {header.seq} to {header.through} is not a range of batches"

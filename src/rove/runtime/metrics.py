@@ -5,7 +5,7 @@ between two rounds. So no other thread touches the machine, and nothing is compu
 
 Series are named `rove_<part>_<what>_<unit>`. Their number is bounded by what runs: the label `origin` leaves out the
 incarnation, so a device that restarts continues its series, and stopped queries have none. For each query and origin,
-`produced = delivered + evicted + late + lost + in_flight`. Rows that are buffered, in open
+`produced = delivered + evicted + late + lost + faulted + in_flight`. Rows that are buffered, in open
 windows or missing are in flight.
 """
 
@@ -36,6 +36,7 @@ ROWS_OF = {
     "evicted": "Rows that a full store evicted.",
     "late": "Rows that came after the watermark had passed them; they are in the late table.",
     "lost": "Rows that no node has any more.",
+    "faulted": "Rows that could not be computed; they are in the fault table.",
 }
 GAUGES = {
     "in_flight": "Rows in flight, including buffered, open and missing ones.",

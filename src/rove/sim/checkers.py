@@ -15,6 +15,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 from msgspec.structs import replace
 
+from rove.control.members.accounts import excess
 from rove.data.ends.output import FOLDED
 from rove.data.fragment.build import ends
 from rove.data.fragment.local import Arrival, LocalPipeline
@@ -146,8 +147,7 @@ def check_sums(world: World) -> None:
     if machine is None:
         return
     for line in machine.snapshot(world.now, START_US + world.now).accounts:
-        done = line.delivered + line.evicted + line.late + line.lost + line.in_flight
-        if done != line.produced:
+        if excess(line):
             raise BrokenLaw(f"the account of {line.origin} for `{line.query}` does not add up: {line}")
     check_missing(world)
 
@@ -354,8 +354,7 @@ def check_accounts(world: World) -> None:
     placed = [id for id in world.first if machine.queries[id].deployment is not None]
     made = {id: _made(world, id, machine.deployments.parts(machine.queries[id])[0]) for id in placed}
     for line in machine.snapshot(world.now, START_US + world.now).accounts:
-        done = line.delivered + line.evicted + line.late + line.lost + line.open
-        if line.produced != done or line.in_flight != line.open or line.missing:
+        if excess(line) or line.in_flight != line.open or line.missing:
             raise BrokenLaw(f"the account of {line.origin} for `{line.query}` does not add up: {line}")
         most = made.get(QueryId(line.query), {}).get(line.origin)  # none, if it was stopped before a restart
         if most is not None and line.produced > most:

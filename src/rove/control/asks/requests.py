@@ -47,6 +47,7 @@ class Submit(msgspec.Struct, frozen=True, kw_only=True):
     copies: bool = True  # batches kept without a route are sent over all routes; else over the best
     thins: int = 0  # keep every n-th row of batches that a device has no room for; 0 means evict them whole
     folds: bool = False  # fold rows that a device has no room for into partial aggregates
+    stops_at_fault: bool = False  # stop at the first row that cannot be computed; else set such rows aside
     explain: bool = False  # only explain where everything would run
 
 
@@ -153,6 +154,7 @@ class AccountLine(msgspec.Struct, frozen=True, kw_only=True):
     late: int
     lost: int
     watermark_lag_ms: int | None
+    faulted: int = 0
     open: int = 0
     missing: int = 0
     missing_batches: str = ""

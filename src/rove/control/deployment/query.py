@@ -39,6 +39,7 @@ _ASKED = {
     "copies": "use of routes",
     "thins": "degrade",
     "folds": "degrade by folding",
+    "stops_at_fault": "onFault",
 }
 REASONS_SHOWN = 3  # reasons shown for sources without a place
 
@@ -81,6 +82,8 @@ class QueryRecord(msgspec.Struct, frozen=True, kw_only=True):
     copies: bool = True  # kept batches are sent over all routes; else over the best
     thins: int = 0  # keep every n-th row of batches that devices have no room for
     folds: bool = False  # fold rows that devices have no room for into partial aggregates
+    stops_at_fault: bool = False
+    stopped_by: str = ""  # why it was stopped, if no user did it
     stopped: bool = False
     gateway: NodeId | None = None  # None if it was not placed yet
     spark: tuple[Stage, ...] = ()
@@ -101,6 +104,7 @@ class QueryRecord(msgspec.Struct, frozen=True, kw_only=True):
             copies=asked.copies,
             thins=asked.thins,
             folds=asked.folds,
+            stops_at_fault=asked.stops_at_fault,
         )
 
     def asked_otherwise(self, other: QueryRecord) -> list[str]:
@@ -161,7 +165,8 @@ class Query:
         """Why the query does not run as it should; empty if it does."""
         reasons = [reason for _, reason in self.unplaced.values()]
         more = [f"and {len(reasons) - REASONS_SHOWN} more"] if len(reasons) > REASONS_SHOWN else []
-        return "; ".join([*([self.waits_for] if self.waits_for else []), *reasons[:REASONS_SHOWN], *more])
+        first = [text for text in (self.record.stopped_by, self.waits_for) if text]
+        return "; ".join([*first, *reasons[:REASONS_SHOWN], *more])
 
     @property
     def unsettled(self) -> bool:

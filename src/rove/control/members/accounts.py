@@ -1,7 +1,7 @@
 """Sums the counts of all nodes: the account of every row, by query and origin.
 
-Law: produced = delivered + evicted + late + lost + in flight. Rows that no node has counted otherwise are in flight. If
-no node holds them either, they are missing, by the names of their batches.
+Law: produced = delivered + evicted + late + lost + faulted + in flight. Rows that no node has counted otherwise are in
+flight. If no node holds them either, they are missing, by the names of their batches.
 
 Nodes report at different moments, so an end may have counted rows that their maker has not reported yet. The numbers of
 the batches tell: if the end has seen batches that the maker's report does not cover, their rows were produced. If it
@@ -19,7 +19,14 @@ from rove.model.ids import Origin
 from rove.model.messages import Tally
 from rove.model.spans import text_of
 
-_SUMMED = ("produced", "delivered", "buffered", "open", "resent", "duplicates", "evicted", "late", "lost")
+ENDS = ("delivered", "evicted", "late", "lost", "faulted", "in_flight")  # where a row that was produced can be
+_SUMMED = ("produced", "delivered", "buffered", "open", "resent", "duplicates", "evicted", "late", "lost", "faulted")
+
+
+def excess(line: AccountLine) -> int:
+    """How many rows too many are counted, compared with the rows produced. 0 means that the line adds up."""
+    counted: int = sum(getattr(line, end) for end in ENDS)
+    return counted - line.produced
 
 
 def account_lines(
@@ -46,7 +53,7 @@ def account_lines(
             marks[key] = max(marks.get(key, tally.watermark), tally.watermark)
     lines = []
     for (query, origin), line in sorted(sums.items()):
-        done = line["delivered"] + line["evicted"] + line["late"] + line["lost"]
+        done = line["delivered"] + line["evicted"] + line["late"] + line["lost"] + line["faulted"]
         mark = marks.get((query, origin))
         # Before its first row an origin has no watermark, and after its last row the watermark is at the end.
         lag = max(0, wall - mark) // 1000 if mark is not None and MICROS_MIN < mark <= MICROS_MAX else None

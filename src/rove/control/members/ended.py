@@ -65,6 +65,7 @@ class Ended:
                 made=t.made if t.origin in sources else 0,
                 lost=t.lost_here,
                 evicted=t.evicted_here,
+                faulted=t.faulted_here,
                 counted=tuple((taker, spans) for taker, spans in t.counted if not taker),
             )
             if t.query in again

@@ -136,4 +136,4 @@ class Missing:
 
 def rows_in_flight(tallies: Iterable[Tally]) -> int:
     """The rows of one line that were produced and are not counted otherwise."""
-    return sum(t.produced - t.delivered - t.evicted - t.late - t.lost for t in tallies)
+    return sum(t.produced - t.delivered - t.evicted - t.late - t.lost - t.faulted for t in tallies)

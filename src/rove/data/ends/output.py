@@ -31,6 +31,7 @@ from rove.model.spans import Spans
 from rove.plan.stages import Stages
 
 OWN = ("log", "memory", "ring")  # folders of the node itself, in which no user's sink may be
+LATE, FAULT = "late-", "fault-"  # the prefixes of folders with late rows, and with rows at fault
 FOLDED = "-folded"  # the suffix of a folder with late rows that are folded
 
 
@@ -148,11 +149,11 @@ class Output:
     def take_late(
         self, running: RunningFragment, header: Header, rows: Payload | None, receipt: FrameReceipt | None
     ) -> None:
-        """Keep late rows beside the query's output, if there is a disk."""
+        """Keep late rows, and rows at fault, beside the query's output, if there is a disk."""
         if not self.durable:
             return
         query = running.fragment.query
-        name = f"log/{query}/late-{header.stage}" + (FOLDED if header.folded else "")
+        name = f"log/{query}/{FAULT if header.at_fault else LATE}{header.stage}" + (FOLDED if header.folded else "")
         if name not in self._ends:
             partition = self._folders.want(name, running.schema_of(header))
             if partition is None:
@@ -308,6 +309,7 @@ class Output:
             count.late += found.late
             count.evicted += found.evicted
             count.lost += found.lost
+            count.faulted += found.faulted
             count.seen = max(count.seen, partition.ledger.frontier.end(origin))
 
 
@@ -318,7 +320,7 @@ def sink_folder(query: str, stages: Stages, stage: Stage, sink: Sink) -> str:
 
 def late_folder(query: str, stages: Stages, stage: Stage) -> str:
     """The folder of an output's late rows."""
-    return f"log/{query}/late-{_output(stages, stage)}"
+    return f"log/{query}/{LATE}{_output(stages, stage)}"
 
 
 def _output(stages: Stages, stage: Stage) -> str:

@@ -60,6 +60,7 @@ class Step:
 
     operator: Operator
     door: Door
+    stage: Stage  # of the operator, the first one of a run
     run: list[Operator] = field(default_factory=list)
     logic: Logic | None = None
     intake: Intake | None = None
@@ -76,6 +77,11 @@ class Step:
         if self._compiled is None:
             self._compiled = compiled(self.run)
         return self._compiled
+
+    @property
+    def text(self) -> str:
+        """What it computes."""
+        return "; ".join(map(describe, self.run or [self.operator]))
 
     @property
     def identity(self) -> str:
@@ -140,7 +146,7 @@ class Steps:
             return
         if not site(operator).edge:
             raise EdgeRefusal(f"`{describe(operator)}` cannot run at the edge: {site(operator).why}")
-        step = self._steps[stage] = Step(operator, self.doors[stage])
+        step = self._steps[stage] = Step(operator, self.doors[stage], stage)
         match operator:
             case Filter() | Project() | Map():
                 step.run.append(operator)

@@ -19,6 +19,14 @@ class Fragments:
     stopped: dict[QueryId, None] = field(default_factory=dict)
     troubles: dict[QueryId, str] = field(default_factory=dict)
 
+    def faults(self) -> dict[QueryId, str]:
+        """Why rows could not be computed here, by query."""
+        return {
+            query: f"rows that cannot be computed go to the fault table; the first: {each.pipeline.fault}"
+            for query, each in self.running.items()
+            if each.pipeline.fault
+        }
+
     def forget_plans(self, waiting: Iterable[str] = ()) -> None:
         """Keep only the plans of fragments that run or wait for their folders. O(fragments)."""
         needed = dict.fromkeys((*(r.fragment.plan for r in self.running.values()), *waiting))

@@ -100,3 +100,4 @@ class Replay:
             count = running.pipeline.count(header.origin)
             count.lost += header.born + header.lost
             count.evicted += header.evicted
+            count.faulted += header.faulted

@@ -14,6 +14,7 @@ from rove.data.fragment.build import ends
 from rove.data.fragment.pipeline import Count, Emitted, Pipeline
 from rove.data.fragment.states import FRAGMENT, HOLDS, REPLAYS, FragmentState
 from rove.data.link.queue import Queue
+from rove.data.operators.faulted import fault_schema
 from rove.data.operators.folded import folded_schema, folds_into, window_at
 from rove.data.rows import decode_rows, unpack_rows
 from rove.model.batch import Batch, Header
@@ -125,14 +126,15 @@ class RunningFragment:
 
     def schema_of(self, header: Header) -> pa.Schema:
         """The columns of a batch: the output columns of its stage. Rows that were late for an operator have its input
-        columns, and folded rows have the columns of its states."""
+        columns, rows at fault the reason too, and folded rows have the columns of its states."""
         if header.folded:
             return self._folded_schema(header)
         inputs = self.stages.inputs[header.stage]
         if not header.late or not inputs:
             return self.stages.operators[header.stage].schema
         side = header.origin.side[-1] if header.origin.side and len(inputs) > 1 else 0
-        return self.stages.operators[inputs[side]].schema
+        schema = self.stages.operators[inputs[side]].schema
+        return fault_schema(schema) if header.at_fault else schema
 
     def _folded_schema(self, header: Header) -> pa.Schema:
         stage = Stage(header.stage)

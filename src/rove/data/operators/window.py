@@ -57,6 +57,14 @@ class WindowLogic:
         self._merged: dict[int, Any] = {}  # complete panes, in that form
         self._sliding = Sliding(self._clock.panes_per_window, self._pane, self._form.merge)
 
+    def probe(self, data: pa.RecordBatch) -> None:
+        """Compute what can fail for single rows, and change nothing."""
+        moments = self._time(data)
+        if moments.null_count:
+            data = data.filter(pc.is_valid(moments))
+        if data.num_rows:
+            self._states.lift(data)
+
     def process(self, batch: Batch) -> Output:
         data, header = batch.data, batch.header
         if data is None:

@@ -246,6 +246,7 @@ class Store:
             born=a.born + b.born,
             evicted=a.evicted + b.evicted,
             lost=a.lost + b.lost,
+            faulted=a.faulted + b.faulted,
             produced_at=b.produced_at,
         )
         self._account(entry, 1)
