@@ -68,7 +68,7 @@ def test_functions_of_a_query_file_run_where_they_are_trusted_and_are_refused_el
         expected, table = sorted(2 * n for n in rows if n > 40), tmp_path / "tables" / "trusting"
         done = eventually(lambda: settled(cluster) and twice_in(table) == expected, 120, 1.0)
         assert done, (tmp_path / "cloud.log").read_text()
-        assert [(q.state, q.trouble) for q in lines(cluster)] == [("running", "")]
+        assert [(q.state, q.troubles) for q in lines(cluster)] == [("running", ())]
     finally:
         cloud.kill()
 

@@ -44,7 +44,7 @@ def devices(net: LocalNet, go: Path, batches: int = 40, names: tuple[str, ...] =
 
 def runs(net: LocalNet, nodes: int) -> bool:
     lines = net.ask("queries", None, list[QueryLine])
-    return all(q.state == "running" and not q.trouble and q.nodes >= nodes for q in lines)
+    return all(q.state == "running" and not q.troubles and q.nodes >= nodes for q in lines)
 
 
 def test_rows_arrive_over_restarts_of_everyone_who_has_a_disk(net: LocalNet, tmp_path: Path) -> None:

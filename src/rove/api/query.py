@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rove.api.accounts import excess, total
+from rove.api.troubles import sentence
 from rove.control.asks.requests import AccountLine, Named, Progress, QueryLine
 from rove.model.errors import PlanError, nearest
 
@@ -30,12 +31,13 @@ class Query:
         return f"Query[{self.name} at {self._session.url}]"
 
     def status(self) -> QueryLine:
-        """Waiting, deploying, running or stopped; which nodes do not run their fragment yet; and what prevents it."""
-        lines = self._session.ask("queries", None, list[QueryLine])
-        found = next((line for line in lines if line.query == self.name), None)
-        if found is None:
-            raise PlanError(f"no query `{self.name}`; {nearest(self.name, [line.query for line in lines])}")
-        return found
+        """Waiting, deploying, running, held up or stopped; which nodes do not run their fragment yet; and what holds it
+        up, since when."""
+        found = self._session.ask("queries", Named(name=self.name), list[QueryLine])
+        if not found:
+            known = self._session.ask("queries", None, list[QueryLine])
+            raise PlanError(f"no query `{self.name}`; {nearest(self.name, [line.query for line in known])}")
+        return found[0]
 
     @property
     def isActive(self) -> bool:
@@ -73,8 +75,7 @@ class Query:
 
     def exception(self) -> str | None:
         """Why the query cannot go on; None if it can."""
-        line = self.status()
-        return line.trouble or (line.spark.trouble if line.spark is not None else "") or None
+        return sentence(t for t in self.status().troubles if t.holds) or None
 
     def processAllAvailable(self, timeout: float = 600) -> None:
         """In a local session: let all data flow, and wait until every row has arrived at its sink, Spark included."""

@@ -17,7 +17,7 @@ from rove.model.batch import Header, HeaderKind
 from rove.model.errors import BadName, ProtocolError
 from rove.model.ids import SOURCE, NodeId, Origin, QueryId, Stage, Version, check_origin, checked_name
 
-PROTOCOL = 2
+PROTOCOL = 3
 MESSAGE_BYTES_MAX = 16 * 1024 * 1024  # the size of a message without its rows
 SEQ_MAX = 2**62  # a bound for numbers, rows and times
 TALLIES_MAX = 20_000  # tallies in one report
@@ -186,6 +186,17 @@ class Held(msgspec.Struct, frozen=True, array_like=True):
     age_us: int
 
 
+class TroubleHere(msgspec.Struct, frozen=True, array_like=True):
+    """What is wrong with one query on one node, in words that say what to do. While it `holds`, no row of the query
+    gets past the node. If it is `final`, it does not end by itself. `lacks` names a user's function that the node
+    cannot load."""
+
+    text: str
+    holds: bool = False
+    final: bool = False
+    lacks: str = ""
+
+
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """The part of a node's report that seldom changes."""
 
@@ -220,7 +231,7 @@ class Report(_Message, frozen=True, tag=20, kw_only=True):
     tallies: tuple[Tally, ...] = ()
     refused: dict[str, int] | None = None
     knows: str | None = None  # a digest of the peers that it knows
-    troubles: dict[QueryId, str] | None = None  # queries that cannot run on it, and why
+    troubles: dict[QueryId, tuple[TroubleHere, ...]] | None = None  # what is wrong with queries on it
     reaches: tuple[NodeId, ...] | None = None  # its parents that it has a working link with
     held: tuple[Held, ...] | None = None
     taken_bytes: int = 0  # bytes of all batches that its store has taken since its start

@@ -107,5 +107,5 @@ def test_damage_in_a_log_is_named_counted_and_shown_as_trouble_of_its_query(dama
         del files[index]
     again = gateway(shelf, 2)
     assert again.refused["damaged"] >= 1
-    assert "its log is damaged: log/q/out/" in again.report().troubles[QueryId("q")]
+    assert "its log is damaged: log/q/out/" in str(again.report().troubles)
     assert any(name == "damage in log/q/out" for name in again.troubles())

@@ -48,6 +48,11 @@ class Terms:
         return any(map(ordered, self.stages.operators)) or any(sink.time for sink in self.ends.values())
 
     @property
+    def timed(self) -> bool:
+        """Whether results wait for the watermarks of all origins."""
+        return any(map(stateful, self.split.lower.operators)) or any(sink.time for sink in self.ends.values())
+
+    @property
     def outputs(self) -> frozenset[Stage]:
         """The stages of the whole plan whose rows leave the workers."""
         ends = {stage for _, stage in self.split.lower.outputs}

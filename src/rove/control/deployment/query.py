@@ -40,7 +40,6 @@ _ASKED = {
     "thins": "degrade",
     "folds": "degrade by folding",
 }
-REASONS_SHOWN = 3  # reasons shown for sources without a place
 
 
 class QueryState(Enum):
@@ -108,9 +107,19 @@ class QueryRecord(msgspec.Struct, frozen=True, kw_only=True):
         return [word for name, word in _ASKED.items() if getattr(self, name) != getattr(other, name)]
 
 
+@dataclass(frozen=True, slots=True)
+class Unplaced:
+    """A source that has no place: its node, the reason, and since when."""
+
+    node: NodeId
+    reason: str
+    since_us: int
+
+
 @dataclass(slots=True)
 class Query:
-    """A query and its deployment. Without a deployment it waits, and `waits_for` says for what."""
+    """A query and its deployment. Without a deployment, or without a source, it waits; `waits_for` says for what. What
+    hinders it is kept with the time since when."""
 
     record: QueryRecord
     plan: bytes
@@ -119,12 +128,13 @@ class Query:
     state: QueryState = QueryState.WAITING
     deployment: Deployment | None = None
     waits_for: str = ""
+    waits_since_us: int = 0
+    placed_us: int = 0
     sites: tuple[Site, ...] = ()  # where each operator can run
     streams: dict[str, Stage] = field(default_factory=dict)
     columns: dict[str, str] = field(default_factory=dict)  # the columns of its streams
-    # Sources that have no place, with their node and the reason.
-    unplaced: dict[Origin, tuple[NodeId, str]] = field(default_factory=dict)
-    cut: dict[NodeId, None] = field(default_factory=dict)  # nodes with sources whose route is broken
+    unplaced: dict[Origin, Unplaced] = field(default_factory=dict)
+    cut: dict[NodeId, int] = field(default_factory=dict)  # nodes with sources whose route is broken, since when
 
     @classmethod
     def of(cls, record: QueryRecord, plan: bytes, rollout: Rollout) -> Query:
@@ -157,16 +167,20 @@ class Query:
         return 0 if self.deployment is None else self.deployment.version
 
     @property
-    def trouble(self) -> str:
-        """Why the query does not run as it should; empty if it does."""
-        reasons = [reason for _, reason in self.unplaced.values()]
-        more = [f"and {len(reasons) - REASONS_SHOWN} more"] if len(reasons) > REASONS_SHOWN else []
-        return "; ".join([*([self.waits_for] if self.waits_for else []), *reasons[:REASONS_SHOWN], *more])
-
-    @property
     def unsettled(self) -> bool:
         """Whether more routes or more room could improve its placement."""
         return bool(self.deployment is None or self.unplaced or self.cut)
+
+    def wait(self, reason: str, now: int) -> None:
+        """Wait for something; an empty reason ends the wait. The time of a wait that goes on does not change."""
+        if reason != self.waits_for:
+            self.waits_for, self.waits_since_us = reason, now
+
+    def leave_out(self, origin: Origin, node: NodeId, reason: str, now: int) -> None:
+        """A source has no place. The time of a reason that goes on does not change."""
+        known = self.unplaced.get(origin)
+        if known is None or (known.node, known.reason) != (node, reason):
+            self.unplaced[origin] = Unplaced(node, reason, now)
 
     def step(self, event: QueryEvent) -> None:
         self.state = advanced(QUERIES, self.state, event, f"query `{self.id}`")

@@ -12,6 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from rove.control.members.ended import Ended
+from rove.control.members.troubled import Troubled
 from rove.control.topology.changes import AddLink, AddNode, Change, RemoveLink, RemoveNode
 from rove.control.topology.nodes import Link, Node
 from rove.control.topology.topology import Topology
@@ -62,7 +63,6 @@ class Member:
     shrunk: tuple[int, int] = (0, 0)
     disk_bytes: int = 0  # its room on disk, beside its memory
     refused: dict[str, int] = field(default_factory=dict)
-    troubles: dict[QueryId, str] = field(default_factory=dict)
     trouble: str = ""  # what is wrong with its report
 
     def flows(self, taken_bytes: int, now: int) -> None:
@@ -127,6 +127,7 @@ class Membership:
         self.members: dict[NodeId, Member] = {}
         self.topology = Topology()
         self.ended = Ended()
+        self.troubled = Troubled()
         self.starts: dict[NodeId, int] = {}  # the incarnations of nodes without a disk
         self._claims: dict[NodeId, dict[NodeId, Link]] = {}  # links to a node, by the node that reported them
         self._sources: dict[
@@ -245,9 +246,11 @@ class Membership:
             else:
                 member.tallies[tally.query, tally.origin] = tally
         member.conn, member.heard_us, member.incarnation, member.number = conn, now, report.incarnation, report.number
-        for name in ("unknown", "knows", "refused", "troubles", "held", "reaches"):
+        for name in ("unknown", "knows", "refused", "held", "reaches"):
             if (said := getattr(report, name)) is not None:
                 setattr(member, name, said)
+        if report.troubles is not None:
+            self.troubled.heard(report.node, report.troubles, now)
         member.taken_bytes, member.shrunk = report.taken_bytes, report.shrunk
         if report.facts is not None:
             member.disk_bytes, member.parents = report.facts.disk_bytes, report.facts.parents
@@ -282,6 +285,7 @@ class Membership:
         gone = self.members.pop(node, None)
         self.starts.pop(node, None)
         self._quiet.pop(node, None)
+        self.troubled.forget(node)
         if gone is not None:
             self._index(None, gone.record)
         self._over(gone)
@@ -299,6 +303,7 @@ class Membership:
         """Revoke a node's key. The node cannot connect until it is invited again."""
         record = replace(self.members[node].record, key="", revoked=True, sources=())
         self._over(self.members[node])
+        self.troubled.forget(node)
         self._index(record, self.members[node].record)
         self.members[node] = Member(record)
         if self.topology.has(node):
