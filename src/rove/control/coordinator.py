@@ -214,6 +214,7 @@ class Coordinator:
     def _follow(self, node: NodeId, heard: Heard) -> None:
         """Mark the queries that are affected by a node's report on itself and its links."""
         record, before = heard.record, heard.before
+        self.deployments.touch_lacking(node, heard.lacking)
         if record is not None:
             self.keep("node", node, record)
             sources = (*record.sources, *(() if before is None else before.sources))

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from rove.data.ends.input_log import InputLog
 from rove.data.ends.output import Output
 from rove.data.fragment.fragments import Fragments
@@ -34,9 +36,13 @@ def of_queries(
             found.setdefault(query, []).append(TroubleHere(f"{text}; {FREE_IT}", holds=True))
     for query, text in openings.troubles().items():
         found.setdefault(query, []).append(TroubleHere(text, holds=True))
-    for query, text in fragments.troubles.items():
-        stands = query not in fragments.running
-        found.setdefault(query, []).append(TroubleHere(text, holds=stands, final=True))
+    for query, running in fragments.running.items():
+        if running.fault:
+            found.setdefault(query, []).append(
+                TroubleHere(f"rows that could not be computed were lost: {running.fault}")
+            )
+    for query, trouble in fragments.troubles.items():
+        found.setdefault(query, []).append(replace(trouble, holds=query not in fragments.running))
     return {query: tuple(troubles) for query, troubles in sorted(found.items())}
 
 

@@ -313,6 +313,7 @@ class Worker:
                     self._entrance.feed(running, stream, batch)
                 except RoveError as error:  # trouble of one query must not affect others
                     self.accounts.lose(running.fragment.query, batch.header, type(error).__name__)
+                    running.lost(error)
         self._hold_sources()
 
     def _hold_sources(self) -> None:

@@ -138,6 +138,9 @@ class Fragment(msgspec.Struct, frozen=True, kw_only=True):
     thins: int = 0  # keep every n-th row of batches for which there is no room; 0 means evict them whole
     folds: bool = False  # fold rows for which there is no room into partial aggregates of their window
     owners: dict[Stage, NodeId] = {}  # where merging operators run: their origins name no node
+    # The operators with a user's function that were placed here. The node refuses the fragment if it lacks one of these
+    # functions. Other functions of `runs` are read when a batch comes that missed them below.
+    loads: tuple[Stage, ...] = ()
 
 
 class SourceHere(msgspec.Struct, frozen=True, kw_only=True):

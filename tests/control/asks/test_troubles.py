@@ -9,6 +9,8 @@ import pytest
 import rove
 from rove import functions as F
 from rove.control.asks.requests import CloudAsk, CloudQuery, Named, Progress, QueryLine, Trouble
+from rove.model.errors import RoveError
+from rove.model.ids import QueryId
 from rove.model.messages import TroubleHere
 from tests.api.desk import COLUMNS, START_US, Desk
 
@@ -226,3 +228,53 @@ def test_a_query_that_ends_in_spark_says_that_spark_is_not_there(town: Town) -> 
     assert town.reason().endswith("start it: rove cloud")
     town.ask("cloud", CloudAsk(), list[CloudQuery])
     assert town.said() == ("running", [])
+
+
+def busy(batches: Any) -> Any:
+    """A function that nodes import by its name."""
+    return batches
+
+
+NO_BUSY = TroubleHere("this node has no function", final=True, lacks=f"{__name__}:busy")
+
+
+def hosts(town: Town) -> dict[str, tuple[str, ...]]:
+    """The nodes on which the function was placed, and those on which rows that missed it are mapped."""
+    fragments = town.machine.queries[QueryId("busy")].fragments
+    placed = tuple(node for node, fragment in fragments.items() if fragment.loads)
+    return {"placed": placed, "can": tuple(node for node, fragment in fragments.items() if fragment.runs)}
+
+
+def test_a_function_moves_up_to_the_first_node_that_has_it(town: Town) -> None:
+    town.second()
+    mapped = town.trains.mapInArrow(busy, COLUMNS).where("boarding > 3")
+    mapped.writeStream.format("files").on("gateway").queryName("busy").start("busy")
+    assert hosts(town) == {"placed": ("tram",), "can": ("gateway", "tram", "mast")}
+    for lacking, then in (("tram", "mast"), ("mast", "gateway")):
+        town.troubles = {lacking: (NO_BUSY,)}
+        town.second()
+        town.machine.validate()
+        assert hosts(town)["placed"] == (then,)
+    town.troubles = {"gateway": (NO_BUSY,)}
+    town.second()
+    assert hosts(town)["placed"] == ("gateway",), "nobody else could have it"
+    assert [(t.who, t.reason, t.final) for t in town.line().troubles if t.final] == [
+        ("gateway", "this node has no function", True)
+    ]
+    again = town.trains.mapInArrow(busy, COLUMNS).writeStream.format("files").on("gateway").queryName("again")
+    with pytest.raises(RoveError, match="`tram`, `mast`, `gateway` cannot load the function of `Map busy`; install"):
+        again.start("again")
+    again = town.trains.where("boarding > 3").mapInArrow(busy, COLUMNS).at("tram").writeStream.format("files")
+    with pytest.raises(RoveError, match="`tram` cannot load the function of `Map busy`"):
+        again.on("gateway").queryName("again").start("again")
+
+
+def test_a_function_that_a_hint_keeps_where_it_is_missing_stays_and_is_trouble(town: Town) -> None:
+    town.second()
+    mapped = town.trains.mapInArrow(busy, COLUMNS).at("mast")
+    mapped.writeStream.format("files").on("gateway").queryName("busy").start("busy")
+    town.troubles = {"mast": (NO_BUSY,)}
+    town.second(3)
+    town.machine.validate()
+    assert hosts(town)["placed"] == ("mast",)
+    assert [(t.who, t.final) for t in town.line().troubles] == [("mast", True)]

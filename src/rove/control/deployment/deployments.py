@@ -17,7 +17,7 @@ from rove.control.deployment.change_set import ChangeSet
 from rove.control.deployment.deployment import Deployment
 from rove.control.deployment.part import Part, PartRecord
 from rove.control.deployment.query import Query, QueryEvent, QueryRecord
-from rove.control.deployment.reroute import lead, move
+from rove.control.deployment.reroute import lead, move, relieve
 from rove.control.deployment.rollout import Rollout
 from rove.control.members.membership import Membership
 from rove.control.placement import Load, Placement, Request, SourceAt, strategy
@@ -38,12 +38,14 @@ class Waiting:
 @dataclass(slots=True)
 class _Mark:
     """What to look at in one query: `nodes`, everything below `relays`, nodes that were `restarted`, nodes whose
-    absence has changed (`absent`), and, with `retry`, all sources without a place or with a broken route."""
+    absence has changed (`absent`), nodes that lack a function that was placed there (`lacking`), and, with `retry`, all
+    sources without a place or with a broken route."""
 
     nodes: dict[NodeId, None] = field(default_factory=dict)
     relays: dict[NodeId, None] = field(default_factory=dict)
     restarted: dict[NodeId, None] = field(default_factory=dict)
     absent: dict[NodeId, bool] = field(default_factory=dict)
+    lacking: dict[NodeId, None] = field(default_factory=dict)
     retry: bool = False
 
 
@@ -166,6 +168,12 @@ class Deployments:
         if relay:
             self.grown()
 
+    def touch_lacking(self, node: NodeId, queries: Iterable[QueryId]) -> None:
+        """A node cannot load functions of these queries. O(these queries)."""
+        for id in queries:
+            if id in self.queries:
+                self._mark(self.queries[id]).lacking[node] = None
+
     def grown(self) -> None:
         """There is more room, or there are more routes. O(queries that wait for it)."""
         for id in self._unsettled:
@@ -249,7 +257,7 @@ class Deployments:
         for gateway in candidates:
             sources = self._reaching(query, sink.node or gateway)
             if any(sources.values()):
-                return query.request(gateway, sources)
+                return query.request(gateway, sources, self._membership.troubled.lacking)
         known = (self._membership.sources_of(stream, columns) for stream, columns in query.columns.items())
         cut_off = next((node for nodes in known for node in nodes.values()), None)
         return Waiting(_no_sources(query) if cut_off is None else _no_route(cut_off, sink.node or candidates[0]))
@@ -274,7 +282,7 @@ class Deployments:
     def _amend(self, query: Query, deployment: Deployment, mark: _Mark) -> ChangeSet:
         """Adapt a deployment to its present sources and links. O(marked nodes × stages × height); O(sources) if the
         query wants alternative routes."""
-        request = query.request(query.record.gateway or deployment.root, {})
+        request = query.request(query.record.gateway or deployment.root, {}, self._membership.troubled.lacking)
         nodes = dict(mark.nodes)
         for relay in mark.relays:
             nodes |= dict.fromkeys(deployment.source_nodes(relay))
@@ -290,6 +298,9 @@ class Deployments:
                 query.cut.setdefault(node, self.now)
             else:
                 query.cut.pop(node, None)
+        for node in mark.lacking:
+            if node in deployment.tree:
+                relieve(deployment, request, node, topology, self.load)
         for node in mark.restarted:
             deployment.restarted(node)
         for node, absent in mark.absent.items():
@@ -382,7 +393,8 @@ class Deployments:
         topology, placement = self._membership.topology, query.placement()
         if placement is not None and query.deployment is not None:
             gateway = query.record.gateway or query.deployment.root
-            return explain(query.request(gateway, query.deployment.sources()), placement, topology)
+            asked = query.request(gateway, query.deployment.sources(), self._membership.troubled.lacking)
+            return explain(asked, placement, topology)
         request = self.request(query)
         if isinstance(request, Waiting):
             return request.reason

@@ -5,7 +5,7 @@ Law: the request is stored once. The deployment is stored node by node (`part`),
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -23,10 +23,10 @@ from rove.model.messages import Fragment, Sink, plan_digest
 from rove.model.schema import schema_text
 from rove.model.states import Table, advanced
 from rove.plan.codec import decode
-from rove.plan.operators import Source
+from rove.plan.operators import Map, Source
 from rove.plan.sites import Site
 from rove.plan.stages import Stages
-from rove.plan.user_functions import unread
+from rove.plan.user_functions import Unread, function_key, unread
 
 _ASKED = {
     "plan": "plan",
@@ -133,6 +133,7 @@ class Query:
     sites: tuple[Site, ...] = ()  # where each operator can run
     streams: dict[str, Stage] = field(default_factory=dict)
     columns: dict[str, str] = field(default_factory=dict)  # the columns of its streams
+    functions: dict[Stage, str] = field(default_factory=dict)  # the keys of users' functions (plan/user_functions)
     unplaced: dict[Origin, Unplaced] = field(default_factory=dict)
     cut: dict[NodeId, int] = field(default_factory=dict)  # nodes with sources whose route is broken, since when
 
@@ -145,6 +146,9 @@ class Query:
             if isinstance(operator, Source):
                 found.streams[operator.stream] = stage
                 found.columns[operator.stream] = schema_text(operator.schema)
+        for n, operator in enumerate(stages.operators):
+            if isinstance(operator, Map) and isinstance(operator.function, Unread):
+                found.functions[Stage(n)] = function_key(operator.function.word)
         if record.stopped:
             found.step(QueryEvent.STOP)
         return found
@@ -201,8 +205,14 @@ class Query:
         sink = self.record.sink
         return None if sink.kind == "log" and sink.node in (None, gateway) else sink.node or gateway
 
-    def request(self, gateway: NodeId, sources: Mapping[Stage, tuple[SourceAt, ...]]) -> Request:
-        """The request for a placement with these sources."""
+    def request(
+        self,
+        gateway: NodeId,
+        sources: Mapping[Stage, tuple[SourceAt, ...]],
+        lacking: Callable[[NodeId], Container[str]],
+    ) -> Request:
+        """The request for a placement with these sources. `lacking` gives the functions that a node cannot load."""
+        functions = self.functions
         return Request(
             query=self.id,
             stages=self.stages,
@@ -211,6 +221,7 @@ class Query:
             sink=self.end(gateway),
             hints=dict(self.stages.hints),
             sites=self.sites,
+            lacks=(lambda stage, node: functions.get(stage) in lacking(node)) if functions else None,
         )
 
     def split(self) -> Split | None:

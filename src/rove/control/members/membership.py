@@ -111,13 +111,15 @@ class Member:
 class Heard:
     """What a report changed. `record` is the node's record if it changed, `before` the earlier one. `relinked` are
     nodes with a link that works now and did not before, or the other way round. `ran` maps queries that the node runs
-    in another version than before to that version; None if it no longer runs the query."""
+    in another version than before to that version; None if it no longer runs the query. `lacking` are queries with
+    functions that it cannot load."""
 
     record: NodeRecord | None
     before: NodeRecord | None
     restarted: bool
     relinked: tuple[NodeId, ...]
     ran: dict[QueryId, Version | None]
+    lacking: list[QueryId]
 
 
 class Membership:
@@ -171,13 +173,23 @@ class Membership:
             member = self.members[report.node] = Member(record)
         restarted = member.incarnation != report.incarnation
         self._lives(member, report, record, before, restarted, now)
+        if restarted:
+            self.troubled.restarted(report.node)
+        lacking = [] if report.troubles is None else self.troubled.heard(report.node, report.troubles, now)
         ran = self._take(member, report, conn, now)
         changed = record != before or not self.topology.has(record.node)
         if changed:
             self._settle(record)
         near = self.neighbours(report.node) if changed else ()
         relinked = tuple(node for node in (report.node, *near) if self._reached(node))
-        return Heard(record=record if changed else None, before=before, restarted=restarted, relinked=relinked, ran=ran)
+        return Heard(
+            record=record if changed else None,
+            before=before,
+            restarted=restarted,
+            relinked=relinked,
+            ran=ran,
+            lacking=lacking,
+        )
 
     def _record(self, report: Report, facts: Facts, before: NodeRecord | None) -> NodeRecord:
         if before is not None and before.key and before.kind != facts.kind:
@@ -249,8 +261,6 @@ class Membership:
         for name in ("unknown", "knows", "refused", "held", "reaches"):
             if (said := getattr(report, name)) is not None:
                 setattr(member, name, said)
-        if report.troubles is not None:
-            self.troubled.heard(report.node, report.troubles, now)
         member.taken_bytes, member.shrunk = report.taken_bytes, report.shrunk
         if report.facts is not None:
             member.disk_bytes, member.parents = report.facts.disk_bytes, report.facts.parents

@@ -6,7 +6,7 @@ report costs what it says; reading costs the troubles that are read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import TypeVar
 
 from rove.model.ids import NodeId, QueryId
@@ -24,9 +24,11 @@ class Troubled:
         self._of_node: dict[NodeId, dict[QueryId, None]] = {}
         self._streams: dict[str, dict[NodeId, tuple[str, int]]] = {}
         self._misfits: dict[NodeId, dict[str, None]] = {}
+        self._lacks: dict[NodeId, dict[str, None]] = {}
 
-    def heard(self, node: NodeId, said: Mapping[QueryId, tuple[TroubleHere, ...]], now: int) -> None:
-        """Take all troubles that a node has now. O(its troubles, before and now)."""
+    def heard(self, node: NodeId, said: Mapping[QueryId, tuple[TroubleHere, ...]], now: int) -> list[QueryId]:
+        """Take all troubles that a node has now. Returns the queries with functions that it lacks. O(its troubles,
+        before and now)."""
         for query in self._of_node.pop(node, {}):
             if query not in said:
                 _drop(self._queries, query, node)
@@ -34,6 +36,10 @@ class Troubled:
             before = self._queries.setdefault(query, {}).get(node, {})
             self._queries[query][node] = {trouble: before.get(trouble, now) for trouble in troubles}
             self._of_node.setdefault(node, {})[query] = None
+        lacking = {query: t.lacks for query, troubles in said.items() for t in troubles if t.lacks}
+        if lacking:
+            self._lacks.setdefault(node, {}).update(dict.fromkeys(lacking.values()))
+        return list(lacking)
 
     def brings(self, node: NodeId, misfits: Mapping[str, str], now: int) -> None:
         """Take the streams whose columns a node's sources contradict, with the reason. O(these, before and now)."""
@@ -45,8 +51,17 @@ class Troubled:
             self._streams[stream][node] = (reason, since if text == reason else now)
             self._misfits.setdefault(node, {})[stream] = None
 
+    def lacking(self, node: NodeId) -> Container[str]:
+        """The functions that a node could not load since it started."""
+        return self._lacks.get(node, ())
+
+    def restarted(self, node: NodeId) -> None:
+        """A node has started again. What it lacked may have been installed."""
+        self._lacks.pop(node, None)
+
     def forget(self, node: NodeId) -> None:
         """A node is gone. O(its troubles)."""
+        self.restarted(node)
         self.heard(node, {}, 0)
         self.brings(node, {}, 0)
 

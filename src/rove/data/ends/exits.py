@@ -54,6 +54,7 @@ class Exits:
         for each in emitted:
             if each.fault is not None:
                 self._count(type(each.fault).__name__)
+                running.lost(each.fault)
                 continue
             same = batch is not None and each.batch.data is batch.data
             header = replace(each.batch.header, query=running.fragment.query, stage=each.stage)
