@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rove.api.accounts import excess, total
-from rove.api.troubles import sentence
+from rove.api.troubles import hopeless, sentence
 from rove.control.asks.requests import AccountLine, Named, Progress, QueryLine
-from rove.model.errors import PlanError, nearest
+from rove.model.errors import PlanError, RoveError, nearest
 
 if TYPE_CHECKING:
     from rove.api.session import Session
@@ -78,7 +78,8 @@ class Query:
         return sentence(t for t in self.status().troubles if t.holds) or None
 
     def processAllAvailable(self, timeout: float = 600) -> None:
-        """In a local session: let all data flow, and wait until every row has arrived at its sink, Spark included."""
+        """In a local session: let all data flow, and wait until every row has arrived at its sink, Spark included. It
+        raises if rows cannot arrive: the query was stopped, cannot go on (`status().troubles`), or has lost rows."""
         self._session.world.finish(self.name, timeout)
 
     def explain(self) -> None:
@@ -90,9 +91,12 @@ class Query:
         self._session.ask("stop", Named(name=self.name), Named)
 
     def awaitTermination(self, timeout: float | None = None) -> bool:
-        """Wait until the query is stopped, or for `timeout` seconds. Returns whether it was stopped."""
+        """Wait until the query is stopped, or for `timeout` seconds. Returns whether it was stopped. It raises if the
+        query cannot go on until somebody mends it (`status().troubles`)."""
         end = None if timeout is None else time.monotonic() + timeout
-        while self.isActive:
+        while (line := self.status()).state != "stopped":
+            if why := hopeless(line):
+                raise RoveError(why)
             if end is not None and time.monotonic() >= end:
                 return False
             time.sleep(POLL_S if end is None else max(0.0, min(POLL_S, end - time.monotonic())))

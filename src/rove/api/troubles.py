@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from rove.control.asks.requests import Trouble
+from rove.control.asks.requests import QueryLine, Trouble
 
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
@@ -21,6 +21,15 @@ def sentence(troubles: Iterable[Trouble]) -> str:
     'waits for a gateway (for 1 min)'
     """
     return "; ".join(f"{_named(trouble)} (for {duration(trouble.for_ms)})" for trouble in troubles)
+
+
+def hopeless(line: QueryLine) -> str:
+    """Why it is of no use to wait for a query; empty if waiting may help."""
+    if line.state == "stopped":
+        return f"query `{line.query}` was stopped, and no more rows come"
+    if final := sentence(trouble for trouble in line.troubles if trouble.final):
+        return f"query `{line.query}` cannot go on: {final}"
+    return ""
 
 
 def since(trouble: Trouble) -> str:
