@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -167,6 +168,22 @@ def test_trouble_and_silence_are_told(net: LocalNet) -> None:
         net.add_node(WorkerSettings(node=GATEWAY, kind="gateway"))
     with pytest.raises(SetupError, match="did you mean `edge1`"):
         net.start(NodeId("edge2"))
+
+
+def test_the_coordinator_logs_once_what_a_query_waits_for(
+    net: LocalNet, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "rove")
+    net.submit("busy", staged(busy()), Sink(kind="log"))
+    net.run_for(3)
+    devices(net, tmp_path / "go")
+    assert net.run_until(lambda: runs(net, 3), 20)
+    net.run_for(1.5)
+    said = [(r.levelname, r.getMessage()) for r in caplog.records if "waits for sources" in r.getMessage()]
+    assert said == [
+        ("WARNING", "query busy: waits for sources of `trains`; start a device that has one"),
+        ("INFO", "query busy: over: waits for sources of `trains`; start a device that has one"),
+    ]
 
 
 def test_a_machine_that_breaks_is_started_again_and_no_row_is_lost(

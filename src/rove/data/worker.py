@@ -437,11 +437,8 @@ class Worker:
         yield from self._retention.left_behind()
 
     def troubles(self) -> dict[str, str]:
-        """What is wrong with its disk, by folder or part, and with its queries."""
-        found = troubles.of_node(self._folders, self._replay, self.links(), self._retention)
-        for query, here in self.troubles_of_queries().items():
-            found[f"query {query} cannot go on as it should"] = "; ".join(trouble.text for trouble in here)
-        return found
+        """What is wrong with its disk, by folder or part."""
+        return troubles.of_node(self._folders, self._replay, self.links(), self._retention)
 
     def troubles_of_queries(self) -> dict[QueryId, tuple[TroubleHere, ...]]:
         """What is wrong with which query here, for the coordinator."""

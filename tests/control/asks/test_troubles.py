@@ -84,7 +84,7 @@ def test_a_query_without_a_source_says_since_when_it_waits(town: Town) -> None:
     town.trains.writeStream.format("files").on("gateway").queryName("busy").start("busy")
     town.second(5)
     assert town.said() == ("waiting", [("", 1, True)])
-    assert town.reason() == "waits for sources of `trains`"
+    assert town.reason() == "waits for sources of `trains`; start a device that has one"
     assert town.line().troubles[0].for_ms == 5_000
 
 
@@ -194,9 +194,9 @@ def test_a_query_whose_last_source_is_gone_waits_for_sources(town: Town) -> None
     town.report("tram", "device", ("mast",), (), running=RUNS)
     town.report("mast", "edge", ("gateway",), running={"busy": 9})
     town.report("gateway", "gateway", running={"busy": 9})
-    assert Trouble(reason="waits for sources of `trains`", since_us=START_US + 3 * SECOND, holds=True) in (
-        town.line().troubles
-    )
+    assert Trouble(
+        reason="waits for sources of `trains`; start a device that has one", since_us=START_US + 3 * SECOND, holds=True
+    ) in (town.line().troubles)
 
 
 def test_a_failure_in_spark_is_shown_with_its_tries_until_it_works_again(town: Town) -> None:

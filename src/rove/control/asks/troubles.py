@@ -55,6 +55,16 @@ class Troubles:
         )
         return tuple(trouble for kind in kinds for trouble in _shown(kind))
 
+    def of_placing(self) -> list[tuple[str, str]]:
+        """What the coordinator itself cannot do for queries now, as query and sentence. O(queries without a place, or
+        with sources without one)."""
+        found: list[tuple[str, str]] = []
+        for id in self.deployments.unsettled():
+            query = self.deployments.queries[id]
+            for kind in (self._waits(query), self._unplaced(query)):
+                found += [(id, trouble.reason) for trouble in _shown(kind)]
+        return found
+
     def _trouble(self, reason: str, since: int, who: str = "", holds: bool = False, final: bool = False) -> Trouble:
         ago = max(0, self.now - since)
         return Trouble(reason=reason, who=who, since_us=self.wall - ago, for_ms=ago // 1_000, holds=holds, final=final)

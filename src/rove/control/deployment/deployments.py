@@ -179,6 +179,10 @@ class Deployments:
         for id in self._unsettled:
             self._mark(self.queries[id]).retry = True
 
+    def unsettled(self) -> Iterable[QueryId]:
+        """The queries that wait for nodes, room or routes."""
+        return self._unsettled
+
     def set_absent(self, query: Query, node: NodeId, absent: bool) -> None:
         """Set whether a node is absent for a query."""
         self._mark(query).absent[node] = absent
@@ -421,7 +425,8 @@ class Deployments:
 
 
 def _no_sources(query: Query) -> str:
-    return "waits for sources of " + ", ".join(f"`{s}`" for s in query.streams)
+    streams = ", ".join(f"`{stream}`" for stream in query.streams)
+    return f"waits for sources of {streams}; start a device that has one"
 
 
 def _no_route(node: NodeId, end: NodeId) -> str:
