@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import msgspec
 import pyarrow as pa
 
-from rove.api.troubles import hopeless, sentence
+from rove.api.troubles import DEPLOYED, hopeless, sentence
 from rove.cloud.process import follow
 from rove.cloud.runtime import CloudRuntime, first_line
 from rove.cloud.session import spark_session, streaming_settings
@@ -151,7 +151,7 @@ class LocalWorld:
         """Let all data flow and wait until every row of a query has arrived at its sink, Spark included. It raises if
         that cannot be: the query was stopped, it cannot go on, or rows were lost."""
         deadline = time.monotonic() + timeout_s
-        self._await(query, lambda: self._line(query).state == "running", deadline, "to run everywhere")
+        self._await(query, lambda: self._line(query).state in DEPLOYED, deadline, "to run everywhere")
         self.play()
         self._await(query, lambda: self._delivered(query), deadline, "to get all its rows")
         if query in self._in_spark:

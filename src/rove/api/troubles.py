@@ -11,6 +11,7 @@ from datetime import datetime
 
 from rove.control.asks.requests import QueryLine, Trouble
 
+DEPLOYED = ("running", "held up")  # the states of a query whose nodes all run their part
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 

@@ -43,7 +43,9 @@ class Troubles:
         """The troubles of a query, by kind, the oldest of each kind first."""
         if query.stopped:
             return ()
-        away, holding = self._causes(query), _Holding(query, self._stuck(query))
+        away = self._causes(query)
+        full = (node for node, here, _ in self.membership.troubled.of_query(query.id) if here.holds)
+        holding = _Holding(query, dict.fromkeys((*away, *full)))
         kinds = (
             self._waits(query),
             self._misfits(query),
@@ -114,11 +116,6 @@ class Troubles:
             if self._silent(node) or (above is not None and not self.membership.topology.works(node, above)):
                 found[node] = since
         return found
-
-    def _stuck(self, query: Query) -> dict[NodeId, None]:
-        """The nodes that no row of the query gets past."""
-        full = (node for node, here, _ in self.membership.troubled.of_query(query.id) if here.holds)
-        return dict.fromkeys((*self._causes(query), *full))
 
     def _silent(self, node: NodeId) -> bool:
         member = self.membership.members.get(node)
