@@ -10,9 +10,9 @@ import pytest
 from rove.api import session
 from rove.control.asks.requests import CloudSink
 from rove.model.ids import NodeId, Origin, QueryId
-from rove.model.messages import Held, Tally
+from rove.model.messages import Held, Tally, TroubleHere
 from rove.plan.user_functions import encode_name
-from tests.api.desk import COLUMNS, Desk
+from tests.api.desk import COLUMNS, START_US, Desk
 from tests.cli.conftest import Rove
 
 PYTHON = f"""
@@ -161,7 +161,7 @@ def test_status_accounts_for_every_row(rove: Rove, desk: Desk, busy: str) -> Non
     said = rove("status", "busy")
     assert "trains/tram" in said.out
     assert said.out.endswith(
-        "The sums add up: 1,200 produced = 1,100 delivered + 0 evicted + 7 late + 0 lost + 93 in flight.\n"
+        "The sums add up: 1,200 produced = 1,100 delivered + 0 evicted + 7 late + 0 lost + 0 faulted + 93 in flight.\n"
     )
     told = json.loads(rove("status", "--json").out)
     assert told["adds_up"] is True
@@ -283,3 +283,26 @@ def test_a_file_whose_session_has_a_coordinator_is_submitted_there(
     assert asked == ["tcp://127.0.0.1:9"]
     assert rove("submit", str(file), "--coordinator", "tcp://127.0.0.1:8").code == 0
     assert asked[1:] == ["tcp://127.0.0.1:9", "tcp://127.0.0.1:8"]
+
+
+def test_what_holds_a_query_up_is_listed_with_since_when(rove: Rove, desk: Desk, busy: str) -> None:
+    rove("submit", busy, "--name", "a")
+    desk.now += 90_000_000
+    full = TroubleHere("log/a: No space left on device", holds=True)
+    for node, kind, parents, streams, troubles in (
+        ("gateway", "gateway", (), (), {"a": (full,)}),
+        ("mast", "edge", ("gateway",), (), {}),
+        ("tram", "device", ("mast",), ("trains",), {}),
+    ):
+        desk.report(node, kind, parents, streams, running={"a": 1}, troubles=troubles)  # type: ignore[arg-type]
+    desk.now += 125_000_000
+    for command in ("queries", "status"):
+        said = rove(command).out
+        assert "held up" in said if command == "queries" else "holds it up" in said
+        (row,) = [line for line in said.splitlines() if "No space left on device" in line]
+        assert "gateway" in row
+        assert ", 2 min" in row
+    (line,) = json.loads(rove("queries", "--json").out)
+    assert (line["state"], [t["who"] for t in line["troubles"]]) == ("held up", ["gateway"])
+    assert line["troubles"][0]["since_us"] == START_US + 90_000_000
+    assert json.loads(rove("status", "a", "--json").out)["queries"][0]["troubles"] == line["troubles"]

@@ -81,7 +81,7 @@ def test_only_the_rows_at_fault_go_to_the_fault_table(net: LocalNet, tmp_path: P
     assert all("division by zero" in row.pop("fault_reason") for row in kept)
     assert all("boarding" in row.pop("fault_operator") for row in kept)
     assert {row["boarding"] for row in kept} == {40}
-    assert net.run_until(lambda: "cannot be computed go to the fault table" in str(query(net).trouble), 10), query(net)
+    assert net.run_until(lambda: "cannot be computed go to the fault table" in str(query(net).troubles), 10), query(net)
     net.stop(GATEWAY)
     net.start(GATEWAY)
     assert net.run_until(lambda: line(net).delivered == len(rows) - len(bad), 20), line(net)
@@ -92,4 +92,4 @@ def test_only_the_rows_at_fault_go_to_the_fault_table(net: LocalNet, tmp_path: P
 def test_a_query_may_stop_at_its_first_fault(net: LocalNet) -> None:
     begin(net, "device", stops=True)
     assert net.run_until(lambda: query(net).state == "stopped", 20), query(net)
-    assert "stopped, because a row could not be computed" in str(query(net).trouble)
+    assert "stopped, because a row could not be computed on dev0" in str(query(net).troubles)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -44,7 +45,7 @@ def devices(net: LocalNet, go: Path, batches: int = 40, names: tuple[str, ...] =
 
 def runs(net: LocalNet, nodes: int) -> bool:
     lines = net.ask("queries", None, list[QueryLine])
-    return all(q.state == "running" and not q.trouble and q.nodes >= nodes for q in lines)
+    return all(q.state == "running" and not q.troubles and q.nodes >= nodes for q in lines)
 
 
 def test_rows_arrive_over_restarts_of_everyone_who_has_a_disk(net: LocalNet, tmp_path: Path) -> None:
@@ -172,6 +173,22 @@ def test_trouble_and_silence_are_told(net: LocalNet) -> None:
         net.add_node(WorkerSettings(node=GATEWAY, kind="gateway"))
     with pytest.raises(SetupError, match="did you mean `edge1`"):
         net.start(NodeId("edge2"))
+
+
+def test_the_coordinator_logs_once_what_a_query_waits_for(
+    net: LocalNet, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "rove")
+    net.submit("busy", staged(busy()), Sink(kind="log"))
+    net.run_for(3)
+    devices(net, tmp_path / "go")
+    assert net.run_until(lambda: runs(net, 3), 20)
+    net.run_for(1.5)
+    said = [(r.levelname, r.getMessage()) for r in caplog.records if "waits for sources" in r.getMessage()]
+    assert said == [
+        ("WARNING", "query busy: waits for sources of `trains`; start a device that has one"),
+        ("INFO", "query busy: over: waits for sources of `trains`; start a device that has one"),
+    ]
 
 
 def test_a_machine_that_breaks_is_started_again_and_no_row_is_lost(

@@ -51,7 +51,7 @@ def account(net: LocalNet) -> AccountLine:
 
 def trouble(net: LocalNet) -> str:
     (line,) = net.ask("queries", None, list[QueryLine])
-    return str(line.trouble)
+    return str(line.troubles)
 
 
 def long_window() -> Operator:

@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 
 RETRY_S_MIN, RETRY_S_MAX = 1.0, 60.0
 INITIALIZING = "Initializing"  # how Spark's message begins before a query's source is ready
+_IDS = re.compile(r" ?\[id = [^\]]*\]")
+_RAISED = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)")
 ASIDE = {"late-": "_late", "fault-": "_faults"}  # folders with rows set aside in a query's log, and their tables
 
 
@@ -46,7 +48,7 @@ class _Run:
     failures: int = 0  # in a row
     restarts: int = 0
     retry_at: float = 0.0
-    trouble: str = ""
+    trouble: str = ""  # the first line of the last failure, until a micro-batch is done again
     rows: int = 0
     counted: int = -1  # the last batch whose rows are in `rows`
     dropped: int = 0
@@ -122,7 +124,7 @@ class CloudRuntime:
             run.outputs = tuple(frames)
             writer = writer_of(compile_plan(run.plan, frames), query.sink, self.tables, self._function)
             run.spark = writer.option("checkpointLocation", str(self.state / query.query)).start()
-            run.begun, run.trouble, run.counted = self._clock(), "", -1
+            run.begun, run.counted = self._clock(), -1
         except Exception as error:  # whatever Spark raises, the other queries go on
             self._failed(run, error)
 
@@ -141,22 +143,48 @@ class CloudRuntime:
         names = (op.stream for op in walk(run.plan) if isinstance(op, Received))
         return all((self.logs / "log" / run.wanted.query / name).is_dir() for name in names)
 
+    def _lacks_log(self, run: _Run) -> str:
+        """Why a query that was not started has to wait; empty if its log is there."""
+        if run.plan is None or self._has_log(run):
+            return ""
+        place = self.logs / "log" / run.wanted.query
+        return f"its log {place} is not there; give `rove cloud` the folder of the gateway: --logs DIR"
+
     def _failed(self, run: _Run, error: BaseException | str) -> None:
         if run.spark is not None and self._clock() - run.begun > 2 * RETRY_S_MAX:
             run.failures = 0
-        run.spark, run.trouble = None, _first_line(error)
+        before, name = run.trouble, run.wanted.query
+        run.spark, run.trouble = None, first_line(error)
         wait = min(RETRY_S_MAX, RETRY_S_MIN * 2**run.failures)
         run.failures, run.restarts = run.failures + 1, run.restarts + 1
         run.retry_at = self._clock() + wait
-        log.error("query %s failed in Spark and starts again in %.0f s: %s", run.wanted.query, wait, run.trouble)
+        if run.trouble != before:
+            log.error(
+                "query %s failed in Spark: %s. It is started again from its checkpoint, after pauses of up to %.0f s. "
+                "Mend the cause, or stop the query: rove stop %s",
+                *(name, run.trouble, RETRY_S_MAX, name),
+            )
+
+    def _works(self, run: _Run) -> None:
+        """A micro-batch is done. The trouble before it is over."""
+        if run.trouble:
+            log.info("query %s works again in Spark", run.wanted.query)
+            run.trouble = ""
 
     def _watch(self, run: _Run) -> Progress:
         query = run.wanted.query
         if run.spark is not None and not run.spark.isActive:
             self._failed(run, run.spark.exception() or "it ended by itself")
         if run.spark is None:
-            state = "failed" if run.trouble else "starting"
-            return Progress(query=query, state=state, rows=run.rows, restarts=run.restarts, trouble=run.trouble)
+            state, trouble = ("failed", run.trouble) if run.trouble else ("starting", self._lacks_log(run))
+            return Progress(
+                query=query,
+                state=state,
+                rows=run.rows,
+                restarts=run.restarts,
+                failures=run.failures if run.trouble else 0,
+                trouble=trouble,
+            )
         self._keep_late(run)
         for each in run.spark.recentProgress:
             if each["batchId"] > run.counted:
@@ -165,7 +193,16 @@ class CloudRuntime:
                 run.watermark = str(each["eventTime"].get("watermark", run.watermark))  # an idle query reports none
         last = run.spark.lastProgress
         if not last:
-            return Progress(query=query, state="starting", rows=run.rows, restarts=run.restarts)
+            failures = run.failures if run.trouble else 0
+            return Progress(
+                query=query,
+                state="starting",
+                rows=run.rows,
+                restarts=run.restarts,
+                failures=failures,
+                trouble=run.trouble,
+            )
+        self._works(run)
         return Progress(
             query=query,
             state="running",
@@ -231,11 +268,14 @@ def _source_options(sink: CloudSink) -> dict[str, str]:
     return {name: sink.options[name] for name in names if name in sink.options}
 
 
-def _first_line(error: BaseException | str) -> str:
-    """The error in one line. Spark puts a traceback above an error of ours."""
-    text = str(error).strip()
+def first_line(error: BaseException | str) -> str:
+    """The error in one line. Spark puts a traceback above an error of ours, and above that of a user's function. The
+    ids of a Spark query are left out: they differ each time it is started."""
+    text = _IDS.sub("", str(error)).strip()
     ours = re.findall(r"(?m)^rove\.\S+: (.*)$", text)
     if ours:
         return str(ours[-1])
+    if raised := _RAISED.findall(text):
+        return str(raised[-1])
     kind = "" if isinstance(error, RoveError | str) else f"{type(error).__name__}: "
     return kind + (text.splitlines()[0] if text else "without a message")

@@ -15,6 +15,7 @@ import msgspec
 
 from rove.control.asks.enlist import enlist
 from rove.control.asks.snapshot import Snapshot, snapshot
+from rove.control.asks.troubles import Troubles
 from rove.control.asks.verbs import VERBS
 from rove.control.deployment.change_set import ChangeSet
 from rove.control.deployment.deployments import Deployments
@@ -85,7 +86,7 @@ class Coordinator:
         self.deployments = Deployments(self.membership)
         self.queries = self.deployments.queries
         self.spark = SparkSide()
-        self._absence = Absence()
+        self.absence = Absence()
         self.refused: dict[str, int] = {}
         self._answers: dict[
             str, Answer
@@ -132,6 +133,7 @@ class Coordinator:
     def handle(self, event: Event, now: int, wall: int = 0) -> list[Command]:
         """Take an event. Returns what to do about it."""
         self._commands, self._orders, self.now, self.wall = [], {}, now, wall
+        self.deployments.now = now
         match event:
             case Arrived(message=Report() as report):
                 self._report(report, event)
@@ -147,7 +149,7 @@ class Coordinator:
             case Garbled(conn=conn, why=why, text=text):
                 self._refuse(conn, why, text)
             case Tick():
-                self._absence.look(self.deployments, self.membership, now)
+                self.absence.look(self.deployments, self.membership, now)
                 self._forget_invitations()
                 self.settle()
                 self.membership.missing.look(Judge(self.queries, self.membership, now), now)
@@ -158,7 +160,11 @@ class Coordinator:
 
     def snapshot(self, now: int, wall: int) -> Snapshot:
         """Everything it knows, for metrics."""
-        return snapshot(self.queries.values(), self.membership, self.deployments.load, self.spark, now, wall)
+        return snapshot(self.troubles(now, wall), self.deployments.load)
+
+    def troubles(self, now: int, wall: int) -> Troubles:
+        """A reader of what holds queries up."""
+        return Troubles(self.deployments, self.membership, self.spark, self.absence, now=now, wall=wall)
 
     def validate(self) -> None:
         """Raise if an index contradicts the records. O(everything)."""
@@ -202,15 +208,16 @@ class Coordinator:
             return
         member = self.membership.members[report.node]
         if report.facts is not None:
-            member.trouble = self._check_sources(report.node, member)
+            self._check_sources(report.node, member)
         self._follow(report.node, heard)
-        self._stop_at_faults(report, member)
+        self._stop_at_faults(report)
         self.settle()
         self._compare(report.node, member, heard)
 
     def _follow(self, node: NodeId, heard: Heard) -> None:
         """Mark the queries that are affected by a node's report on itself and its links."""
         record, before = heard.record, heard.before
+        self.deployments.touch_lacking(node, heard.lacking)
         if record is not None:
             self.keep("node", node, record)
             sources = (*record.sources, *(() if before is None else before.sources))
@@ -224,29 +231,31 @@ class Coordinator:
             relay = self.membership.members[each].record.kind != "device"
             self.deployments.touch_links(each, relay)
 
-    def _stop_at_faults(self, report: Report, member: Member) -> None:
-        """Stop queries that have rows which cannot be computed, if their users asked for that. O(tallies)."""
-        for id in {tally.query for tally in report.tallies if tally.faulted}:
-            query = self.queries.get(id)
-            if query is not None and query.record.stops_at_fault and not query.stopped:
-                why = member.troubles.get(id, "its counts say so")
-                said = f"stopped, because a row could not be computed on {report.node}: {why}"
+    def _stop_at_faults(self, report: Report) -> None:
+        """Stop queries that have rows which cannot be computed, if their users asked for that. O(troubles)."""
+        for id, troubles in (report.troubles or {}).items():
+            query, faults = self.queries.get(id), [trouble.text for trouble in troubles if trouble.fault]
+            if faults and query is not None and query.record.stops_at_fault and not query.stopped:
+                said = f"stopped, because a row could not be computed on {report.node}: {faults[0]}"
                 query.record = msgspec.structs.replace(query.record, stopped_by=said)
                 self.stop(query)
 
-    def _check_sources(self, node: NodeId, member: Member) -> str:
-        """Accept a node's sources. Returns the problem if one contradicts its stream."""
-        troubles = []
+    def _check_sources(self, node: NodeId, member: Member) -> None:
+        """Accept a node's sources. A source that contradicts its stream is trouble of the node, and of the queries that
+        read the stream."""
+        misfits: dict[str, str] = {}
         for source in member.record.sources:
             known = self.streams.get(source.stream)
             if known is None:
                 self.streams[source.stream] = source.columns
                 self._commands.append(Keep("stream", source.stream, source.columns.encode()))
             elif known != source.columns:
-                troubles.append(
-                    f"stream `{source.stream}` has columns {known}; `{source.origin}` brings {source.columns}"
+                misfits[source.stream] = (
+                    f"stream `{source.stream}` has columns {known}; `{source.origin}` brings {source.columns}, and its "
+                    "rows are not read. Give the source these columns, or call its stream otherwise"
                 )
-        return "; ".join(troubles)
+        self.membership.troubled.brings(node, misfits, self.now)
+        member.trouble = "; ".join(misfits.values())
 
     def _compare(self, node: NodeId, member: Member, heard: Heard) -> None:
         """Tell a node the difference between what it runs and what it should run, and tell the nodes that waited for
@@ -256,7 +265,7 @@ class Coordinator:
             if query is None or query.stopped:
                 self.deployments.reopen(id, node)
                 continue
-            for each in query.rollout.heard(node, version, query.fragments.get(node)):
+            for each in query.rollout.heard(node, version, query.fragments.get(node), self.now):
                 self._look(query, each)
             if node not in query.rollout.pending and node in query.fragments:
                 self.deployments.close(id, node)
@@ -298,7 +307,7 @@ class Coordinator:
             self._commands.append(Keep("part", f"{id}/{node}", None))
         self.deployments.let_go(id, node)
         if query is not None and not query.stopped:
-            query.rollout.heard(node, None, None)
+            query.rollout.heard(node, None, None, self.now)
             self._complete(query)
 
     def _look(self, query: Query, node: NodeId) -> None:
@@ -326,7 +335,7 @@ class Coordinator:
         self.deployments.touch_node(node)
         self.deployments.touch_sources(node, {s.stream: None for s in member.record.sources})  # some may have no place
         for query in self.deployments.live(node):
-            query.rollout.unhear(node)
+            query.rollout.unhear(node, self.now)
             self.deployments.reopen(query.id, node)  # the node may come back before the query has found another way
         self.membership.remove(node)
         self._commands.append(Keep("node", node, None))

@@ -35,6 +35,14 @@ class PlanError(RoveError):
     """A query that cannot be planned. Nothing has run yet."""
 
 
+class MissingFunction(PlanError):
+    """A user's function that cannot be loaded here. `function` is its name among all nodes."""
+
+    def __init__(self, function: str, text: str) -> None:
+        self.function = function
+        super().__init__(text)
+
+
 class ExpressionError(PlanError):
     """An expression that cannot be understood. It carries the whole text and the place in it."""
 

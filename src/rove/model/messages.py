@@ -140,6 +140,9 @@ class Fragment(msgspec.Struct, frozen=True, kw_only=True):
     thins: int = 0  # keep every n-th row of batches for which there is no room; 0 means evict them whole
     folds: bool = False  # fold rows for which there is no room into partial aggregates of their window
     owners: dict[Stage, NodeId] = {}  # where merging operators run: their origins name no node
+    # The operators with a user's function that were placed here. The node refuses the fragment if it lacks one of these
+    # functions. Other functions of `runs` are read when a batch comes that missed them below.
+    loads: tuple[Stage, ...] = ()
 
 
 class SourceHere(msgspec.Struct, frozen=True, kw_only=True):
@@ -197,6 +200,18 @@ class Held(msgspec.Struct, frozen=True, array_like=True):
     age_us: int
 
 
+class TroubleHere(msgspec.Struct, frozen=True, array_like=True):
+    """What is wrong with one query on one node, in words that say what to do. While it `holds`, no row of the query
+    gets past the node. If it is `final`, it does not end by itself. `lacks` names a user's function that the node
+    cannot load. A `fault` is of rows that could not be computed."""
+
+    text: str
+    holds: bool = False
+    final: bool = False
+    lacks: str = ""
+    fault: bool = False
+
+
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """The part of a node's report that seldom changes."""
 
@@ -231,7 +246,7 @@ class Report(_Message, frozen=True, tag=20, kw_only=True):
     tallies: tuple[Tally, ...] = ()
     refused: dict[str, int] | None = None
     knows: str | None = None  # a digest of the peers that it knows
-    troubles: dict[QueryId, str] | None = None  # queries that cannot run on it, and why
+    troubles: dict[QueryId, tuple[TroubleHere, ...]] | None = None  # what is wrong with queries on it
     reaches: tuple[NodeId, ...] | None = None  # its parents that it has a working link with
     held: tuple[Held, ...] | None = None
     taken_bytes: int = 0  # bytes of all batches that its store has taken since its start

@@ -163,10 +163,10 @@ def _nodes(snapshot: Snapshot) -> list[Metric]:
 
 
 def _queries(snapshot: Snapshot) -> list[Metric]:
-    runs = GaugeMetricFamily("rove_query_up", "1 if all nodes run their fragment without trouble.", None, ("query",))
+    runs = GaugeMetricFamily("rove_query_up", "1 if all nodes run their fragment and rows flow.", None, ("query",))
     for query in snapshot.queries:
         if query.state != "stopped":
-            runs.add_metric((query.query,), query.state == "running" and not query.trouble)
+            runs.add_metric((query.query,), query.state == "running")
     return [runs]
 
 

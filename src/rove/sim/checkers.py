@@ -263,7 +263,7 @@ def check_rows(world: World, query: QueryId) -> int:
     most = rows_of(oracle(world, query, deployed.stages, evicted=False)) if query in world.thinned else expected
     if deployed.deployment is None:
         if expected:
-            raise BrokenLaw(f"`{query}` was never placed: {deployed.trouble}")
+            raise BrokenLaw(f"`{query}` was never placed: {deployed.waits_for}")
         return 0
     lower, upper = machine.deployments.parts(deployed)
     if _late_on_the_way(world, query, lower):

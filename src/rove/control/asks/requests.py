@@ -85,8 +85,9 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     dropped_rows: int = 0  # rows dropped by Spark's own watermark, which should stay 0
     lag_entries: int = 0
     restarts: int = 0  # after failures
+    failures: int = 0  # in a row
     watermark: str = ""
-    trouble: str = ""
+    trouble: str = ""  # the first line of the last failure, until a micro-batch is done again
 
 
 class Named(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,8 +96,22 @@ class Named(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
 
 
+class Trouble(msgspec.Struct, frozen=True, kw_only=True):
+    """What holds a query up or costs it rows: the reason in words, whom it concerns, and since when by the
+    coordinator's clock. While it `holds`, no row or no result of the query arrives. If it is `final`, it does not end
+    by itself: somebody has to do what the reason says."""
+
+    reason: str
+    who: str = ""  # a node or Spark; empty for the query itself
+    since_us: int = 0  # wall clock
+    for_ms: int = 0  # the time since then
+    holds: bool = False
+    final: bool = False
+
+
 class QueryLine(msgspec.Struct, frozen=True, kw_only=True):
-    """One query in a listing. `state` is waiting (for sources), deploying, running or stopped."""
+    """One query in a listing. `state` is waiting (for sources), deploying, running, held up or stopped. It is running
+    if rows can flow, and held up if all nodes run their part and a trouble keeps rows or results from arriving."""
 
     query: str
     state: str
@@ -105,7 +120,7 @@ class QueryLine(msgspec.Struct, frozen=True, kw_only=True):
     sink: str
     nodes: int
     missing: tuple[str, ...]  # nodes that do not run their fragment yet
-    trouble: str
+    troubles: tuple[Trouble, ...] = ()
     spark: Progress | None = None
 
 

@@ -42,6 +42,7 @@ class Deployment:
         self.relays: dict[NodeId, Part] = {}  # the parts of nodes that are only on alternative routes
         self._senders: dict[NodeId, dict[NodeId, Version]] = {}
         self._sources: dict[At, tuple[Origin, ...]] = {}
+        self.sourced: dict[NodeId, None] = {}  # the nodes with sources
         self._merging: dict[Stage, NodeId] = {}  # the nodes of merging operators
         self._others: dict[NodeId, tuple[NodeId, ...]] = {}
         self._dirty: dict[NodeId, None] = {}  # nodes whose fragments may have to change
@@ -175,6 +176,10 @@ class Deployment:
         for stage in sorted(before.keys() | after.keys()):
             if before.get(stage) != after.get(stage):
                 self.journal.put(self._sources, (stage, node), after.get(stage, ()))
+        if after and node not in self.sourced:
+            self.journal.put(self.sourced, node, None)
+        elif not after and node in self.sourced:
+            self.journal.pop(self.sourced, node)
         hosted = set(() if old is None else old.hosts) - set(() if new is None else new.hosts)
         return [(stage, node) for stage in sorted(hosted)]
 

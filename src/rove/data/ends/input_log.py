@@ -88,6 +88,11 @@ class InputLog:
         safe = log.done(event)
         return [PendingBatch(query, each.header, each.rows) for each in safe if each.header is not None]
 
+    def unwritten(self) -> dict[QueryId, str]:
+        """Why the disk does not take the input of which query. O(queries that wait)."""
+        troubled = ((query, log.partition.trouble) for query, log in self._dirty.items())
+        return {query: f"{input_folder(query)}: {trouble}" for query, trouble in troubled if trouble}
+
     def took(self, query: QueryId, origin: Origin, seq: int) -> bool:
         """Whether a batch of a source is in the log of a query, or is being written to it."""
         log = self._logs.get(query)

@@ -243,6 +243,12 @@ class Output:
                 found.setdefault(end.query, []).append(f"{name}/{end.partition.damage}")
         return {query: f"its log is damaged: {'; '.join(texts)}" for query, texts in found.items()}
 
+    def unwritten(self) -> dict[QueryId, str]:
+        """Why the disk does not take the output of which query. O(folders that wait)."""
+        return {
+            end.query: f"{name}: {end.partition.trouble}" for name, end in self._dirty.items() if end.partition.trouble
+        }
+
     def close(self, query: QueryId) -> list[Header]:
         """A query was stopped. Its folders stay, and nothing is added. Returns the headers of batches being written."""
         dropped: list[Header] = []

@@ -411,7 +411,6 @@ class Pipeline:
             emitted.append(Emitted(step.door.stage, batch, late=True))
         for batch, fault in output.faults:
             self.faults += 1
-            self.fault = self.fault or str(fault)
             emitted.append(Emitted(step.door.stage, batch, fault=fault))
             self._send(step.door, batch, emitted)
 

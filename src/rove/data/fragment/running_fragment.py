@@ -27,7 +27,7 @@ from rove.model.states import Machine
 from rove.plan.codec import decode
 from rove.plan.operators import Source
 from rove.plan.stages import Stages, ordered
-from rove.plan.user_functions import Reader, by_name
+from rove.plan.user_functions import Reader, by_name, later
 
 
 class RunningFragment:
@@ -40,13 +40,14 @@ class RunningFragment:
 
     def __init__(self, fragment: Fragment, plan: bytes, forgets: bool = False, read: Reader = by_name) -> None:
         self.fragment, self._forgets, self._read = fragment, forgets, read
-        self.stages: Stages = decode(plan, read, fragment.runs)
+        self.stages: Stages = decode(plan, read, fragment.loads, later(read))
         self._check()
         # The origins to wait for are set by `expect`: on a node with a disk they have their place among the batches.
         goes_on = fragment.next is not None
         self.pipeline = Pipeline(self.stages, {}, fragment.makes, fragment.runs, forgets, goes_on)
         self.route = fragment.next  # the route that is used now
         self.machine = Machine(FRAGMENT, FragmentState.RUNNING, f"the fragment of query `{fragment.query}`")
+        self.fault = ""  # why rows were lost here for the first time
         self.kept = Queue()  # output that is kept until the nodes above know its origins
         self.ends = ends(self.stages)
         self.sources = _sources(self.stages)
@@ -62,7 +63,7 @@ class RunningFragment:
         new = RunningFragment(fragment, plan, self._forgets, self._read)
         new.pipeline.adopt(self.pipeline)
         new.pipeline.know(fragment.knows)
-        new.machine, new.kept = self.machine, self.kept
+        new.machine, new.kept, new.fault = self.machine, self.kept, self.fault
         return new
 
     @property
@@ -164,6 +165,10 @@ class RunningFragment:
 
     def process(self, stage: Stage, batch: Batch) -> list[Emitted]:
         return self.pipeline.process(stage, batch)
+
+    def lost(self, why: Exception) -> None:
+        """Rows were lost here. The first reason is kept."""
+        self.fault = self.fault or str(why)
 
     def counts(self) -> dict[Origin, Count]:
         return self.pipeline.counts
