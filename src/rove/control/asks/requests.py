@@ -13,9 +13,11 @@ import msgspec
 from rove.control.asks.sink_options import check_options
 from rove.model.errors import PlanError
 from rove.model.ids import checked_name
-from rove.model.messages import Kind, Sink
+from rove.model.messages import Sink
 
 T = TypeVar("T")
+# What a token is for: a node, or a process of `rove cloud`.
+Invited: TypeAlias = Literal["device", "edge", "gateway", "cloud"]
 CloudKind: TypeAlias = Literal["table", "console", "memory", "postgres", "noop", "foreachBatch"]
 
 TABLES = ("table", "memory", "postgres")  # sinks that are named after a table
@@ -169,10 +171,10 @@ class Import(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Invite(msgspec.Struct, frozen=True, kw_only=True):
-    """Let the holder of the secret half of this key join once, as this node."""
+    """Let the holder of the secret half of this key join once, as this node or process of `rove cloud`."""
 
     node: str
-    kind: Kind
+    kind: Invited
     key: str
     expires_us: int
 
