@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from rove.control.asks.enlist import enlist
 from rove.control.asks.snapshot import Snapshot, snapshot
@@ -195,7 +196,7 @@ class Coordinator:
             self._refuse(event.conn, "identity", text)
             return
         try:
-            heard = self.membership.heard(report, event.conn, self.now)
+            heard = self.membership.heard(self._honest(report, known), event.conn, self.now)
         except TopologyError as error:
             self._refuse(event.conn, "malformed", str(error))
             return
@@ -208,6 +209,22 @@ class Coordinator:
         self._follow(report.node, heard)
         self.settle()
         self._compare(report.node, member, heard)
+
+    def _honest(self, report: Report, known: Member | None) -> Report:
+        """The report without counts of rows that never came to this node. The rest of it is taken: a node counts what
+        it was sent, and whoever sent it may have lied. O(counts that are new)."""
+        before = {} if known is None else known.tallies
+        strange = {
+            (tally.query, tally.origin)
+            for tally in report.tallies
+            if tally.origin.node not in ("", report.node)
+            and (tally.query, tally.origin) not in before
+            and not self.deployments.may_carry(tally.query, report.node, NodeId(tally.origin.node))
+        }
+        if not strange:
+            return report
+        self.count("identity")
+        return replace(report, tallies=tuple(t for t in report.tallies if (t.query, t.origin) not in strange))
 
     def _follow(self, node: NodeId, heard: Heard) -> None:
         """Mark the queries that are affected by a node's report on itself and its links."""
