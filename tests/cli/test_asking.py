@@ -14,6 +14,7 @@ from rove.model.messages import Held, Tally, TroubleHere
 from rove.plan.user_functions import encode_name
 from tests.api.desk import COLUMNS, START_US, Desk
 from tests.cli.conftest import Rove
+from tests.control.test_sink_options import WITH_PASSWORD
 
 PYTHON = f"""
 import rove
@@ -102,6 +103,28 @@ def test_what_spark_does_with_the_rows_is_said_by_flags(
     assert said.code == 0, said.error
     record = desk.machine.queries[QueryId("busy")].record
     assert (record.cloud, record.patience_us) == (expected, 30_000_000)
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        *(("--sink", "postgres:busy", "--option", f"url={url}") for url in WITH_PASSWORD),
+        ("--sink", "postgres:busy", "--option", "url=host=db", "--option", "password=hunter2"),
+        ("--sink", "postgres:busy", "--option", "postgresql://rove:hunter2@db/x"),
+        ("--sink", "postgres:busy", "--option", "postgresql://rove:hunter2@db/x?sslmode=require"),
+        ("--sink", "postgres:postgresql://rove:hunter2@db/x"),
+        ("--sink", "postgresql://rove:hunter2@db/x"),
+        ("--sink", "table", "--option", "fs.s3a.secret.key=hunter2"),
+        ("--sink", "log", "--option", "postgresql://rove:hunter2@db/x?a=b"),
+    ],
+)
+def test_a_password_in_a_sink_is_refused_and_shown_nowhere(
+    rove: Rove, desk: Desk, busy: str, flags: tuple[str, ...]
+) -> None:
+    said = rove("submit", busy, *flags)
+    assert (said.code, said.out, desk.machine.queries) == (1, "", {})
+    assert said.error.startswith("rove: ")
+    assert "hunter" not in said.error
 
 
 def test_explain_shows_the_places_and_starts_nothing(rove: Rove, desk: Desk, busy: str) -> None:
@@ -245,7 +268,7 @@ def test_topology_takes_a_pair_of_nebulastreams(rove: Rove, desk: Desk, tmp_path
         (("submit", "{tmp}/bad.py"), "bad.py, line 2, raised ZeroDivisionError: division by zero"),
         (("submit", "{tmp}/good.sql", "--sink", "kafka"), "`kafka` is not a sink"),
         (("submit", "{tmp}/good.sql", "--sink", "foreachBatch:store"), "write `table`, `table:NAME`"),
-        (("submit", "{tmp}/good.sql", "--sink", "table", "--option", "keys"), "`keys` is not an option; write"),
+        (("submit", "{tmp}/good.sql", "--sink", "table", "--option", "keys"), "--option needs a name and a value"),
         (("submit", "{tmp}/good.sql", "--option", "replicaton=2"), "not an option of a query that ends on a node"),
         (("submit", "{tmp}/good.sql", "--mode", "update"), "a query that ends on a node emits rows as they come"),
         (("submit", "{tmp}/good.sql", "--strategy", "topdown"), "no placement strategy `topdown`"),

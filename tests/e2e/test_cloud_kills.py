@@ -55,7 +55,7 @@ class Cloud:
         self._command = [
             sys.executable, "-c", "from rove.cli import main; main()", "cloud",
             "--logs", str(folder / "gateway"), "--tables", str(folder / "tables"), "--state", str(folder / "state"),
-            "--master", master, "--coordinator", cluster.url, "--keys", str(folder / "operator.keys"),
+            "--master", master, "--coordinator", cluster.url, "--keys", str(cluster.join("spark", "cloud")),
         ]  # fmt: skip
         self.process = self.start()
 

@@ -158,8 +158,12 @@ class LocalWorld:
         if query in self._in_spark:
             self._await(query, lambda: self._caught_up(query), deadline, "to be finished in Spark")
         lines = self.ask("status", Named(name=query), list[AccountLine])
-        why = sentence(self._line(query).troubles) or "look at query.accounts"
         if faulted := sum(line.faulted for line in lines):
+            self._await(query, lambda: bool(self._line(query).troubles), deadline, "to say why rows cannot be computed")
+            if why := hopeless(self._line(query)):
+                raise RoveError(why)
+        why = sentence(self._line(query).troubles) or "look at query.accounts"
+        if faulted:
             warnings.warn(f"{faulted:,} rows of query `{query}` could not be computed: {why}", stacklevel=4)
         if lost := sum(line.lost for line in lines):
             raise RoveError(f"{lost:,} rows of query `{query}` were lost, and all others have arrived: {why}")

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rove.api.by_value import pickled
 from rove.api.query import Query
-from rove.control.asks.requests import PATIENCE_US, TABLES, CloudKind, CloudSink, Submit, Submitted
+from rove.control.asks.requests import PATIENCE_US, CloudKind, CloudSink, Submit, Submitted, check_sink
+from rove.control.asks.sink_options import check_options
 from rove.model.clock import parse_duration
 from rove.model.errors import PlanError, nearest
 from rove.model.ids import NodeId, checked_name
@@ -185,9 +186,7 @@ class StreamWriter:
         """The sink in Spark, with all its options."""
         if self._node is not None:
             raise PlanError(f"`{kind}` is in Spark, not on node `{self._node}`; leave out .on(…)")
-        if kind in TABLES:
-            checked_name(to, "a table")
-        return CloudSink(
+        sink = CloudSink(
             kind=kind,
             name=to,
             mode=self._mode,
@@ -195,6 +194,8 @@ class StreamWriter:
             options=self._options,
             function=function,
         )
+        check_sink(sink)
+        return sink
 
     def asked(self, name: str, sink: Sink, cloud: CloudSink | None = None, explain: bool = False) -> Submit:
         """The query as the coordinator wants it: optimized, numbered, and encoded."""
@@ -204,6 +205,7 @@ class StreamWriter:
         if cloud is None:
             if self._options:
                 key = next(iter(self._options))
+                check_options("", "", self._options)  # the name in the error is a name, and no secret
                 raise PlanError(f"`{key}` is not an option of a query that ends on a node; {nearest(key, OPTIONS)}")
             if self._mode != "append" or self._trigger_ms:
                 raise PlanError(

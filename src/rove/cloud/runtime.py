@@ -21,6 +21,7 @@ from rove.cloud.sinks import writer_of
 from rove.cloud.source import register
 from rove.cloud.stream import LogAt, streams_of
 from rove.control.asks.requests import CloudQuery, CloudSink, Progress
+from rove.control.asks.sink_options import SOURCE_OPTIONS
 from rove.data.log.segments.reader import Reader
 from rove.model.errors import RoveError
 from rove.plan.codec import decode
@@ -264,8 +265,7 @@ def positions_read(offset: Any) -> int:
 
 def _source_options(sink: CloudSink) -> dict[str, str]:
     """The options of a sink that belong to the source: the size of a micro-batch, and what to do about damage."""
-    names = ("maxRowsPerTrigger", "maxBytesPerTrigger", "onDamage")
-    return {name: sink.options[name] for name in names if name in sink.options}
+    return {name: sink.options[name] for name in SOURCE_OPTIONS if name in sink.options}
 
 
 def first_line(error: BaseException | str) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from rove.control.asks.enlist import enlist
 from rove.control.asks.snapshot import Snapshot, snapshot
@@ -22,6 +23,7 @@ from rove.control.deployment.deployments import Deployments
 from rove.control.deployment.part import PartRecord
 from rove.control.deployment.query import Query, QueryEvent, QueryRecord, QueryState
 from rove.control.members.absence import Absence
+from rove.control.members.clouds import CloudRecord, Clouds
 from rove.control.members.ended import EndedRecord
 from rove.control.members.invitations import Invitations, InviteRecord
 from rove.control.members.judge import Judge
@@ -82,6 +84,7 @@ class Coordinator:
         self._operator = Peer(node=OPERATOR, key=operator_key)
         self.membership = Membership()
         self.invitations = Invitations()
+        self.clouds = Clouds()
         self.streams: dict[str, str] = {}
         self.deployments = Deployments(self.membership)
         self.queries = self.deployments.queries
@@ -118,6 +121,8 @@ class Coordinator:
                     parts.setdefault(part.query, []).append(part)
                 case "ended":
                     ended.append(msgspec.msgpack.decode(data, type=EndedRecord))
+                case "cloud":
+                    self.clouds.keep(msgspec.msgpack.decode(data, type=CloudRecord))
                 case "invite":
                     self.invitations.keep(msgspec.msgpack.decode(data, type=InviteRecord))
         self.membership.restore(nodes)
@@ -199,7 +204,7 @@ class Coordinator:
             self._refuse(event.conn, "identity", text)
             return
         try:
-            heard = self.membership.heard(report, event.conn, self.now)
+            heard = self.membership.heard(self._honest(report, known), event.conn, self.now)
         except TopologyError as error:
             self._refuse(event.conn, "malformed", str(error))
             return
@@ -213,6 +218,22 @@ class Coordinator:
         self._stop_at_faults(report)
         self.settle()
         self._compare(report.node, member, heard)
+
+    def _honest(self, report: Report, known: Member | None) -> Report:
+        """The report without counts of rows that never came to this node. The rest of it is taken: a node counts what
+        it was sent, and whoever sent it may have lied. O(counts that are new)."""
+        before = {} if known is None else known.tallies
+        strange = {
+            (tally.query, tally.origin)
+            for tally in report.tallies
+            if tally.origin.node not in ("", report.node)
+            and (tally.query, tally.origin) not in before
+            and not self.deployments.may_carry(tally.query, report.node, NodeId(tally.origin.node))
+        }
+        if not strange:
+            return report
+        self.count("identity")
+        return replace(report, tallies=tuple(t for t in report.tallies if (t.query, t.origin) not in strange))
 
     def _follow(self, node: NodeId, heard: Heard) -> None:
         """Mark the queries that are affected by a node's report on itself and its links."""
@@ -363,9 +384,10 @@ class Coordinator:
             self._commands.append(self.allowed())
 
     def allowed(self) -> Allow:
-        """The peers that may connect: nodes, invited nodes, and the user who gives commands."""
+        """The peers that may connect: nodes, processes of `rove cloud`, all who are invited, and the user who gives
+        commands."""
         nodes = [Peer(node=m.record.node, key=m.record.key) for m in self.membership.members.values() if m.record.key]
-        return Allow((*nodes, *self.invitations.peers(), self._operator))
+        return Allow((*nodes, *self.clouds.peers(), *self.invitations.peers(), self._operator))
 
     def _forget_invitations(self) -> None:
         """Invitations that have expired let nobody connect."""
@@ -412,12 +434,18 @@ class Coordinator:
         known = self._answers.get(ask.id)
         if ask.verb == "enlist":
             answer = known or enlist(self, ask, event.key)
-        elif self._keys and event.key != self._operator.key:
+        elif not self._may_ask(ask.verb, event.key):
             self._refuse(event.conn, "identity", "this key may not give commands")
             return
         else:
             answer = known or self._answer(ask)
         self._commands.append(Send(event.conn, answer))
+
+    def _may_ask(self, verb: str, key: str) -> bool:
+        """Whether the holder of a key may ask this. Without keys everybody on this computer may."""
+        if not self._keys or key == self._operator.key:
+            return True
+        return verb in VERBS and VERBS[verb].for_cloud and self.clouds.has_key(key)
 
     def _answer(self, ask: Ask) -> Answer:
         verb = VERBS.get(ask.verb)

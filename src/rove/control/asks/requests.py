@@ -10,14 +10,22 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 
+from rove.control.asks.sink_options import check_options
+from rove.model.errors import PlanError
 from rove.model.ids import checked_name
-from rove.model.messages import Kind, Sink
+from rove.model.messages import Sink
 
 T = TypeVar("T")
+# What a token is for: a node, or a process of `rove cloud`.
+Invited: TypeAlias = Literal["device", "edge", "gateway", "cloud"]
 CloudKind: TypeAlias = Literal["table", "console", "memory", "postgres", "noop", "foreachBatch"]
 
 TABLES = ("table", "memory", "postgres")  # sinks that are named after a table
 
+NOT_A_PLACE = (
+    "a url is not the name of a table; for PostgreSQL name the table, and give the url as an option: "
+    "--sink postgres:TABLE --option url=postgresql://user@host:5432/database"
+)
 PATIENCE_US = 300_000_000  # how long event time waits for a node that is away
 
 
@@ -184,10 +192,10 @@ class Import(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Invite(msgspec.Struct, frozen=True, kw_only=True):
-    """Let the holder of the secret half of this key join once, as this node."""
+    """Let the holder of the secret half of this key join once, as this node or process of `rove cloud`."""
 
     node: str
-    kind: Kind
+    kind: Invited
     key: str
     expires_us: int
 
@@ -200,12 +208,22 @@ class Enlist(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_submit(asked: Submit) -> None:
-    """Refuse bad names. Names of streams are in the plan and are checked there."""
+    """Refuse bad names and sinks. Names of streams are in the plan and are checked there."""
     checked_name(asked.name, "a query")
     if asked.sink.node is not None:
         checked_name(asked.sink.node, "a node")
-    if asked.cloud is not None and asked.cloud.kind in TABLES:
-        checked_name(asked.cloud.name, "a table")
+    if asked.cloud is not None:
+        check_sink(asked.cloud)
+
+
+def check_sink(sink: CloudSink) -> None:
+    """Refuse a sink in Spark with a bad name, or with a secret among its options. The client checks it before it sends
+    it, the coordinator before it stores it."""
+    if "://" in sink.name:
+        raise PlanError(NOT_A_PLACE)  # it is not shown: it may hold a password
+    if sink.kind in TABLES:
+        checked_name(sink.name, "a table")
+    check_options(sink.kind, sink.name, sink.options)
 
 
 def to_body(value: Any) -> bytes:

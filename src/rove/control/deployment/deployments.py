@@ -77,6 +77,11 @@ class Deployments:
         """Make a query. It is not added yet."""
         return Query.of(record, plan, Rollout(self._membership.members))
 
+    def may_carry(self, query: QueryId, relay: NodeId, node: NodeId) -> bool:
+        """Whether a batch of a query that was made on `node` can have come to `relay`. O(nodes above `node`)."""
+        found = self.queries.get(query)
+        return found is None or found.deployment is None or found.deployment.carried.may_carry(relay, node)
+
     def add(self, query: Query) -> None:
         """Add a query, with its deployment if it has one."""
         self.queries[query.id] = query
