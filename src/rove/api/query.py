@@ -72,7 +72,7 @@ class Query:
         return self._session.ask("recent", Named(name=self.name), list[Progress])
 
     def exception(self) -> str | None:
-        """Why the query cannot go on; None if it can."""
+        """What is wrong with the query: why it cannot go on, or lost a batch. None if nothing is."""
         line = self.status()
         return line.trouble or (line.spark.trouble if line.spark is not None else "") or None
 

@@ -71,14 +71,21 @@ from rove.model.messages import (
     check_header,
     digest_of,
 )
+from rove.plan.user_functions import Reader, reader
 
 
 class Worker:
     """The links, fragments, sources and ends of one node. `incarnation` differs from every earlier start of the node. A
-    `durable` node has a disk. A user's own `policy` decides what is evicted when there is no room."""
+    `durable` node has a disk. A user's own `policy` decides what is evicted when there is no room. `read` reads users'
+    functions; without it they run here."""
 
     def __init__(
-        self, settings: WorkerSettings, incarnation: int, durable: bool = False, policy: Policy | None = None
+        self,
+        settings: WorkerSettings,
+        incarnation: int,
+        durable: bool = False,
+        policy: Policy | None = None,
+        read: Reader | None = None,
     ) -> None:
         self.settings, self._incarnation = settings, incarnation
         self.node = settings.node
@@ -96,9 +103,8 @@ class Worker:
         self._parking = Parking()
         self._reports = Reports()
         self.sources = Sources()
-        running = self._fragments.running
         self._exits = Exits(
-            self._turn, self.store, self.output, self._retention, self._routes, running, self.accounts.refuse
+            self._turn, self.store, self.output, self._retention, self._routes, self._fragments, self.accounts.refuse
         )
         self._entrance = Entrance(
             turn=self._turn,
@@ -120,7 +126,7 @@ class Worker:
             accounts=self.accounts,
         )
         self._deployment = Deployment(
-            trusts=settings.trusts,
+            read=read or reader(settings.trusts),
             turn=self._turn,
             fragments=self._fragments,
             sources=self.sources,
@@ -421,7 +427,7 @@ class Worker:
             ),
             refused=dict(self.refused),
             knows=self._neighbours.digest,
-            troubles=self.output.damage() | self._fragments.troubles | self._openings.troubles(),
+            troubles=self._fragments.all_troubles(self._turn.now) | self.output.damage() | self._openings.troubles(),
             reaches=self._neighbours.reached,
             held=self.store.held(self._turn.now),
             taken_bytes=self.store.bytes_taken,
@@ -434,8 +440,9 @@ class Worker:
         yield from self._retention.left_behind()
 
     def troubles(self) -> dict[str, str]:
-        """What is wrong with its disk, by folder or part."""
-        found = {f"folder {name}": text for name, text in self._folders.troubles().items()}
+        """What is wrong with its disk, by folder or part, and with the rows of its queries."""
+        found = {f"rows of {query}": text for query, text in self._fragments.faults.troubles(self._turn.now).items()}
+        found |= {f"folder {name}": text for name, text in self._folders.troubles().items()}
         found |= {f"damage in {name}": text for name, text in self._folders.damage().items()}
         found |= {f"reading {name}": text for name, text in self._replay.pending.troubles().items()}
         found |= {f"rows for {name}": link.trouble for name, link in self.links().items() if link.trouble}

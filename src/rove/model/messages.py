@@ -220,7 +220,7 @@ class Report(_Message, frozen=True, tag=20, kw_only=True):
     tallies: tuple[Tally, ...] = ()
     refused: dict[str, int] | None = None
     knows: str | None = None  # a digest of the peers that it knows
-    troubles: dict[QueryId, str] | None = None  # queries that cannot run on it, and why
+    troubles: dict[QueryId, str] | None = None  # queries that cannot run on it, or lost a batch, and why
     reaches: tuple[NodeId, ...] | None = None  # its parents that it has a working link with
     held: tuple[Held, ...] | None = None
     taken_bytes: int = 0  # bytes of all batches that its store has taken since its start

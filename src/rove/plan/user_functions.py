@@ -77,17 +77,22 @@ def write_function(function: Any, pickled: Pickler | None) -> wire.Function:
 
 def by_name(word: wire.Function) -> Function:
     """The function that every node has under its name. A function sent by value is refused."""
-    if isinstance(word, wire.Pickled):
-        raise PlanError(
-            f"the function `{word.name}` came by value, and reading it would run its sender's code: allow that here "
-            "with the setting trust_functions, or define it in a module that is installed here"
-        )
-    return _called(_imported(word), word)
+    return _called(_imported(refuse_value(word)), word)
 
 
 def by_value(word: wire.Function) -> Function:
     """The function, by its name or from its bytes. Only for receivers that trust the sender."""
     return _called(_imported(word) if isinstance(word, wire.Reference) else _unpickled(word), word)
+
+
+def refuse_value(word: wire.Function) -> wire.Reference:
+    """Refuse a function that was sent by value."""
+    if isinstance(word, wire.Pickled):
+        raise PlanError(
+            f"the function `{word.name}` came by value, and reading it would run its sender's code: allow that here "
+            "with the setting trust_functions, or define it in a module that is installed here"
+        )
+    return word
 
 
 def unread(word: wire.Function) -> Function:

@@ -38,6 +38,7 @@ from rove.data.worker import Worker
 from rove.model.errors import DiskError, RoveError
 from rove.model.events import COORDINATOR, Allow, Arrived, Conn, Drop, Garbled, Payload, Send, Tick
 from rove.model.messages import Message, Peer
+from rove.plan.user_functions import Reader
 from rove.runtime.adapters.sources import Producers, SourceSpec
 from rove.runtime.broken import Broken, described
 from rove.runtime.clock import now_us, wall_us
@@ -71,7 +72,8 @@ class Transport(Protocol):
 
 
 class WorkerShell:
-    """A worker with its disk, its sources and its transport."""
+    """A worker with its disk, its sources and its transport. `read` reads users' functions; without it they run
+    here."""
 
     def __init__(
         self,
@@ -80,10 +82,11 @@ class WorkerShell:
         specs: tuple[SourceSpec, ...] = (),
         shelf: DiskShelf | None = None,
         hooks: Hooks | None = None,
+        read: Reader | None = None,
     ) -> None:
         self._wires, self.shelf, self._hooks = wires, shelf, hooks
         incarnation = shelf.incarnation if shelf is not None else time.time_ns()
-        self.worker = Worker(settings, incarnation, shelf is not None, policy_at(settings.evict))
+        self.worker = Worker(settings, incarnation, shelf is not None, policy_at(settings.evict), read)
         self.producers = Producers(specs, incarnation, now_us())
         for origin, producer in self.producers.all.items():
             self.worker.add_source(producer.spec.stream, origin, producer.spec.columns)

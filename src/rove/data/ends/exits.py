@@ -6,11 +6,12 @@ acked. If there is no room for it, retention decides what is evicted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from msgspec.structs import replace
 
 from rove.data.ends.output import Output
+from rove.data.fragment.fragments import Fragments
 from rove.data.fragment.pipeline import Emitted
 from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.link.receipts import FrameReceipt
@@ -36,11 +37,11 @@ class Exits:
         output: Output,
         retention: Retention,
         routes: Routes,
-        queries: Mapping[QueryId, RunningFragment],
+        fragments: Fragments,
         count: Callable[[str], None],
     ) -> None:
         self._turn, self._store, self._output, self._retention = turn, store, output, retention
-        self._routes, self._queries, self._count = routes, queries, count
+        self._routes, self._fragments, self._count = routes, fragments, count
 
     def emit(
         self,
@@ -54,6 +55,7 @@ class Exits:
         for each in emitted:
             if each.fault is not None:
                 self._count(type(each.fault).__name__)
+                self._fragments.faults.add(running.fragment.query, each.batch.header, each.fault, self._turn.now)
                 continue
             same = batch is not None and each.batch.data is batch.data
             header = replace(each.batch.header, query=running.fragment.query, stage=each.stage)
@@ -109,8 +111,8 @@ class Exits:
             self._make_room(QueryId(header.query))
 
     def _make_room(self, query: QueryId) -> None:
-        for evicted in self._retention.make_room(query, self._queries):
+        for evicted in self._retention.make_room(query, self._fragments.running):
             self._turn.commands.append(evicted)
-            running = self._queries.get(evicted.query)
+            running = self._fragments.running.get(evicted.query)
             if running is not None:
                 self._routes.sweep(running)

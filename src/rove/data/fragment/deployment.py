@@ -37,14 +37,14 @@ from rove.model.ids import QueryId
 from rove.model.messages import Fragment
 from rove.plan.codec import decode
 from rove.plan.stages import ordered
-from rove.plan.user_functions import reader
+from rove.plan.user_functions import Reader
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Deployment:
-    """For all queries of one node. A node that `trusts` reads users' functions that come by value."""
+    """For all queries of one node. `read` reads the users' functions that run here."""
 
-    trusts: bool
+    read: Reader
     turn: Turn
     fragments: Fragments
     sources: Sources
@@ -79,7 +79,7 @@ class Deployment:
                 raise PlanError(f"the plan of `{query}` has not come yet")
             opening = OpeningFragment(fragment, plan, resumes)
             if known is None:
-                opening.running = RunningFragment(fragment, plan, not self.output.durable, reader(self.trusts))
+                opening.running = RunningFragment(fragment, plan, not self.output.durable, self.read)
                 heard = () if waits is None else waits.fragment.feeds
                 opening.early = [] if waits is None else waits.early
                 opening.early += self.sources.missed([o for o in fragment.feeds if o not in heard])
@@ -116,7 +116,7 @@ class Deployment:
         if shape is not None and shape.fragment.plan == fragment.plan:
             stages = shape.stages
         else:
-            stages = decode(opening.plan, reader(self.trusts), fragment.runs)
+            stages = decode(opening.plan, self.read, fragment.runs)
         needs = self.output.needs(fragment, stages)
         if self.output.durable and any(ordered(stages.operators[n]) for n in fragment.runs):
             needs[input_folder(fragment.query)] = NO_COLUMNS
@@ -126,6 +126,8 @@ class Deployment:
         fragment = opening.fragment
         query, known = fragment.query, self.fragments.running.get(fragment.query)
         route = None if known is None else known.route
+        if known is None or known.fragment.plan != fragment.plan:
+            self.fragments.faults.forget(query)
         early: Iterable[tuple[str, Batch]] = opening.early
         if known is not None:
             before = known.fragment.feeds
@@ -134,7 +136,7 @@ class Deployment:
         elif opening.running is not None:
             running = opening.running
         else:  # the version that it should replace has been given up since
-            running = RunningFragment(fragment, opening.plan, not self.output.durable, reader(self.trusts))
+            running = RunningFragment(fragment, opening.plan, not self.output.durable, self.read)
             early = list(self.sources.missed(fragment.feeds))
         self.output.begin(running)
         self.fragments.running[query] = running
@@ -199,6 +201,7 @@ class Deployment:
         or until their sender begins a new session to send them another way."""
         running = self.fragments.running.pop(query, None)
         self.fragments.troubles.pop(query, None)
+        self.fragments.faults.forget(query)
         opening = self.openings.take(query)
         for name in () if opening is None else opening.folders:
             self.folders.forget(name)

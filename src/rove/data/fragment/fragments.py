@@ -1,10 +1,11 @@
-"""The fragments of one node: those that run, queries that were stopped, and why others cannot run here."""
+"""The fragments of one node: those that run, queries that were stopped, and what is wrong with which query."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from rove.data.faults import Faults
 from rove.data.fragment.running_fragment import RunningFragment
 from rove.model.errors import must
 from rove.model.ids import QueryId
@@ -17,7 +18,12 @@ class Fragments:
     running: dict[QueryId, RunningFragment] = field(default_factory=dict)
     plans: dict[str, bytes] = field(default_factory=dict)  # the plans of running fragments, by digest
     stopped: dict[QueryId, None] = field(default_factory=dict)
-    troubles: dict[QueryId, str] = field(default_factory=dict)
+    troubles: dict[QueryId, str] = field(default_factory=dict)  # why queries cannot run here
+    faults: Faults = field(default_factory=Faults)  # of queries that run
+
+    def all_troubles(self, now: int) -> dict[QueryId, str]:
+        """What is wrong, by query. O(queries)."""
+        return self.faults.troubles(now) | self.troubles
 
     def forget_plans(self, waiting: Iterable[str] = ()) -> None:
         """Keep only the plans of fragments that run or wait for their folders. O(fragments)."""
