@@ -63,25 +63,24 @@ def test_a_fault_has_the_same_text_as_inside_the_node_and_costs_no_process() -> 
     assert found.pid == pid
 
 
-@pytest.mark.parametrize(
-    ("how", "what"),
-    [
-        ("exit", "ended its process with exit code 3; let it raise an error instead"),
-        ("crash", "crashed its process (SIGSEGV); look for a fault in a library that it uses"),
-        ("killed", "was killed (SIGKILL), as the system does when no memory is left; let it hold less at a time"),
-        ("leave a child", "ended its process with exit code 4; let it raise an error instead"),
-        ("close", "closed the pipe to its node; let it close only what it has opened"),
-        ("write", "wrote into the pipe to its node"),
-    ],
-)
-def test_a_function_that_ends_its_process_loses_one_batch(how: str, what: str) -> None:
+ENDS = {
+    "exit": "ended its process with exit code 3; let it raise an error instead",
+    "crash": "crashed its process (SIGSEGV); look for a fault in a library that it uses",
+    "killed": "was killed (SIGKILL), as the system does when no memory is left; let it hold less at a time",
+    "leave a child": "ended its process with exit code 4; let it raise an error instead",
+    "close": "closed the pipe to its node; let it close only what it has opened",
+    "write": "wrote into the pipe to its node",
+}
+
+
+def test_a_function_that_ends_its_process_loses_one_batch() -> None:
     found = function("bad")
-    first = found.pid
-    began_s = time.monotonic()
-    assert said(applied(found), rows(how)).startswith(f"mapInArrow function `bad` {what}")
-    assert time.monotonic() - began_s < process.Bounds().call_s - 1  # nobody waited until the time was up
-    assert applied(found)(rows()) == rows()
-    assert found.pid != first
+    for how, what in ENDS.items():
+        first, began_s = found.pid, time.monotonic()
+        assert said(applied(found), rows(how)).startswith(f"mapInArrow function `bad` {what}")
+        assert time.monotonic() - began_s < Bounds().call_s - 1  # nobody waited until the time was up
+        assert applied(found)(rows()) == rows()
+        assert found.pid != first
 
 
 def test_a_function_that_loops_is_ended_when_its_time_is_up() -> None:

@@ -17,6 +17,9 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
+import pyarrow as pa
+import pyarrow.compute  # now, and not within the time of the first call
+
 from rove.data.operators.map import called, name_of
 from rove.model.errors import PlanError, UdfError
 from rove.plan.user_functions import Function, by_value
@@ -47,6 +50,7 @@ def main(reads: int, writes: int, node: int) -> NoReturn:
         os.set_inheritable(descriptor, False)  # programs that the function starts
     with contextlib.suppress(AttributeError):
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    pa.array([0])  # the first array imports pandas, if it is installed, which takes seconds
     try:
         _serve(Pipe(reads, writes))
     except EndOfPipe:
