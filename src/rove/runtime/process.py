@@ -76,14 +76,14 @@ def run_worker(section: WorkerSection, stopped: Stopped | None = None) -> None:
         raise SetupError(f"`{section.node}` is an {section.kind} and must listen; give it an address: tcp://HOST:PORT")
     wires = Wires(section.listen, keys)
     shelf = None
-    read = _functions(section)
+    functions = _functions(section)
     try:
         wires.watch(stopped.bell.descriptor)
         wires.dial(COORDINATOR, url, keys.coordinator if keys is not None else "")
         log.info("asks the coordinator at %s", url)
         shelf = _shelf(section, stopped.bell)
         settings = worker_settings(section, _heard_at(section, wires), keys)
-        shell = WorkerShell(settings, wires, specs, shelf, Hooks(section.hooks) if section.hooks else None, read)
+        shell = WorkerShell(settings, wires, specs, shelf, Hooks(section.hooks) if section.hooks else None, functions)
         shell.start()
         _ready(section.kind, section.node, wires.address)
         _loop(shell, wires, stopped)
@@ -95,8 +95,8 @@ def run_worker(section: WorkerSection, stopped: Stopped | None = None) -> None:
             shelf.close()
         raise
     finally:
-        if read is not None:
-            read.close()
+        if functions is not None:
+            functions.close()
         wires.close()
     log.info("%s stopped", section.node)
 

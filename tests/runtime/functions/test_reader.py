@@ -15,10 +15,15 @@ import psutil
 import pyarrow as pa
 import pytest
 
+import rove
+from rove.data.fragment.running_fragment import RunningFragment
 from rove.model.errors import PlanError
-from rove.plan import wire
+from rove.model.ids import QueryId, Stage, Version
+from rove.model.messages import Fragment
+from rove.plan import codec, wire
+from rove.plan.stages import Stages
 from rove.plan.user_functions import by_name, write_function
-from rove.runtime.functions import process
+from rove.runtime.functions import process, reader
 from rove.runtime.functions.frames import Call, Load, Pipe, to_bytes
 from rove.runtime.functions.process import Bounds
 from rove.runtime.functions.reader import ProcessReader
@@ -47,6 +52,28 @@ def test_the_same_function_has_one_process_until_nobody_has_it_any_more() -> Non
     gc.collect()
     assert not runs(pid)
     assert read.processes() == []
+
+
+def test_processes_of_functions_that_no_query_has_any_more_are_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = ProcessReader(False, Bounds())
+    mapped = rove.Session.local().stream("s", schema="n bigint").mapInArrow(user_code.same, "n bigint")
+    plan = codec.encode(Stages.of({"out": mapped.plan}))
+    fragment = Fragment(
+        query=QueryId("q"), version=Version(1), plan="", runs=(Stage(1),), makes={}, waits={}, next=None, sinks={}
+    )
+    running = RunningFragment(fragment, plan, read=read)
+    (used,) = read.processes()
+    other = read(wire.Reference(user_code.__name__, "chosen"))
+    first, second = used.pid or 0, other.pid or 0  # type: ignore[attr-defined]
+    read.keep([])
+    assert (runs(first), runs(second)) == (True, True)  # their queries may be about to run
+    monkeypatch.setattr(reader, "UNNEEDED_S_MAX", 0.0)
+    read.keep([running])
+    assert (runs(first), runs(second)) == (True, False)
+    read.keep([])
+    assert not runs(first)
+    data = pa.record_batch({"n": [1]})
+    assert list(used(iter([data]))) == [data]  # in another process
 
 
 def test_close_ends_all_processes() -> None:

@@ -61,7 +61,8 @@ class Bounds:
 
 
 class FunctionProcess:
-    """The function, to be called as if it were here. Its process ends when nothing refers to it any more."""
+    """The function, to be called as if it were here. Its process ends with `close`, or when nothing refers to it any
+    more. Another call starts another one."""
 
     def __init__(self, word: wire.Function, bounds: Bounds) -> None:
         self.__name__ = word.name
@@ -69,6 +70,7 @@ class FunctionProcess:
         self._child: _Child | None = None
         self._failures, self._rests_until_s = 0, 0.0
         self._last = ""
+        self.needed_s = 0.0  # when a query needed it last
         self._start()
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -81,7 +83,7 @@ class FunctionProcess:
         return None if self._child is None else self._child.pid
 
     def close(self) -> None:
-        """End the process. Another call starts another one."""
+        """End the process."""
         if self._child is not None:
             self._child.end()
             self._child = None

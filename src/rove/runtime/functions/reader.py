@@ -1,16 +1,23 @@
 """Reads users' functions for a node that runs each of them in a process of its own.
 
 Law: none of a function's code runs in the node, not even the import of its module. The same function of several queries
-has one process. The process starts when the function is read, and ends when no query here has the function any more.
+has one process. The process starts when the function is read. The shell tells which functions queries still have, and
+the processes of others are ended.
 """
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterable
 from weakref import WeakValueDictionary
 
+from rove.data.fragment.running_fragment import RunningFragment
 from rove.plan import wire
+from rove.plan.operators import Map
 from rove.plan.user_functions import Function, refuse_value
 from rove.runtime.functions.process import Bounds, FunctionProcess
+
+UNNEEDED_S_MAX = 5.0  # from reading a function until its query runs: its folders are opened first
 
 
 class ProcessReader:
@@ -26,11 +33,22 @@ class ProcessReader:
         found = self._known.get(word)
         if found is None:
             found = self._known[word] = FunctionProcess(word, self._bounds)
+        found.needed_s = time.monotonic()
         return found
 
     def processes(self) -> list[FunctionProcess]:
-        """The functions that queries here have."""
+        """The functions that were read here, as long as something refers to them."""
         return list(self._known.values())
+
+    def keep(self, running: Iterable[RunningFragment]) -> None:
+        """End the processes of functions that none of these has had for a while. O(operators)."""
+        now_s = time.monotonic()
+        for operator in (operator for each in running for operator in each.stages.operators):
+            if isinstance(operator, Map) and isinstance(operator.function, FunctionProcess):
+                operator.function.needed_s = now_s
+        for each in self.processes():
+            if now_s - each.needed_s > UNNEEDED_S_MAX:
+                each.close()
 
     def close(self) -> None:
         """End all processes."""
