@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import psutil
 import pyarrow as pa
@@ -162,9 +163,30 @@ def test_what_a_function_prints_goes_to_the_log_and_not_into_the_pipe(capfd: pyt
 
 
 def test_a_function_that_reads_its_input_finds_nothing() -> None:
-    assert said(applied(function("bad")), rows("read")) == (
-        "mapInArrow function `bad` raised EOFError: EOF when reading a line"
-    )
+    before, (end, other) = os.dup(0), os.pipe()
+    os.write(other, b"for the node\n")
+    os.dup2(end, 0)
+    try:
+        found = function("bad")
+    finally:
+        os.dup2(before, 0)
+        for descriptor in (before, end, other):
+            os.close(descriptor)
+    assert said(applied(found), rows("read")) == "mapInArrow function `bad` raised EOFError: EOF when reading a line"
+
+
+def test_what_arrow_imports_late_is_not_in_the_time_of_the_first_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pandas.py").write_text("import time\ntime.sleep(4)\nraise ImportError\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert applied(function("chosen", Bounds(call_s=3)))(rows("some")).num_rows == 1
+
+
+@pytest.mark.skipif(not Path("/proc/self/oom_score_adj").exists(), reason="only Linux chooses whom to end")
+def test_the_process_is_ended_before_its_node_when_no_memory_is_left() -> None:
+    found = function("same")
+    assert Path(f"/proc/{found.pid}/oom_score_adj").read_text().strip() == "500"
 
 
 def test_a_function_that_forks_answers_once() -> None:
