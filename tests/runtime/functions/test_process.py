@@ -119,10 +119,11 @@ def look_for(name: str, group: int) -> list[psutil.Process]:
     return found
 
 
-def test_a_function_that_eats_memory_is_stopped_at_its_bound() -> None:
+@pytest.mark.parametrize("how", ["eat", "eat with Arrow"])
+def test_a_function_that_eats_memory_is_stopped_at_its_bound(how: str) -> None:
     found = function("bad", Bounds(memory_bytes=200 * MIB))
     first = found.pid
-    text = said(applied(found), rows("eat"))
+    text = said(applied(found), rows(how))
     assert text == (
         "mapInArrow function `bad` took more than 200 MiB of memory; let it hold less at a time, or raise the setting "
         "function_memory_bytes"
@@ -224,5 +225,5 @@ def test_a_function_that_fails_again_and_again_rests_longer_each_time() -> None:
     found._rests_until_s, found._bounds = 0, Bounds()
     assert step(rows()) == rows()
     found._bounds = Bounds(call_s=0.3)
-    assert "took longer" in said(step, rows("loop"))
-    assert "took longer" in said(step, rows("loop"))  # one failure after a result is not followed by a rest
+    assert "bad` took longer" in said(step, rows("loop"))
+    assert "bad` took longer" in said(step, rows("loop"))  # one failure after a result is not followed by a rest

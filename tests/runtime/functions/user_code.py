@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 Batches = Iterator[pa.RecordBatch]
-kept: list[bytearray] = []
+kept: list[bytearray | pa.Buffer] = []
 
 
 class Unusual(BaseException):
@@ -91,6 +91,8 @@ def misbehave(how: str) -> None:
         case "eat":
             while True:
                 kept.append(bytearray(10_000_000))
+        case "eat with Arrow":
+            kept.extend(pa.allocate_buffer(1_000_000) for _ in range(400))
         case "leak":
             kept.append(bytearray(30_000_000))
         case "print":
