@@ -57,6 +57,10 @@ class Cluster:
             said = out.readline()
             assert said.startswith("ready"), (self.folder / f"{name}.log").read_text()
 
+    def pid(self, name: str) -> int:
+        """The number of a process."""
+        return self._processes[name].pid
+
     def kill(self, name: str) -> None:
         """End a process without a word."""
         self._processes[name].kill()

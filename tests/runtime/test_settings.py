@@ -41,6 +41,15 @@ def test_lists_and_tables_in_the_environment_are_json_or_one_word(path: Path) ->
     assert worker.columns == {"s": "n int"}
 
 
+def test_functions_run_apart_unless_a_node_is_told_otherwise(path: Path) -> None:
+    worker = load(path).worker
+    assert worker is not None
+    assert (worker.functions, worker.function_ms, worker.function_memory_bytes) == ("process", 10_000, 2**30)
+    worker = load(path, {"ROVE__WORKER__FUNCTIONS": "inline", "ROVE__WORKER__FUNCTION_MS": "500"}).worker
+    assert worker is not None
+    assert (worker.functions, worker.function_ms) == ("inline", 500)
+
+
 @pytest.mark.parametrize(
     ("text", "match"),
     [
@@ -50,6 +59,8 @@ def test_lists_and_tables_in_the_environment_are_json_or_one_word(path: Path) ->
         ("[worker", "are not TOML"),
         ('[worker]\nnode = "a"\nkind = "moon"', "kind cannot be `moon`; there are: device, edge, gateway"),
         ('[worker]\nnode = "a"\nkind = "device"\ncompress = "lz"', "compress cannot be .*did you mean `lz4`"),
+        ('[worker]\nnode = "a"\nkind = "edge"\nfunctions = "apart"', "functions cannot be .*: process, inline"),
+        ('[worker]\nnode = "a"\nkind = "edge"\nfunction_ms = 0', "function_ms"),
         ('[worker]\nnode = "a"', "missing required field `kind`"),
         ('[worker]\nnode = "a"\nkind = "edge"\nslots = "many"', "slots"),
     ],

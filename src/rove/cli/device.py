@@ -9,6 +9,7 @@ import typer
 from rove.cli.starting import (
     Coordinator,
     Data,
+    Functions,
     Keys,
     Memory,
     Name,
@@ -70,6 +71,7 @@ def device(
         ),
     ] = None,
     trust_functions: TrustFunctions = None,
+    functions: Functions = None,
     keys: Keys = None,
     settings: SettingsFile = None,
 ) -> None:
@@ -92,6 +94,7 @@ def device(
         hooks=hooks,
         backlog=backlog,
         trust_functions=trust_functions,
+        functions=functions,
         keys=keys,
         settings=settings,
         sources=source,

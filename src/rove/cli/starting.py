@@ -49,6 +49,14 @@ TrustFunctions = Annotated[
         help="Run users' functions that queries send by value. Then everyone who may submit queries can run code here.",
     ),
 ]
+Functions = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WHERE",
+        help="Where users' functions run: process (in processes of their own, with bounds) or inline (inside the node, "
+        "which is faster, and ends with a function that crashes). Default: process.",
+    ),
+]
 SettingsFile = Annotated[
     Path | None, typer.Option("--settings", metavar="FILE", help="A TOML file of settings. Flags override it.")
 ]
@@ -76,6 +84,7 @@ def start_worker(
     sources: list[str] | None = None,
     columns: list[str] | None = None,
     trust_functions: bool | None = None,
+    functions: str | None = None,
 ) -> None:
     """Run a node until a signal stops it."""
     from rove.runtime.process import run_worker
@@ -97,6 +106,7 @@ def start_worker(
         "keys": None if keys is None else str(key_file(keys)),
         "sources": sources or None,
         "trust_functions": trust_functions,
+        "functions": functions,
         "columns": dict(map(stream_columns, columns)) if columns else None,
     }
     section = loaded(settings, "worker", flags).worker

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rove.cli.starting import (
     Coordinator,
     Data,
+    Functions,
     Keys,
     Listen,
     Memory,
@@ -26,6 +27,7 @@ def worker(
     slots: Slots = None,
     memory: Memory = None,
     trust_functions: TrustFunctions = None,
+    functions: Functions = None,
     keys: Keys = None,
     settings: SettingsFile = None,
 ) -> None:
@@ -40,6 +42,7 @@ def worker(
         slots=slots,
         memory=memory,
         trust_functions=trust_functions,
+        functions=functions,
         keys=keys,
         settings=settings,
     )

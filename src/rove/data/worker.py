@@ -73,14 +73,21 @@ from rove.model.messages import (
     check_header,
     digest_of,
 )
+from rove.plan.user_functions import Reader, reader
 
 
 class Worker:
     """The links, fragments, sources and ends of one node. `incarnation` differs from every earlier start of the node. A
-    `durable` node has a disk. A user's own `policy` decides what is evicted when there is no room."""
+    `durable` node has a disk. A user's own `policy` decides what is evicted when there is no room. `read` reads users'
+    functions; without it they run here."""
 
     def __init__(
-        self, settings: WorkerSettings, incarnation: int, durable: bool = False, policy: Policy | None = None
+        self,
+        settings: WorkerSettings,
+        incarnation: int,
+        durable: bool = False,
+        policy: Policy | None = None,
+        read: Reader | None = None,
     ) -> None:
         self.settings, self._incarnation = settings, incarnation
         self.node = settings.node
@@ -122,7 +129,7 @@ class Worker:
             accounts=self.accounts,
         )
         self._deployment = Deployment(
-            trusts=settings.trusts,
+            read=read or reader(settings.trusts),
             turn=self._turn,
             fragments=self._fragments,
             sources=self.sources,

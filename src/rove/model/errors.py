@@ -106,6 +106,13 @@ class UdfError(DataError):
     tries_max = 200
 
 
+class FunctionFailed(UdfError):
+    """A user's function could not be called, passed a bound or ended its process. No other part of its batch is
+    tried."""
+
+    tries_max = 0
+
+
 class StateError(RoveError):
     """A snapshot that does not belong to the operator it is restored into."""
 

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from rove.model.errors import MissingFunction, PlanError, UdfError
+from rove.model.errors import FunctionFailed, MissingFunction, PlanError
 from rove.plan import wire
 
 FUNCTION_BYTES_MAX = 256 * 1024  # of one function sent by value: enough for code, too little for data
@@ -62,12 +62,17 @@ class Later:
     def __name__(self) -> str:
         return self.word.name
 
+    @property
+    def found(self) -> Function | None:
+        """The function, if it was read."""
+        return self._found[0] if self._found else None
+
     def __call__(self, *arguments: Any) -> Any:
         if not self._found:
             try:
                 self._found.append(self.read(self.word))
             except PlanError as error:
-                raise UdfError(f"rows came here without `{self.word.name}` applied, and {error}") from error
+                raise FunctionFailed(f"rows came here without `{self.word.name}` applied, and {error}") from error
         return self._found[0](*arguments)
 
 
@@ -100,18 +105,23 @@ def write_function(function: Any, pickled: Pickler | None) -> wire.Function:
 
 def by_name(word: wire.Function) -> Function:
     """The function that every node has under its name. A function sent by value is refused."""
+    return _called(_imported(refuse_value(word)), word)
+
+
+def by_value(word: wire.Function) -> Function:
+    """The function, by its name or from its bytes. Only for receivers that trust the sender."""
+    return _called(_imported(word) if isinstance(word, wire.Reference) else _unpickled(word), word)
+
+
+def refuse_value(word: wire.Function) -> wire.Reference:
+    """Refuse a function that was sent by value."""
     if isinstance(word, wire.Pickled):
         raise MissingFunction(
             function_key(word),
             f"the function `{word.name}` came by value, and reading it would run its sender's code: allow that here "
             "with the setting trust_functions, or define it in a module that is installed here",
         )
-    return _called(_imported(word), word)
-
-
-def by_value(word: wire.Function) -> Function:
-    """The function, by its name or from its bytes. Only for receivers that trust the sender."""
-    return _called(_imported(word) if isinstance(word, wire.Reference) else _unpickled(word), word)
+    return word
 
 
 def unread(word: wire.Function) -> Function:

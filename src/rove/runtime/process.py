@@ -24,6 +24,8 @@ from rove.runtime.adapters.sources import SourceSpec, read_spec, stream_of
 from rove.runtime.broken import EXIT_CODE, Broken
 from rove.runtime.clock import now_us
 from rove.runtime.disk.shelf import DiskShelf
+from rove.runtime.functions.process import Bounds
+from rove.runtime.functions.reader import ProcessReader
 from rove.runtime.hooks import Hooks
 from rove.runtime.network.bell import Bell
 from rove.runtime.network.keys import Keys, coordinator_keys, load_keys
@@ -74,13 +76,14 @@ def run_worker(section: WorkerSection, stopped: Stopped | None = None) -> None:
         raise SetupError(f"`{section.node}` is an {section.kind} and must listen; give it an address: tcp://HOST:PORT")
     wires = Wires(section.listen, keys)
     shelf = None
+    functions = _functions(section)
     try:
         wires.watch(stopped.bell.descriptor)
         wires.dial(COORDINATOR, url, keys.coordinator if keys is not None else "")
         log.info("asks the coordinator at %s", url)
         shelf = _shelf(section, stopped.bell)
         settings = worker_settings(section, _heard_at(section, wires), keys)
-        shell = WorkerShell(settings, wires, specs, shelf, Hooks(section.hooks) if section.hooks else None)
+        shell = WorkerShell(settings, wires, specs, shelf, Hooks(section.hooks) if section.hooks else None, functions)
         shell.start()
         _ready(section.kind, section.node, wires.address)
         _loop(shell, wires, stopped)
@@ -92,6 +95,8 @@ def run_worker(section: WorkerSection, stopped: Stopped | None = None) -> None:
             shelf.close()
         raise
     finally:
+        if functions is not None:
+            functions.close()
         wires.close()
     log.info("%s stopped", section.node)
 
@@ -201,6 +206,13 @@ def _shelf(section: WorkerSection, bell: Bell) -> DiskShelf | None:
             raise
         log.error("%s; going on without it: waiting rows are in memory only, until the next start", error)
         return None
+
+
+def _functions(section: WorkerSection) -> ProcessReader | None:
+    """Where users' functions run: in processes of their own, or (None) inside the node."""
+    if section.functions == "inline":
+        return None
+    return ProcessReader(section.trust_functions, Bounds(section.function_ms / 1_000, section.function_memory_bytes))
 
 
 def _retention(section: WorkerSection) -> LogSettings:

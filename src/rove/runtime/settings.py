@@ -54,6 +54,9 @@ class WorkerSection(msgspec.Struct, frozen=True, kw_only=True):
     columns: dict[str, str] = {}  # the columns of the streams that sources here produce
     leave: bool = False  # say goodbye when stopped, for good
     trust_functions: bool = False  # run users' functions that come by value, so users who submit queries run code here
+    functions: Literal["process", "inline"] = "process"  # where users' functions run: apart, or inside the node
+    function_ms: Annotated[int, msgspec.Meta(ge=1)] = 10_000  # for one batch, in a process apart; the node waits for it
+    function_memory_bytes: Annotated[int, msgspec.Meta(ge=0)] = 1_073_741_824  # of such a process; 0: no bound
 
 
 class CoordinatorSection(msgspec.Struct, frozen=True, kw_only=True):

@@ -42,6 +42,7 @@ from rove.runtime.adapters.sources import Producers, SourceSpec
 from rove.runtime.broken import Broken, described
 from rove.runtime.clock import now_us, wall_us
 from rove.runtime.disk.shelf import DiskShelf
+from rove.runtime.functions.reader import ProcessReader
 from rove.runtime.hooks import Hooks
 from rove.runtime.loading import policy_at
 from rove.runtime.packing import PackThread
@@ -71,7 +72,8 @@ class Transport(Protocol):
 
 
 class WorkerShell:
-    """A worker with its disk, its sources and its transport."""
+    """A worker with its disk, its sources and its transport. `functions` runs users' functions apart; without it they
+    run here."""
 
     def __init__(
         self,
@@ -80,10 +82,11 @@ class WorkerShell:
         specs: tuple[SourceSpec, ...] = (),
         shelf: DiskShelf | None = None,
         hooks: Hooks | None = None,
+        functions: ProcessReader | None = None,
     ) -> None:
-        self._wires, self.shelf, self._hooks = wires, shelf, hooks
+        self._wires, self.shelf, self._hooks, self._functions = wires, shelf, hooks, functions
         incarnation = shelf.incarnation if shelf is not None else time.time_ns()
-        self.worker = Worker(settings, incarnation, shelf is not None, policy_at(settings.evict))
+        self.worker = Worker(settings, incarnation, shelf is not None, policy_at(settings.evict), functions)
         self.producers = Producers(specs, incarnation, now_us())
         for origin, producer in self.producers.all.items():
             self.worker.add_source(producer.spec.stream, origin, producer.spec.columns)
@@ -203,7 +206,9 @@ class WorkerShell:
                 self._unkept = command if self.shelf.trouble else None
 
     def _look(self) -> None:
-        """Try again what the disk did not take, and log what has changed."""
+        """Try again what the disk did not take, end functions of queries that have ended, and log what has changed."""
+        if self._functions is not None:
+            self._functions.keep(self.worker.running().values())
         if self._unkept is not None:
             self._do(self._unkept)
         troubles = {}

@@ -152,7 +152,7 @@ def test_a_scan_runs_in_event_time_order_whatever_came_first() -> None:
     ]
 
 
-@pytest.mark.parametrize("error", [ValueError, SystemExit, KeyboardInterrupt, GeneratorExit])
+@pytest.mark.parametrize("error", [ValueError, SystemExit, KeyboardInterrupt, GeneratorExit, PlanError])
 def test_a_function_that_raises_is_named_and_does_not_take_the_process_down(error: type[BaseException]) -> None:
     def broken(batches: Any) -> Any:
         for _ in batches:

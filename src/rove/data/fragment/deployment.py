@@ -37,14 +37,14 @@ from rove.model.ids import QueryId
 from rove.model.messages import Fragment, TroubleHere
 from rove.plan.codec import decode
 from rove.plan.stages import ordered
-from rove.plan.user_functions import reader, unread
+from rove.plan.user_functions import Reader, unread
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Deployment:
-    """For all queries of one node. A node that `trusts` reads users' functions that come by value."""
+    """For all queries of one node. `read` reads the users' functions that run here."""
 
-    trusts: bool
+    read: Reader
     turn: Turn
     fragments: Fragments
     sources: Sources
@@ -79,7 +79,7 @@ class Deployment:
                 raise PlanError(f"the plan of `{query}` has not come yet")
             opening = OpeningFragment(fragment, plan, resumes)
             if known is None:
-                opening.running = RunningFragment(fragment, plan, not self.output.durable, reader(self.trusts))
+                opening.running = RunningFragment(fragment, plan, not self.output.durable, self.read)
                 heard = () if waits is None else waits.fragment.feeds
                 opening.early = [] if waits is None else waits.early
                 opening.early += self.sources.missed([o for o in fragment.feeds if o not in heard])
@@ -135,7 +135,7 @@ class Deployment:
         elif opening.running is not None:
             running = opening.running
         else:  # the version that it should replace has been given up since
-            running = RunningFragment(fragment, opening.plan, not self.output.durable, reader(self.trusts))
+            running = RunningFragment(fragment, opening.plan, not self.output.durable, self.read)
             early = list(self.sources.missed(fragment.feeds))
         self.output.begin(running)
         self.fragments.running[query] = running

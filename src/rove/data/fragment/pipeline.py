@@ -18,7 +18,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from rove.data.fragment.build import Door, Step, Steps, ends
-from rove.data.operators.faulted import Fault, rows_outside, set_aside, try_parts
+from rove.data.operators.faulted import TEXT_MAX, Fault, rows_outside, set_aside, try_parts
 from rove.data.operators.join import JoinLogic
 from rove.data.operators.logic import NOTHING, Logic, Output, stepped
 from rove.data.operators.stateless_run import rows_through, through
@@ -274,7 +274,7 @@ class Pipeline:
         for step in self._with_memory:
             if (old := running.get(step.identity)) is not None:
                 step.logic, step.intake, step.waits, step.open = old.logic, old.intake, old.waits, old.open
-        self.counts, self.faults, self.fault = other.counts, other.faults, other.fault
+        self.counts, self.faults = other.counts, other.faults
         mine, theirs = self._stages.operators, other._stages.operators
         self.expect({n: found for n, found in other.waited().items() if n < len(mine) and mine[n] == theirs[n]})
 
@@ -454,7 +454,7 @@ class Pipeline:
         that no table can hold; they are lost."""
         header = batch.header
         self.faults += 1
-        self.fault = self.fault or str(faults[0].error)
+        self.fault = self.fault or f"batch {header.seq} of `{header.origin}`: {str(faults[0].error)[:TEXT_MAX]}"
         if header.folded:
             emitted.append(Emitted(step.stage, stepped(header, None), fault=faults[0].error))
             return replace(header, born=0, lost=header.lost + header.born)

@@ -63,7 +63,9 @@ class RunningFragment:
         new = RunningFragment(fragment, plan, self._forgets, self._read)
         new.pipeline.adopt(self.pipeline)
         new.pipeline.know(fragment.knows)
-        new.machine, new.kept, new.fault = self.machine, self.kept, self.fault
+        new.machine, new.kept = self.machine, self.kept
+        if fragment.plan == old.plan:
+            new.fault, new.pipeline.fault = self.fault, self.pipeline.fault
         return new
 
     @property

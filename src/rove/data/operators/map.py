@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import pyarrow as pa
 
 from rove.model.batch import one_batch
-from rove.model.errors import RAISED_BY_USERS, RoveError, SchemaMismatch, UdfError
+from rove.model.errors import RAISED_BY_USERS, SchemaMismatch, UdfError
 from rove.model.schema import check_batch
+
+BatchFunction: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 @dataclass(frozen=True, slots=True)
 class MapConfig:
-    function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+    function: BatchFunction
     schema: pa.Schema
 
     def build(self) -> MapLogic:
@@ -30,15 +33,9 @@ class MapLogic:
 
     def __init__(self, config: MapConfig) -> None:
         self._function, self._schema = config.function, config.schema
-        self._name = getattr(config.function, "__name__", repr(config.function))
 
     def apply(self, data: pa.RecordBatch) -> pa.RecordBatch:
-        try:
-            results = list(self._function(iter((data,))))
-        except RoveError:
-            raise
-        except RAISED_BY_USERS as error:
-            raise UdfError(f"mapInArrow function `{self._name}` raised {type(error).__name__}: {error}") from error
+        results = called(self._function, data)
         for each in results:
             self._check(each)
         if len(results) == 1:
@@ -47,13 +44,30 @@ class MapLogic:
             pa.Table.from_batches(results, results[0].schema if results else self._schema).cast(self._schema)
         )
 
-    def _check(self, result: object) -> None:
-        if not isinstance(result, pa.RecordBatch):
-            raise UdfError(
-                f"mapInArrow function `{self._name}` yielded a {type(result).__name__}; it must yield "
-                "pyarrow.RecordBatch objects"
-            )
+    def _check(self, result: pa.RecordBatch) -> None:
         try:
-            check_batch(result, self._schema, f"mapInArrow function `{self._name}`")
+            check_batch(result, self._schema, f"mapInArrow function `{name_of(self._function)}`")
         except SchemaMismatch as error:
             raise UdfError(str(error)) from error
+
+
+def called(function: BatchFunction, data: pa.RecordBatch) -> list[pa.RecordBatch]:
+    """What a function yields for a batch. Its faults are a `UdfError`."""
+    try:
+        results = list(function(iter((data,))))
+    except UdfError:  # a function that runs in another process
+        raise
+    except RAISED_BY_USERS as error:
+        raise UdfError(f"mapInArrow function `{name_of(function)}` raised {type(error).__name__}: {error}") from error
+    for each in results:
+        if not isinstance(each, pa.RecordBatch):
+            raise UdfError(
+                f"mapInArrow function `{name_of(function)}` yielded a {type(each).__name__}; it must yield "
+                "pyarrow.RecordBatch objects"
+            )
+    return results
+
+
+def name_of(function: BatchFunction) -> str:
+    """The name under which a function is known to its user."""
+    return getattr(function, "__name__", repr(function))

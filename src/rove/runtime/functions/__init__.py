@@ -1,0 +1,1 @@
+"""Users' functions in processes of their own, beside the node."""
