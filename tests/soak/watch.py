@@ -6,6 +6,7 @@ while it has a fault, and shortly after.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import threading
@@ -187,8 +188,8 @@ class Watch:
         return found
 
     def unsettled(self) -> list[tuple[str, str]]:
-        """What has still not arrived by the last answer, by query. The watermark of an operator that is behind the clock
-        is one that waits for a source."""
+        """What has still not arrived by the last answer, by query. An operator whose watermark is not at the end waits
+        for a source."""
         found = []
         for line in self.lines:
             if line.in_flight or line.buffered:
