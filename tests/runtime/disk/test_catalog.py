@@ -42,6 +42,20 @@ def test_records_of_one_event_are_kept_all_or_none(path: Path) -> None:
     assert catalog.records() == [("node", "edge1", b"one")]
 
 
+def test_a_full_disk_is_named_and_the_records_are_kept_when_there_is_room(path: Path) -> None:
+    catalog = Catalog(path)
+    catalog.keep([("node", "edge1", b"one")])
+    large = [("node", "edge2", bytes(100_000))]
+    (pages,) = catalog._base.execute("PRAGMA page_count").fetchone()
+    catalog._base.execute(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(DiskError, match=r"cannot be written: database or disk is full; make room on the disk"):
+        catalog.keep(large)
+    assert catalog.records() == [("node", "edge1", b"one")]
+    catalog._base.execute("PRAGMA max_page_count = 1000000")
+    catalog.keep(large)
+    assert len(catalog.records()) == 2
+
+
 def test_a_second_coordinator_is_told_of_the_first(path: Path) -> None:
     first = Catalog(path)
     with pytest.raises(DiskError, match="used by another coordinator"):

@@ -46,7 +46,8 @@ class Catalog:
                         self._base.execute("INSERT OR REPLACE INTO records VALUES (?, ?, ?)", (kind, name, record))
                 self._base.execute("COMMIT")
             except BaseException:
-                self._base.execute("ROLLBACK")
+                if self._base.in_transaction:  # if the disk is full, SQLite has rolled it back already
+                    self._base.execute("ROLLBACK")
                 raise
         except sqlite3.Error as error:
             raise self._broken("written", error) from error
@@ -86,6 +87,8 @@ class Catalog:
     def _broken(self, what: str, error: Exception) -> DiskError:
         if "locked" in str(error):
             return DiskError(f"catalog {self.path} is used by another coordinator; stop it, or use another folder")
+        if "full" in str(error):
+            return DiskError(f"catalog {self.path} cannot be {what}: {error}; make room on the disk")
         return DiskError(
             f"catalog {self.path} cannot be {what}: {error}; restore it from a copy, or remove it to start over"
         )
