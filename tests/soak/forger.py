@@ -42,8 +42,9 @@ from rove.runtime.network.keys import Keys, load_keys
 from rove.runtime.network.sockets import Socket, dealer
 from tests.data.test_worker import mutated
 from tests.soak.network import DEVICES, EDGES, FORGER, GATEWAY
-from tests.soak.queries import ROWS, STREAMS, TEXTS
+from tests.soak.queries import HURT, KEPT, ROWS, STREAMS
 
+QUERIES = (*KEPT, *HURT)
 NUMBERS = (0, 1, 2, 5, 10**6, 2**61, -1)
 VERBS = ("stop", "status", "queries", "submit", "remove", "invite", "revoke", "enlist", "nothing")
 MEET_S = 5.0
@@ -115,7 +116,7 @@ class Forger:
 
     def _message(self, random: Random, known: list[Origin], start: int) -> Message:
         origin, number = random.choice(known), random.choice(NUMBERS)
-        query = QueryId(random.choice((*TEXTS, "unknown")))
+        query = QueryId(random.choice((*QUERIES, "unknown")))
         seq = random.choice((0, 1, 50, 2**61))
         header = Header(
             query=query,
@@ -150,7 +151,7 @@ class Forger:
                 Beat(number, number, number),
                 Resend(number),
                 Goodbye(node if node != FORGER else NodeId(DEVICES[0])),
-                Orders(PROTOCOL, (), tuple(QueryId(name) for name in TEXTS), ()),
+                Orders(PROTOCOL, (), tuple(QueryId(name) for name in QUERIES), ()),
                 Refused("unexpected", "?"),
                 Answer("1", b"{}"),
                 Ask(str(random.random()), asked, f'{{"name": "{random.choice((query, node))}"}}'.encode()),

@@ -15,7 +15,12 @@ from itertools import zip_longest
 
 import pyarrow as pa
 
+import rove
+from rove import functions as F
+from rove.api.stream import Stream
 from rove.model.schema import parse_schema
+from rove.plan.operators import Operator
+from rove.plan.optimizer import optimize
 from rove.runtime.adapters.generated import Maker
 from rove.runtime.adapters.sources import SourceSpec, read_spec
 
@@ -27,42 +32,31 @@ WINDOW_US = 2_000_000
 KEPT = "plain", "windows", "joined", "counted"  # their files at the gateway are not damaged, so they must be complete
 HURT = "hurt_plain", "hurt_windows"  # their files at the gateway are damaged; what that costs must be named
 
-_HEAD = f"""
-import rove
-from rove import functions as F
 
-session = rove.Session.local()
-raw = session.stream("readings", schema="{STREAMS["readings"]}")
-readings = raw.withWatermark("ts", "2 seconds")
-events = session.stream("events", schema="{STREAMS["events"]}").withWatermark("ts", "2 seconds")
-"""
-_PLAIN = """
-query = raw.selectExpr("ts", "level", "value * 2 AS twice")
-"""
-_WINDOWS = """
-query = (
-    readings.at("{where}")
-    .groupBy(F.window("ts", "2 seconds"), "level")
-    .agg(F.count("*").alias("n"), F.sum("value").alias("total"))
-    .at("gateway")
-)
-"""
-_JOINED = """
-left = readings.select(F.window("ts", "2 seconds").alias("w"), "level", F.col("ts").alias("l"))
-right = events.select(F.window("ts", "2 seconds").alias("w"), "level", F.col("ts").alias("r"))
-query = left.join(right, ["w", "level"]).at("gateway")
-"""
-_COUNTED = """
-query = readings.select("ts", "level").scan(F.count("*").alias("n"), by="level").at("gateway")
-"""
-TEXTS = {
-    "plain": _HEAD + _PLAIN,
-    "windows": _HEAD + _WINDOWS.format(where="device"),  # partial results on the devices
-    "joined": _HEAD + _JOINED,
-    "counted": _HEAD + _COUNTED,
-    "hurt_plain": _HEAD + _PLAIN,
-    "hurt_windows": _HEAD + _WINDOWS.format(where="edge"),
-}
+def plans() -> dict[str, Operator]:
+    """All queries."""
+    session = rove.Session.local()
+    raw = session.stream("readings", schema=STREAMS["readings"])
+    readings = raw.withWatermark("ts", "2 seconds")
+    events = session.stream("events", schema=STREAMS["events"]).withWatermark("ts", "2 seconds")
+    plain = raw.selectExpr("ts", "level", "value * 2 AS twice")
+    span = F.window("ts", "2 seconds")
+    left = readings.select(span.alias("w"), "level", F.col("ts").alias("l"))
+    right = events.select(span.alias("w"), "level", F.col("ts").alias("r"))
+    found = {
+        "plain": plain,
+        "windows": _windows(readings, "device"),  # partial results on the devices
+        "joined": left.join(right, ["w", "level"]).at("gateway"),
+        "counted": readings.select("ts", "level").scan(F.count("*").alias("n"), by="level").at("gateway"),
+        "hurt_plain": plain,
+        "hurt_windows": _windows(readings, "edge"),  # watermarks on the edges
+    }
+    return {query: optimize(stream.plan) for query, stream in found.items()}
+
+
+def _windows(readings: Stream, where: str) -> Stream:
+    grouped = readings.at(where).groupBy(F.window("ts", "2 seconds"), "level")
+    return grouped.agg(F.count("*").alias("n"), F.sum("value").alias("total")).at("gateway")
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,14 +15,17 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
-from rove.control.asks.requests import QueryLine
+from rove.control.asks.requests import QueryLine, Submit, Submitted
+from rove.model.messages import Sink
+from rove.plan import codec
+from rove.plan.stages import Stages
 from tests.e2e.cluster import eventually
 from tests.soak.checks import Checks
 from tests.soak.damage import damageable, flip
 from tests.soak.faults import Fault, plan_faults
 from tests.soak.forger import Forger
 from tests.soak.network import COORDINATOR, DEVICES, EDGES, FORGER, GATEWAY, Network
-from tests.soak.queries import HURT, STREAMS, TEXTS
+from tests.soak.queries import HURT, STREAMS, plans
 from tests.soak.watch import Watch
 
 QUIET_S = 10.0  # rows flow for so long after the last fault
@@ -73,9 +76,9 @@ class Soak:
         known = lambda: network.client.ask("streams", None, dict[str, str]).keys() == STREAMS.keys()  # noqa: E731
         if not eventually(known, START_S):
             raise RuntimeError("the coordinator does not hear of the streams")
-        for query, text in TEXTS.items():
-            (self.folder / f"{query}.py").write_text(text)
-            network.submit(self.folder / f"{query}.py", "--variable", "query")
+        for query, plan in plans().items():
+            asked = Submit(name=query, plan=codec.encode(Stages.of({"out": plan})), sink=Sink(kind="log"))
+            network.client.ask("submit", asked, Submitted)
 
         def running() -> bool:
             lines = network.client.ask("queries", None, list[QueryLine])
