@@ -30,6 +30,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=60.0, help="how long faults happen")
     parser.add_argument("--seed", type=int, default=None, help="draws the faults; default: from the clock")
     parser.add_argument("--folder", type=Path, default=None, help="for disks and logs; it is kept")
+    parser.add_argument("--damage-inputs", action="store_true", help="also damage input logs: sums fail today")
     given = parser.parse_args()
     if given.seed is None:
         given.seed = time.time_ns() // 1_000_000 % 1_000_000
@@ -39,6 +40,7 @@ def main() -> int:
     folder.mkdir(parents=True, exist_ok=True)
     console = Console()
     again = f"uv run python -m tests.soak --minutes {given.minutes:g} --seed {given.seed}"
+    again += " --damage-inputs" if given.damage_inputs else ""
     disks = "small disks of their own" if os.environ["SOAK_MOUNTS"] == "1" else "limits on the size of files"
     console.print(f"seed {given.seed}, {given.minutes:g} minutes, in {folder}, with {disks}", highlight=False)
     with Progress(
@@ -50,7 +52,14 @@ def main() -> int:
         def show(done: float, what: str) -> None:
             progress.update(task, completed=done, **({"description": what} if what else {}))
 
-        soak = Soak(folder, given.seed, given.minutes * 60, lambda text: console.print(text, markup=False), show)
+        soak = Soak(
+            folder,
+            given.seed,
+            given.minutes * 60,
+            given.damage_inputs,
+            lambda text: console.print(text, markup=False),
+            show,
+        )
         failures = soak.run()
     for text in failures:
         console.print(f"FAILED  {text}", markup=False, highlight=False)

@@ -39,8 +39,9 @@ Show = Callable[[float, str], None]  # how far the run is, and what happens
 class Soak:
     """One run. `failures` are complete when `run` has returned."""
 
-    def __init__(self, folder: Path, seed: int, seconds: float, say: Say, show: Show) -> None:
+    def __init__(self, folder: Path, seed: int, seconds: float, inputs: bool, say: Say, show: Show) -> None:
         self.folder, self.seed, self.seconds, self._say, self._show = folder, seed, seconds, say, show
+        self._inputs = inputs  # whether input logs of operators are damaged
         self.failures: list[str] = []
         self.faults: Counter[str] = Counter()
         self._history = folder / "faults.txt"
@@ -150,7 +151,7 @@ class Soak:
         network.kill(name)
         time.sleep(fault.lasts_s)
         if name != COORDINATOR:
-            told = flip(random, damageable(network.disk(name)))
+            told = flip(random, damageable(network.disk(name), self._inputs))
             network.again(name)
             return "; ".join(told)
         disk, copy = network.disk(name), self.folder / "catalog.copy"
