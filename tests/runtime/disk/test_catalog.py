@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from pathlib import Path
 from random import Random
@@ -108,3 +109,18 @@ def test_a_flipped_byte_is_named_or_changes_nothing(path: Path, seed: int) -> No
     except DiskError:
         return
     assert found == kept
+
+
+@pytest.mark.xfail(reason="found by the soak: SQLite drops a damaged end of its write-ahead log silently", strict=True)
+def test_a_flipped_byte_in_what_a_killed_coordinator_left_is_named(path: Path) -> None:
+    catalog = Catalog(path)
+    for n in range(20):
+        catalog.keep([("node", f"edge{n}", bytes(300))])
+    left = path.parent.parent / "left"
+    shutil.copytree(path.parent, left)  # as `kill -9` leaves it
+    log = left / f"{path.name}-wal"
+    data = bytearray(log.read_bytes())
+    data[len(data) // 2] ^= 1
+    log.write_bytes(data)
+    with pytest.raises(DiskError, match="damaged"):
+        Catalog(left / path.name).records()
