@@ -36,9 +36,7 @@ def test_rows_that_no_end_has_seen_are_in_flight() -> None:
     assert (line.produced, line.in_flight, excess(line)) == (50, 30, 0)
 
 
-@pytest.mark.xfail(
-    reason="found by the soak: the next start does not know what the last one lost", strict=True
-)
+@pytest.mark.xfail(reason="found by the soak: the next start does not know what the last one lost", strict=True)
 def test_a_batch_that_two_starts_of_a_node_lost_is_lost_once() -> None:
     origin = Origin("s", "device", 1)
     made = Tally(query=QueryId("q"), origin=origin, produced=10, made=2)
