@@ -30,7 +30,9 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=60.0, help="how long faults happen")
     parser.add_argument("--seed", type=int, default=None, help="draws the faults; default: from the clock")
     parser.add_argument("--folder", type=Path, default=None, help="for disks and logs; it is kept")
-    parser.add_argument("--damage-inputs", action="store_true", help="also damage input logs: sums fail today")
+    parser.add_argument(
+        "--all-damage", action="store_true", help="also damage input logs and the catalog's WAL: both fail today"
+    )
     given = parser.parse_args()
     if given.seed is None:
         given.seed = time.time_ns() // 1_000_000 % 1_000_000
@@ -40,7 +42,7 @@ def main() -> int:
     folder.mkdir(parents=True, exist_ok=True)
     console = Console()
     again = f"uv run python -m tests.soak --minutes {given.minutes:g} --seed {given.seed}"
-    again += " --damage-inputs" if given.damage_inputs else ""
+    again += " --all-damage" if given.all_damage else ""
     disks = "small disks of their own" if os.environ["SOAK_MOUNTS"] == "1" else "limits on the size of files"
     console.print(f"seed {given.seed}, {given.minutes:g} minutes, in {folder}, with {disks}", highlight=False)
     with Progress(
@@ -56,7 +58,7 @@ def main() -> int:
             folder,
             given.seed,
             given.minutes * 60,
-            given.damage_inputs,
+            given.all_damage,
             lambda text: console.print(text, markup=False),
             show,
         )

@@ -23,10 +23,10 @@ KINDS: dict[Kind, int] = {"kill": 6, "stop": 5, "full": 3, "flip": 3, "forge": 3
 GROUPS = {"coordinator": 2, "gateway": 3, "edges": 6, "devices": 9}
 GROUPS_OF = {"coordinator": (COORDINATOR,), "gateway": (GATEWAY,), "edges": tuple(EDGES), "devices": DEVICES}
 LASTS_S: dict[Kind, tuple[float, float]] = {
-    "kill": (0.2, 4.0),
+    "kill": (1.0, 4.0),  # at least a second: the event times of a start are up to 0.8 s ahead of the clock
     "stop": (0.5, 9.0),  # a parent that is silent for 3 s is away
     "full": (2.0, 8.0),
-    "flip": (0.2, 1.0),
+    "flip": (1.0, 2.0),
     "forge": (1.0, 2.0),
 }
 

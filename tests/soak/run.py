@@ -39,9 +39,9 @@ Show = Callable[[float, str], None]  # how far the run is, and what happens
 class Soak:
     """One run. `failures` are complete when `run` has returned."""
 
-    def __init__(self, folder: Path, seed: int, seconds: float, inputs: bool, say: Say, show: Show) -> None:
+    def __init__(self, folder: Path, seed: int, seconds: float, all_damage: bool, say: Say, show: Show) -> None:
         self.folder, self.seed, self.seconds, self._say, self._show = folder, seed, seconds, say, show
-        self._inputs = inputs  # whether input logs of operators are damaged
+        self._all_damage = all_damage  # also files whose damage is known to be counted twice, or not noticed
         self.failures: list[str] = []
         self.faults: Counter[str] = Counter()
         self._history = folder / "faults.txt"
@@ -151,13 +151,14 @@ class Soak:
         network.kill(name)
         time.sleep(fault.lasts_s)
         if name != COORDINATOR:
-            told = flip(random, damageable(network.disk(name), self._inputs))
+            told = flip(random, damageable(network.disk(name), self._all_damage))
             network.again(name)
             return "; ".join(told)
         disk, copy = network.disk(name), self.folder / "catalog.copy"
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(disk, copy)
-        told = flip(random, sorted(file for file in disk.glob("catalog.sqlite*") if file.stat().st_size), 1)
+        files = disk.glob("catalog.sqlite*" if self._all_damage else "catalog.sqlite")
+        told = flip(random, sorted(file for file in files if file.stat().st_size), 1)
         network.begin(name)
         if network.ready(name):
             return f"{'; '.join(told)}; it started"
