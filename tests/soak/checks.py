@@ -109,7 +109,8 @@ class Checks:
                     for what in ("produced", "delivered", "evicted", "late", "lost", "in_flight", "duplicates"):
                         whole[what] += getattr(line, what)
             rows = sum(batch.num_rows for batch in self.logs[query].batches)
-            self.summary.append(f"{query:13} {dict(whole)}, {rows:,} rows in the log")
+            damaged = self.logs[query].damaged_rows
+            self.summary.append(f"{query:13} {dict(whole)}, {rows:,} rows in the log, {damaged:,} damaged")
             if whole["produced"] == 0:
                 self._fail(f"{query}: nothing was produced")
 
@@ -171,6 +172,9 @@ class Checks:
         for key, n in counts.items():
             if n > made[key]:
                 self._fail(f"{query}: {n} rows are in the window {key}, and {made[key]} were made")
+        damaged = self.logs[query].damaged_rows if query in HURT else 0
+        if damaged and counts.total() + damaged <= self._delivered(query):
+            return  # the reader names the windows that it cannot read, and not how many rows were in them
         self._complete(query, counts.total(), self._delivered(query))
 
     def _made_in_windows(self) -> Counter[tuple[int, int]]:
