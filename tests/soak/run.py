@@ -15,6 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
+import msgspec
+
 from rove.control.asks.requests import QueryLine, Submit, Submitted
 from rove.model.messages import Sink
 from rove.plan import codec
@@ -195,6 +197,8 @@ class Soak:
         return [text for query, text in watch.unsettled() if query not in hurt]
 
     def _end(self, network: Network, watch: Watch, codes: dict[str, int], ended: float) -> None:
+        for what, found in (("status", watch.lines), ("topology", watch.nodes), ("queries", watch.queries)):
+            (self.folder / f"last-{what}.json").write_bytes(msgspec.json.format(msgspec.json.encode(found)))
         self.failures += watch.failures
         self.failures += [f"{name} ended with {code}" for name, code in codes.items() if code]
         before = len(watch.failures)
