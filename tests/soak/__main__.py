@@ -31,7 +31,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=None, help="draws the faults; default: from the clock")
     parser.add_argument("--folder", type=Path, default=None, help="for disks and logs; it is kept")
     parser.add_argument(
-        "--all-damage", action="store_true", help="also damage input logs and the catalog's WAL: both fail today"
+        "--known-failures", action="store_true", help="also damage input logs and the catalog's WAL: both fail today"
     )
     given = parser.parse_args()
     if given.seed is None:
@@ -42,7 +42,7 @@ def main() -> int:
     folder.mkdir(parents=True, exist_ok=True)
     console = Console()
     again = f"uv run python -m tests.soak --minutes {given.minutes:g} --seed {given.seed}"
-    again += " --all-damage" if given.all_damage else ""
+    again += " --known-failures" if given.known_failures else ""
     disks = "small disks of their own" if os.environ["SOAK_MOUNTS"] == "1" else "limits on the size of files"
     console.print(f"seed {given.seed}, {given.minutes:g} minutes, in {folder}, with {disks}", highlight=False)
     with Progress(
@@ -58,7 +58,7 @@ def main() -> int:
             folder,
             given.seed,
             given.minutes * 60,
-            given.all_damage,
+            given.known_failures,
             lambda text: console.print(text, markup=False),
             show,
         )
