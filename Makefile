@@ -1,5 +1,5 @@
 # `make check` is everything that must be green before a commit lands.
-.PHONY: check quick lint types test slow bench pins
+.PHONY: check quick lint types test slow soak bench pins
 
 check: lint types test
 
@@ -20,6 +20,11 @@ test:
 # What `uv run pytest` leaves out.
 slow:
 	uv run pytest --slow
+
+# An hour of real processes under every fault. `make soak MINUTES=2 SEED=--seed=7` is what `.ci/run` runs.
+MINUTES = 60
+soak:
+	uv run python -m tests.soak --minutes $(MINUTES) $(SEED)
 
 bench:
 	uv run rove bench engine

@@ -72,3 +72,16 @@ def test_only_the_owner_of_a_merging_operator_may_send_its_batches(owner: str, r
     known = [tally for tally in worker.report().tallies if tally.origin == MERGED]
     assert len(known) == 1 - refused
     assert all(tally.lost == 0 for tally in known)
+
+
+def test_a_batch_that_cannot_be_read_is_lost_once_however_often_it_comes() -> None:
+    worker = edge()
+    header = Header(query="q", origin=OWN, seq=0, through=0, rows=2, born=2)
+    for start in (1, 2, 3):  # its sender had no ack, or computed it again
+        worker.handle(Arrived(b"d", Hello(PROTOCOL, NodeId("device"), start)), 4)
+        worker.handle(Arrived(b"d", Data(1, header), b"not rows"), 5)
+        assert [tally.lost for tally in worker.report().tallies if tally.origin == OWN] == [2]
+    worker.handle(Arrived(b"d", Hello(PROTOCOL, NodeId("device"), 4)), 6)
+    rows_of(worker, 1, OWN)
+    assert not worker.running()[QueryId("q")].pipeline.took(OWN, 0), "what is counted as lost does not arrive later"
+    assert worker.refused["lost before"] == 3

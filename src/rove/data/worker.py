@@ -412,7 +412,7 @@ class Worker:
             parents=self.settings.parents,
             slots=self.settings.slots,
             memory_bytes=self.settings.memory_bytes,
-            sources=self.sources.listed(self._retention.earlier()),
+            sources=self.sources.listed([o for o in self._retention.earlier() if o.node == self.node]),
             durable=self.durable,
             trusts=self.settings.trusts,
             disk_bytes=self._retention.disk_bytes,

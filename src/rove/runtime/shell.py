@@ -226,7 +226,8 @@ class CoordinatorShell:
         self, machine: Coordinator, wires: Transport, catalog: Catalog, metrics: MetricsServer | None = None
     ) -> None:
         self.machine, self._wires, self._catalog, self._metrics = machine, wires, catalog, metrics
-        self._unkept: list[tuple[str, str, bytes | None]] = []
+        self._unkept: dict[tuple[str, str], bytes | None] = {}  # the newest of each record
+        self._trouble = ""  # why the catalog did not take them
         self._tick_due = 0
         self._queries, self._look_due = Once(), now_us() + LOOK_US
 
@@ -268,18 +269,20 @@ class CoordinatorShell:
     def _obey(self, commands: list[Any]) -> None:
         from rove.control.coordinator import Keep
 
-        self._unkept += [(c.kind, c.name, c.record) for c in commands if isinstance(c, Keep)]
+        self._unkept |= {(c.kind, c.name): c.record for c in commands if isinstance(c, Keep)}
         if self._unkept:
             try:
-                self._catalog.keep(self._unkept)
+                self._catalog.keep((*key, record) for key, record in self._unkept.items())
             except DiskError as error:
                 # A message is not sent unless its records are stored. Clients and nodes will ask again.
-                log.error("%s", error)
+                if str(error) != self._trouble:  # every message tries again
+                    log.error("%s", error)
+                self._trouble = str(error)
                 commands = [c for c in commands if isinstance(c, Allow)]
             else:
-                for kind, name, record in self._unkept:
+                for (kind, name), record in self._unkept.items():
                     log.info("%s %s is %s", kind, name, "stored" if record is not None else "deleted")
-                self._unkept = []
+                self._unkept, self._trouble = {}, ""
         for command in commands:
             match command:
                 case Send(conn=conn, message=message, payload=payload):

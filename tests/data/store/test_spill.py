@@ -33,7 +33,7 @@ from rove.data.worker import Worker
 from rove.model.batch import Header
 from rove.model.events import Arrived, Send, Tick
 from rove.model.ids import NodeId, Origin, QueryId, Stage
-from rove.model.messages import PROTOCOL, Ack, Data, Orders, Peer, Report, Welcome
+from rove.model.messages import PROTOCOL, Ack, Data, Orders, Peer, Report, Welcome, check_report
 from rove.plan import codec
 from rove.plan.stages import Stages
 from rove.sim.shelf import SimShelf
@@ -388,6 +388,21 @@ def test_late_batches_at_the_front_keep_no_files() -> None:
     device.makes(range(300))
     files = sum(sum(device.shelf.disk(f).sizes().values()) for f in device.shelf.folders("ring"))
     assert files < 2 * 60_000
+
+
+def test_batches_of_other_devices_on_the_disk_are_not_reported_as_own_sources() -> None:
+    shelf = SimShelf(Random(15))
+    relay = Device(shelf, compress="off")
+    (running,) = relay.worker.running().values()
+    header = Header(query="q", origin=Origin("s", "other", 7), seq=0, through=0, rows=100, born=100)
+    relay.worker._exits.forward(running, header, encode_rows(rows(100)), None)
+    relay.makes(range(3))
+    again = Device(shelf, 2)
+    assert {h.origin.node for h in again.worker.on_disk()} == {"device", "other"}
+    report = again.worker.report()
+    check_report(report)  # otherwise the coordinator refuses all of it
+    assert report.facts is not None
+    assert {source.origin for source in report.facts.sources} == {relay.origin, again.origin}
 
 
 def test_a_disk_that_cannot_be_written_takes_nothing_down() -> None:

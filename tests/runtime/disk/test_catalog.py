@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -36,10 +38,24 @@ def test_nobody_else_can_read_the_catalog(path: Path) -> None:
 def test_records_of_one_event_are_kept_all_or_none(path: Path) -> None:
     catalog = Catalog(path)
     with pytest.raises(DiskError, match="cannot be written"):
-        catalog.keep([("node", "edge1", b"one"), ("node", "edge2", object())])  # type: ignore[list-item]
+        catalog.keep([("node", "edge1", b"one"), ("node", None, b"two")])  # type: ignore[list-item]
     assert catalog.records() == []
     catalog.keep([("node", "edge1", b"one")])
     assert catalog.records() == [("node", "edge1", b"one")]
+
+
+def test_a_full_disk_is_named_and_the_records_are_kept_when_there_is_room(path: Path) -> None:
+    catalog = Catalog(path)
+    catalog.keep([("node", "edge1", b"one")])
+    large = [("node", "edge2", bytes(100_000))]
+    (pages,) = catalog._base.execute("PRAGMA page_count").fetchone()
+    catalog._base.execute(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(DiskError, match=r"cannot be written: database or disk is full; make room on the disk"):
+        catalog.keep(large)
+    assert catalog.records() == [("node", "edge1", b"one")]
+    catalog._base.execute("PRAGMA max_page_count = 1000000")
+    catalog.keep(large)
+    assert len(catalog.records()) == 2
 
 
 def test_a_second_coordinator_is_told_of_the_first(path: Path) -> None:
@@ -76,3 +92,35 @@ def test_a_damaged_page_is_found(path: Path) -> None:
     path.write_bytes(data)
     with pytest.raises(DiskError, match=f"catalog {path}"):
         Catalog(path)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_flipped_byte_is_named_or_changes_nothing(path: Path, seed: int) -> None:
+    random = Random(seed)
+    catalog = Catalog(path)
+    catalog.keep([("node", f"edge{n}", random.randbytes(300)) for n in range(100)])
+    kept = catalog.records()
+    catalog.close()
+    data = bytearray(path.read_bytes())
+    data[random.randrange(len(data))] ^= 1 << random.randrange(8)
+    path.write_bytes(data)
+    try:
+        found = Catalog(path).records()
+    except DiskError:
+        return
+    assert found == kept
+
+
+@pytest.mark.xfail(reason="found by the soak: SQLite drops a damaged end of its write-ahead log silently", strict=True)
+def test_a_flipped_byte_in_what_a_killed_coordinator_left_is_named(path: Path) -> None:
+    catalog = Catalog(path)
+    for n in range(20):
+        catalog.keep([("node", f"edge{n}", bytes(300))])
+    left = path.parent.parent / "left"
+    shutil.copytree(path.parent, left)  # as `kill -9` leaves it
+    log = left / f"{path.name}-wal"
+    data = bytearray(log.read_bytes())
+    data[len(data) // 2] ^= 1
+    log.write_bytes(data)
+    with pytest.raises(DiskError, match="damaged"):
+        Catalog(left / path.name).records()

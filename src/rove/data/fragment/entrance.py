@@ -1,7 +1,7 @@
 """The entrance to a node's fragments, for batches of links and of the node's own sources.
 
 Law: a batch of a query that is unknown here waits, and its sender keeps it. A batch that cannot be taken is refused and
-counted as lost; it does not hold up the batches behind it. Rows that only pass by are not decoded.
+counted as lost, once; it does not hold up the batches behind it. Rows that only pass by are not decoded.
 """
 
 from __future__ import annotations
@@ -49,6 +49,10 @@ class Entrance:
                 receipt.release()
                 return
             self.parking.put(query, Parked(header, payload, receipt))
+            return
+        if self.accounts.is_lost(query, header):
+            self.accounts.refuse("lost before")
+            receipt.release()
             return
         try:
             self._advance(running, header, payload, receipt)

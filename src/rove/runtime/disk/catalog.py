@@ -1,7 +1,7 @@
 """The coordinator's records, in one SQLite file.
 
 Law: a record is on the disk before any message about it is sent. The records of one event are one transaction,
-committed before the event's messages are sent.
+committed before the event's messages are sent. A record that is not what was written is named, and not used.
 """
 
 from __future__ import annotations
@@ -10,13 +10,16 @@ import os
 import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
+from zlib import crc32
 
 from rove.model.errors import DiskError
 from rove.runtime.disk.shelf import private_folder
 
-FORMAT = 2
+FORMAT = 3
 _TABLES = """
-CREATE TABLE IF NOT EXISTS records (kind TEXT, name TEXT, record BLOB NOT NULL, PRIMARY KEY (kind, name)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS records (
+    kind TEXT, name TEXT, record BLOB NOT NULL, crc INTEGER NOT NULL, PRIMARY KEY (kind, name)
+) WITHOUT ROWID;
 """
 
 
@@ -43,21 +46,26 @@ class Catalog:
                     if record is None:
                         self._base.execute("DELETE FROM records WHERE kind = ? AND name = ?", (kind, name))
                     else:
-                        self._base.execute("INSERT OR REPLACE INTO records VALUES (?, ?, ?)", (kind, name, record))
+                        row = (kind, name, record, _crc(kind, name, record))
+                        self._base.execute("INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?)", row)
                 self._base.execute("COMMIT")
             except BaseException:
-                self._base.execute("ROLLBACK")
+                if self._base.in_transaction:  # if the disk is full, SQLite has rolled it back already
+                    self._base.execute("ROLLBACK")
                 raise
         except sqlite3.Error as error:
             raise self._broken("written", error) from error
 
     def records(self) -> list[tuple[str, str, bytes]]:
-        """All records, in a fixed order."""
+        """All records, in a fixed order. SQLite does not notice every byte that has changed, so each has a checksum."""
         try:
-            found = self._base.execute("SELECT kind, name, record FROM records ORDER BY kind, name").fetchall()
-        except sqlite3.Error as error:
+            found = self._base.execute("SELECT kind, name, record, crc FROM records ORDER BY kind, name").fetchall()
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             raise self._broken("read", error) from error
-        return [(kind, name, bytes(record)) for kind, name, record in found]
+        for kind, name, record, crc in found:
+            if not isinstance(record, bytes) or _crc(str(kind), str(name), record) != crc:
+                raise self._damaged(f"the record of {str(kind)!r} {str(name)!r} is not what was written")
+        return [(kind, name, record) for kind, name, record, _ in found]
 
     def close(self) -> None:
         self._base.close()
@@ -77,15 +85,24 @@ class Catalog:
             )
         (found,) = base.execute("PRAGMA quick_check(1)").fetchone()
         if found != "ok":
-            raise DiskError(f"catalog {self.path} is damaged ({found}); restore it from a copy, or remove it")
+            raise self._damaged(found)
         base.execute("BEGIN IMMEDIATE")
         base.execute(_TABLES)
         base.execute(f"PRAGMA user_version = {FORMAT}")
         base.execute("COMMIT")
 
+    def _damaged(self, what: str) -> DiskError:
+        return DiskError(f"catalog {self.path} is damaged ({what}); restore it from a copy, or remove it")
+
     def _broken(self, what: str, error: Exception) -> DiskError:
         if "locked" in str(error):
             return DiskError(f"catalog {self.path} is used by another coordinator; stop it, or use another folder")
+        if "full" in str(error):
+            return DiskError(f"catalog {self.path} cannot be {what}: {error}; make room on the disk")
         return DiskError(
             f"catalog {self.path} cannot be {what}: {error}; restore it from a copy, or remove it to start over"
         )
+
+
+def _crc(kind: str, name: str, record: bytes) -> int:
+    return crc32(record, crc32(f"{kind}/{name}".encode()))

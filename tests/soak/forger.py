@@ -1,0 +1,172 @@
+"""A thief with the key of one device, who sends forged, mutated and random frames to the coordinator and all edges.
+
+Law: the thief knows all names: of queries, nodes and origins. He may do harm to rows of his own device, of which there
+are none, and to nothing else.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import zmq
+
+from rove.data.rows import encode_rows
+from rove.model.batch import Header
+from rove.model.ids import NodeId, Origin, QueryId, Stage, read_origin
+from rove.model.messages import (
+    PROTOCOL,
+    Ack,
+    Answer,
+    Ask,
+    Beat,
+    Data,
+    Facts,
+    Goodbye,
+    Hello,
+    Message,
+    Orders,
+    Peer,
+    Refused,
+    Report,
+    Resend,
+    Tally,
+    Welcome,
+    decode,
+    encode,
+)
+from rove.model.schema import parse_schema
+from rove.runtime.network.keys import Keys, load_keys
+from rove.runtime.network.sockets import Socket, dealer
+from tests.data.test_worker import mutated
+from tests.soak.network import DEVICES, EDGES, FORGER, GATEWAY
+from tests.soak.queries import HURT, KEPT, ROWS, STREAMS
+
+QUERIES = (*KEPT, *HURT)
+NUMBERS = (0, 1, 2, 5, 10**6, 2**61, -1)
+VERBS = ("stop", "status", "queries", "submit", "remove", "invite", "revoke", "enlist", "nothing")
+MEET_S = 5.0
+BURST = 40
+PAUSE_S = 0.05
+
+
+class Forger:
+    """Bursts of bad frames, from one context."""
+
+    def __init__(self, keys: Path, url: str) -> None:
+        self._keys: Keys = load_keys(keys)
+        self._url = url
+        self.sent = self.refused = 0
+        schema = parse_schema(STREAMS["readings"])
+        rows = pa.record_batch([range(ROWS), range(ROWS), range(ROWS)], schema=schema)
+        self._rows = bytes(encode_rows(rows) or b"")
+
+    def throw(self, random: Random, seconds: float, origins: list[str]) -> None:
+        """Send frames for some seconds, in the names of these origins."""
+        context: zmq.Context[Socket] = zmq.Context()
+        try:
+            control = dealer(context, self._url, self._keys, self._keys.coordinator)
+            sockets = [control]
+            start = time.time_ns()
+            control.send(encode(self._report(start)))
+            for peer in self._peers(control):
+                sockets.append(dealer(context, peer.address, self._keys, peer.key))
+            time.sleep(0.3)
+            for socket in sockets[1:]:
+                self._send(socket, [encode(Hello(PROTOCOL, NodeId(FORGER), start))])
+            known = [read_origin(text) for text in origins] or [Origin("readings", DEVICES[0])]
+            until = time.monotonic() + seconds
+            while time.monotonic() < until:
+                for _ in range(BURST):
+                    self._send(random.choice(sockets), self._frame(random, known, start))
+                for socket in sockets:
+                    self._hear(socket)
+                time.sleep(PAUSE_S)
+        finally:
+            context.destroy(linger=0)
+
+    def _report(self, start: int) -> Report:
+        facts = Facts(
+            kind="device",
+            address="",
+            parents=tuple(NodeId(edge) for edge in EDGES),
+            slots=0,
+            memory_bytes=1_000_000,
+            sources=(),
+        )
+        return Report(protocol=PROTOCOL, node=NodeId(FORGER), incarnation=start, number=1, whole=True, facts=facts)
+
+    def _peers(self, control: Socket) -> tuple[Peer, ...]:
+        until = time.monotonic() + MEET_S
+        while control.poll(max(0, round((until - time.monotonic()) * 1_000))):
+            message = decode(control.recv_multipart()[0])
+            if isinstance(message, Orders) and message.peers:
+                return tuple(peer for peer in message.peers if peer.address)
+        return ()
+
+    def _frame(self, random: Random, known: list[Origin], start: int) -> list[bytes]:
+        if random.random() < 0.1:
+            return [random.randbytes(random.randint(0, 80)) for _ in range(random.choice((1, 1, 2)))]
+        raw = encode(self._message(random, known, start))
+        rows = mutated(random, self._rows) if random.random() < 0.5 else self._rows
+        parts = [mutated(random, raw) if random.random() < 0.4 else raw]
+        return parts + ([rows] if random.random() < 0.5 else [])
+
+    def _message(self, random: Random, known: list[Origin], start: int) -> Message:
+        origin, number = random.choice(known), random.choice(NUMBERS)
+        query = QueryId(random.choice((*QUERIES, "unknown")))
+        seq = random.choice((0, 1, 50, 2**61))
+        header = Header(
+            query=query,
+            origin=origin,
+            seq=seq,
+            through=random.choice((seq, seq + 5, 2**61)),
+            stage=Stage(random.choice((0, 1, 3))),
+            rows=random.choice((0, ROWS)),
+            born=random.choice((0, ROWS)),
+            late=random.random() < 0.1,
+        )
+        node = NodeId(random.choice((*DEVICES, *EDGES, GATEWAY, FORGER)))
+        tally = Tally(query, origin, *(random.choice((0, 5, 1_000)) for _ in range(5)))
+        report = Report(
+            protocol=PROTOCOL,
+            node=node,
+            incarnation=start,
+            number=random.choice((1, 2, 3)),
+            whole=random.random() < 0.5,
+            tallies=(tally,),
+        )
+        asked = random.choice(
+            ("stop", "status", "queries", "submit", "remove", "invite", "revoke", "enlist", "nothing")
+        )
+        return random.choice(
+            (
+                Hello(PROTOCOL, node, random.choice((start, 1, 2**61))),
+                Welcome(PROTOCOL, node, start, 1, abs(number), abs(number)),
+                Data(random.choice((1, 2, number)), header),
+                Data(random.choice((1, 2, 3)), header),
+                Ack(number, number),
+                Beat(number, number, number),
+                Resend(number),
+                Goodbye(node if node != FORGER else NodeId(DEVICES[0])),
+                Orders(PROTOCOL, (), tuple(QueryId(name) for name in QUERIES), ()),
+                Refused("unexpected", "?"),
+                Answer("1", b"{}"),
+                Ask(str(random.random()), asked, f'{{"name": "{random.choice((query, node))}"}}'.encode()),
+                report,
+            )
+        )
+
+    def _send(self, socket: Socket, parts: list[bytes]) -> None:
+        try:
+            socket.send_multipart(parts, zmq.NOBLOCK)
+            self.sent += 1
+        except zmq.Again:
+            return
+
+    def _hear(self, socket: Socket) -> None:
+        while socket.poll(0):
+            message = decode(socket.recv_multipart()[0])
+            self.refused += isinstance(message, Refused) or (isinstance(message, Answer) and bool(message.trouble))
