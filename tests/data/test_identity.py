@@ -83,5 +83,21 @@ def test_a_batch_that_cannot_be_read_is_lost_once_however_often_it_comes() -> No
         assert [tally.lost for tally in worker.report().tallies if tally.origin == OWN] == [2]
     worker.handle(Arrived(b"d", Hello(PROTOCOL, NodeId("device"), 4)), 6)
     rows_of(worker, 1, OWN)
-    assert not worker.running()[QueryId("q")].pipeline.took(OWN, 0), "what is counted as lost does not arrive later"
-    assert worker.refused["lost before"] == 3
+    (tally,) = [tally for tally in worker.report().tallies if tally.origin == OWN]
+    assert (tally.lost, tally.delivered, tally.open) == (2, 0, 0), "what is counted as lost does not arrive later"
+    pipeline = worker.running()[QueryId("q")].pipeline
+    assert pipeline.took(OWN, 0), "its name goes on, so no operator waits for it"
+    assert pipeline.duplicates == 3
+
+
+def test_a_batch_that_is_taken_after_it_was_counted_as_lost_is_not_lost() -> None:
+    worker = edge()
+    header = Header(query="q", origin=OWN, seq=0, through=0, rows=2, born=2, evicted=1)
+    for _ in range(2):
+        worker.accounts.write_off("q", header)
+    (tally,) = worker.report().tallies
+    assert (tally.lost, tally.evicted, tally.counted) == (2, 1, (("", (0, 1)),))
+    rows_of(worker, 1, OWN)
+    (tally,) = worker.report().tallies
+    assert (tally.lost, tally.evicted, tally.delivered + tally.open) == (0, 0, 2)
+    assert all(taker for taker, spans in tally.counted if spans)

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 
 from rove.data.ends.input_log import InputLog
 from rove.data.ends.output import Output
-from rove.data.fragment.frontier import Frontier
 from rove.data.fragment.pipeline import Count
 from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.link.link import Link
@@ -21,6 +20,7 @@ from rove.model.ids import Origin, QueryId
 from rove.model.messages import Tally
 from rove.model.spans import Coverage, Spans, bounded, union
 
+LOST_MAX = 10_000  # batches that were counted as lost and are recognized when they come again
 COUNTED = ("produced", "delivered", "evicted", "late", "lost", "faulted", "made", "seen", "open")
 
 
@@ -34,7 +34,7 @@ class Accounts:
         self._stopped: dict[tuple[str, Origin], Count] = {}
         self._taken_before: dict[tuple[str, Origin], dict[str, Spans]] = {}  # batches of `_stopped`
         self._written_off: dict[tuple[str, Origin], Coverage] = {}  # the batches of `_gone`
-        self._lost: dict[str, Frontier[tuple[Origin, int]]] = {}  # the same, by query, with their sides and stages
+        self._lost: dict[tuple[str, Origin, int, int], Header] = {}  # their headers, by query, origin, stage and seq
 
     def produced(self, query: str, header: Header, rows: int) -> None:
         """Count rows that a source made for a query, once for each place in the plan where they go."""
@@ -50,12 +50,13 @@ class Accounts:
         self.write_off(query, header)
 
     def write_off(self, query: str, header: Header) -> None:
-        """Count the rows of a batch as lost, and rows that were evicted or lost earlier as such. A batch is lost once,
-        however often it comes: a sender that has no ack yet, or computes again, sends it again."""
-        if not header.late:
-            lost = self._lost.setdefault(query, Frontier())
-            if not lost.take((header.origin, header.stage), header.seq, header.through):
-                return
+        """Count the rows of a batch as lost, and rows that were evicted, lost or faulted earlier as such. A batch is
+        lost once, however often it comes: a sender that has no ack yet, or computes again, sends it again."""
+        name = (query, header.origin, header.stage, header.seq)
+        if not header.late and name not in self._lost:
+            self._lost[name] = header
+            if len(self._lost) > LOST_MAX:
+                del self._lost[next(iter(self._lost))]
             key = (query, header.origin.unsided)
             self._written_off.setdefault(key, Coverage()).add(header.seq, header.through)
             count = self._gone.setdefault(key, Count())
@@ -64,11 +65,16 @@ class Accounts:
             count.faulted += header.faulted
             count.saw(header)
 
-    def is_lost(self, query: str, header: Header) -> bool:
-        """Whether a batch was counted as lost, so that it must not be taken any more."""
-        lost = self._lost.get(query)
-        name = (header.origin, header.stage)
-        return lost is not None and not header.late and lost.has(name, header.seq) and lost.has(name, header.through)
+    def found(self, query: str, header: Header) -> None:
+        """A batch has come. If it was counted as lost before, it is not lost any more."""
+        old = self._lost.pop((query, header.origin, header.stage, header.seq), None) if self._lost else None
+        if old is not None and not header.late:
+            key = (query, old.origin.unsided)
+            self._written_off[key].add(old.seq, old.through, -1)
+            count = self._gone[key]
+            count.lost -= old.born + old.lost
+            count.evicted -= old.evicted
+            count.faulted -= old.faulted
 
     def stopped(self, running: RunningFragment, output: Output) -> None:
         """Keep the counts of a query that stops here, and which batches were counted. The rows of its open windows are

@@ -50,12 +50,9 @@ class Entrance:
                 return
             self.parking.put(query, Parked(header, payload, receipt))
             return
-        if self.accounts.is_lost(query, header):
-            self.accounts.refuse("lost before")
-            receipt.release()
-            return
+        self.accounts.found(query, header)
         try:
-            self._advance(running, header, payload, receipt)
+            self._advance(running, header, payload, receipt, conn)
         except RoveError as error:
             why = error.why if isinstance(error, ProtocolError) else type(error).__name__
             self.refuse(conn, why, str(error))
@@ -96,19 +93,30 @@ class Entrance:
         self.exits.emit(running, emitted, batch, payload, receipt)
 
     def _advance(
-        self, running: RunningFragment, header: Header, payload: Payload | None, receipt: FrameReceipt
+        self, running: RunningFragment, header: Header, payload: Payload | None, receipt: FrameReceipt, conn: Conn
     ) -> None:
-        """Apply this node's operators to one batch."""
+        """Apply this node's operators to one batch. If its rows cannot be read they are lost, and its name goes on, so
+        that no operator waits for it."""
         running.check(header)
         if receipt.device is not None:
             running.check_owner(header, receipt.device)
-        header, payload = running.opened(header, payload)
+        try:
+            header, payload = running.opened(header, payload)
+            batch = running.read(header, payload) if running.touches(header.stage) and not header.late else None
+        except ProtocolError as error:
+            if header.late:
+                raise
+            self.refuse(conn, error.why, str(error))
+            running.lost(error)
+            header = replace(
+                header, rows=0, born=0, lost=header.lost + header.born, packed=0, event_min=None, event_max=None
+            )
+            payload, batch = None, Batch(header) if running.touches(header.stage) else None
         if header.late:
             if running.fragment.sinks:
                 running.read(header, payload)
             self.exits.late(running, header, payload, receipt)
             return
-        batch = running.read(header, payload) if running.touches(header.stage) else None
         if batch is None:
             self.exits.forward(running, header, payload, receipt)
         elif running.remembers and self.output.durable:
