@@ -45,7 +45,7 @@ LINKS = (
         "data/link/link.py",
         "if self._received_bytes >= self._granted:",
         "if self._granted < 0:",
-        test="tests/data/link/test_link.py",
+        test="tests/data/link/test_credit.py::test_a_frame_beyond_the_promise_is_refused_and_comes_again_when_there_is_room",
     ),
     Mutant(
         "a resumed session sends one frame too few again",
@@ -130,6 +130,7 @@ LINKS = (
         "self._store.drop(self._unacked.popleft())",
         "self._unacked.popleft()",
         seed=0,
+        law="a batch that is kept is on its way",
     ),
     Mutant(
         "an ack lets go of one frame too many",
@@ -165,13 +166,22 @@ LINKS = (
         "return self._pump(now) if self.up else []\n\n    def receive",
         "return []\n\n    def receive",
         seed=0,
+        law="nothing waits while there is credit",
+    ),
+    Mutant(
+        "a link skips a number when it sends several frames",
+        "data/link/link.py",
+        "            found.number = self._numbered\n",
+        "            found.number = self._numbered\n            self._numbered += bool(said)\n",
+        seed=0,
+        law="sent frames are numbered without gaps",
     ),
     Mutant(
         "what is not acked is called lost when an earlier start may have sent it",
         "data/link/link.py",
         "lost = [e.header for e in dropped if e.nowhere_else]",
         "lost = [e.header for e in dropped if e.untouched]",
-        test="tests/data/test_away.py::test_what_may_have_arrived_is_not_called_lost_by_a_device_whose_query_is_stopped",
+        test="tests/data/link/test_neighbours.py::test_what_an_earlier_start_may_have_sent_is_not_called_lost_when_its_query_ends",
     ),
     Mutant(
         "a listener dials when its peer has left",
@@ -179,6 +189,7 @@ LINKS = (
         "LinkEvent.LEFT: LinkState.LISTENING,\n    },\n    LinkState.RENEWING",
         "LinkEvent.LEFT: LinkState.DIALLING,\n    },\n    LinkState.RENEWING",
         seed=0,
+        law="who dials is known",
     ),
     Mutant(
         "a dialler expects no answer",
@@ -187,6 +198,7 @@ LINKS = (
         "        LinkEvent.RENEW: LinkState.DIALLING,\n",
         "        LinkEvent.HELLO: LinkState.UP,\n        LinkEvent.RENEW: LinkState.DIALLING,\n",
         seed=0,
+        law="is `dialling`, where `welcome` cannot happen",
     ),
     Mutant(
         "a link cannot begin anew",
@@ -196,13 +208,14 @@ LINKS = (
         "        LinkEvent.LOST: LinkState.DIALLING,\n        LinkEvent.LEFT: LinkState.LISTENING,\n    },\n"
         "    LinkState.RENEWING",
         seed=12,
+        law="is `up`, where `renew` cannot happen",
     ),
     Mutant(
         "the reserve of the credit is promised too",
         "data/link/credit.py",
         "        room -= self._spare\n",
         "",
-        test="tests/data/test_worker.py::test_peers_that_join_one_by_one_are_not_promised_the_same_room_twice",
+        test="tests/data/link/test_credit.py::test_a_quarter_of_the_room_is_not_promised",
     ),
     Mutant(
         "promised credit is added and never taken off",
@@ -210,6 +223,7 @@ LINKS = (
         "self._promised += link.outstanding - self._promises.get(link.peer, 0)",
         "self._promised += link.outstanding",
         seed=0,
+        law="promised credit adds up",
     ),
     Mutant(
         "the same room is promised to every peer",
@@ -251,14 +265,14 @@ LINKS = (
         "data/link/neighbours.py",
         "            commands += [Drop(conn) for conn, name in self._conns.items() if name == gone]\n",
         "",
-        test="tests/data/test_worker.py",
+        test="tests/data/link/test_neighbours.py::test_a_peer_that_is_no_longer_named_is_disconnected_and_says_hello_before_anything_else",
     ),
     Mutant(
         "parked frames take no room",
         "data/worker.py",
         "return self.store.room - waiting - self._parking.bytes - self._replay.pending.bytes",
         "return self.store.room - waiting - self._replay.pending.bytes",
-        test="tests/data/test_worker.py",
+        test="tests/data/link/test_credit.py::test_parked_frames_take_room_until_they_are_acked",
     ),
     Mutant(
         "frames that are parked again count their bytes twice",
@@ -339,14 +353,14 @@ LINKS = (
         "data/link/routes.py",
         "running.route = up[0]",
         "running.route = up[-1]",
-        test="tests/data/link/test_routes.py",
+        test="tests/data/link/test_neighbours.py::test_the_first_route_in_the_list_is_taken_of_several_that_are_there",
     ),
     Mutant(
         "batches are copied again each time a parent comes back",
         "data/link/routes.py",
         "            if not entry.copies:\n                for other in others:",
         "            if True:\n                for other in others:",
-        test="tests/data/link/test_routes.py",
+        test="tests/data/link/test_neighbours.py::test_a_batch_is_copied_once_however_often_parents_come_back",
     ),
     Mutant(
         "batches stay on the route that a query has left",

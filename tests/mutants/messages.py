@@ -94,14 +94,14 @@ MESSAGES = (
         "model/messages.py",
         "if (source.origin.name, source.origin.stage, source.origin.node) != (source.stream, SOURCE, report.node):",
         "if (source.origin.name, source.origin.stage) != (source.stream, SOURCE):",
-        test="tests/control tests/model",
+        test="tests/control/members/test_identity.py::test_a_node_cannot_report_what_is_not_its_own",
     ),
     Mutant(
         "a report may have any number of tallies",
         "model/messages.py",
         "if len(report.tallies) > TALLIES_MAX:",
         "if len(report.tallies) < 0:",
-        test="tests/control tests/model",
+        test="tests/control/members/test_identity.py::test_a_report_has_a_bound",
     ),
     Mutant(
         "a message may be of any size",

@@ -18,6 +18,7 @@ STORES = (
         "        self._account(entry, -1)\n        if not mine:\n",
         "        if not mine:\n",
         seed=0,
+        law="the bytes of a store are those of its batches",
     ),
     Mutant(
         "a list is not closed behind a batch that leaves it",
@@ -25,6 +26,7 @@ STORES = (
         "            entry.after.before = entry.before\n",
         "            pass\n",
         seed=0,
+        law="a list goes both ways",
     ),
     Mutant(
         "an evicted batch forgets what was evicted of it before",

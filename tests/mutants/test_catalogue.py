@@ -47,7 +47,7 @@ def _is_there(test: str) -> bool:
 
 def test_a_text_that_is_not_there_once_is_refused() -> None:
     twice = Mutant("a text that is there twice", "any.py", "x", "y", test=SOUND)
-    with pytest.raises(SetupError, match="its text is 2 times in any.py; write the mutant anew"):
+    with pytest.raises(SetupError, match=r"its text is 2 times in any\.py; write the mutant anew"):
         twice.applied("x = x")
     with pytest.raises(SetupError, match="name a seed or a test that catches it, and not both"):
         Mutant("a bug that nobody looks for", "any.py", "x", "y")
@@ -89,5 +89,5 @@ def test_a_bug_that_nobody_notices_survives_and_one_that_cannot_run_is_not_caugh
 
 def test_without_a_checkout_one_line_says_what_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("rove.cli.mutants.__file__", str(tmp_path / "a" / "b" / "c" / "mutants.py"))
-    with pytest.raises(SetupError, match="mutants need the tests, and .* has none; run"):
+    with pytest.raises(SetupError, match=r"mutants need the tests, and .* has none; run"):
         checkout()

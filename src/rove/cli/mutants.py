@@ -37,7 +37,7 @@ CHILD = "from rove.cli.mutants import child; child()"
 @dataclass(frozen=True, slots=True)
 class Mutant:
     """One bug: in a file of `src/rove`, the text `before` becomes `after`. It is caught by the simulation, first at
-    `seed`, or by a `test`, a node id of pytest. A `file` in several folders may be given by its whole path only."""
+    `seed`, or by a `test`, a node id of pytest. A seed may have to name the `law` that is broken."""
 
     name: str
     file: str
@@ -45,6 +45,7 @@ class Mutant:
     after: str
     seed: int | None = None
     test: str = ""
+    law: str = ""
 
     def __post_init__(self) -> None:
         if (self.seed is None) == (not self.test):
@@ -175,6 +176,8 @@ def run_mutant(root: Path, mutant: Mutant, seeds: int, nodes: int = NODES) -> Li
             source=str(source), module=mutant.module, seeds=first, nodes=nodes, test=mutant.test, answer=str(answer)
         )
         verdict = _ask(root, folder, task)
+    if verdict.verdict == CAUGHT and mutant.law not in verdict.why:
+        verdict = Verdict(verdict=SURVIVED, seed=verdict.seed, why=f"`{mutant.law}` is not named: {verdict.why}")
     return Line(
         mutant=mutant.name,
         file=mutant.file,
@@ -220,8 +223,8 @@ def hunted(seeds: Iterable[int], nodes: int) -> Verdict:
     """Run histories until one fails."""
     from rove.sim.scenario import run_seed
 
-    count = 0
-    for count, seed in enumerate(seeds, 1):
+    ran = 0
+    for seed in seeds:
         try:
             trouble = run_seed(seed, nodes).trouble
         except NONSENSE as error:
@@ -230,7 +233,8 @@ def hunted(seeds: Iterable[int], nodes: int) -> Verdict:
             trouble = f"raised {type(error).__name__}: {error}"
         if trouble:
             return Verdict(verdict=CAUGHT, seed=seed, why=trouble)
-    return Verdict(verdict=SURVIVED, why=f"{count} histories kept every law")
+        ran += 1
+    return Verdict(verdict=SURVIVED, why=f"{ran} histories kept every law")
 
 
 class _Failure:

@@ -64,13 +64,17 @@ def sim(
     nodes: Annotated[
         int | None,
         typer.Option(
-            help="The most nodes in a history.", min=3, max=10_000, show_default=f"{NODES}, and {MUTANT_NODES} for mutants"
+            help="The most nodes in a history.",
+            min=3,
+            max=10_000,
+            show_default=f"{NODES}, and {MUTANT_NODES} for mutants",
         ),
     ] = None,
     processes: Annotated[int, typer.Option(help="How many processes to use.", min=1, max=256)] = 2,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object at the end.")] = False,
     mutants: Annotated[
-        bool, typer.Option("--mutants", help="Plant bugs, one at a time: the seeds, or a test, must catch each of them.")
+        bool,
+        typer.Option("--mutants", help="Plant bugs, one at a time: the seeds, or a test, must catch each of them."),
     ] = False,
     mutant: Annotated[
         str, typer.Option(help="Plant only the bugs with this text in their name or file.", metavar="TEXT")

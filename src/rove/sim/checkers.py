@@ -42,10 +42,10 @@ class BrokenLaw(RoveError):
 
 
 class NothingLost:
-    """A batch that a node lets go of is held by a node that answers for it: the node that made it, a node that has it on
-    its disk, or an operator that has taken it. A node that only passes it on does not answer for it, and neither does
-    one that is still writing it: either may die at any moment. While a node opens the folders of a query, or computes
-    again what is in them, batches of that query count as held; they are checked after that."""
+    """A batch that a node lets go of is held by a node that answers for it: the node that made it, one that has it on its
+    disk, or one whose operator has taken it. A node that passes it on does not answer for it, and neither does one that
+    is still writing it: both may die at any moment. While a node opens the folders of a query, or computes again what
+    is in them, batches of that query count as held; they are checked after that."""
 
     def __init__(self) -> None:
         self._held: dict[NodeId, set[Name]] = {}
@@ -69,7 +69,7 @@ class NothingLost:
             raise BrokenLaw(f"{node.name} let go of {sorted(missing)[:3]}, which no other node has")
 
     def _anywhere(self, world: World, name: Name) -> bool:
-        query, origin, seq = name
+        query, origin, _ = name
         if query in world.stopped or name in world.evicted:
             return True
         if origin in world.dead:  # its device has lost it, and other nodes may die too

@@ -1,4 +1,4 @@
-"""A sender is told that its batch is safe when the batch is on the disk, and not before; a duplicate is no exception."""
+"""A sender is told that its batch, or a duplicate of it, is safe when it is on the disk, and not before."""
 
 from __future__ import annotations
 
