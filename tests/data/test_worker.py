@@ -443,14 +443,3 @@ def test_peers_that_join_one_by_one_are_not_promised_the_same_room_twice() -> No
     promised = sum(link.outstanding for link in worker.links().values())
     assert promised <= 8_000_000 + 100 * 16 * 1024
     assert all(link.outstanding >= 16 * 1024 for link in worker.links().values())
-
-
-def test_what_was_counted_stays_counted_when_a_node_leaves_the_query() -> None:
-    device = alone()
-    device.handle(Produced(ORIGIN, rows(), 0), 1)
-    worker = edge()
-    conn = linked(worker)
-    worker.handle(Arrived(conn, data(1, 0), encode_rows(rows())), 2)
-    for told in (Orders(PROTOCOL, (), (), leave=(QueryId("q"),)), Orders(PROTOCOL, (), (QueryId("q"),))):
-        worker.handle(Arrived("coordinator", told), 3)
-        assert [(t.delivered, t.lost) for t in worker.report().tallies] == [(2, 0)]
