@@ -42,10 +42,10 @@ class BrokenLaw(RoveError):
 
 
 class NothingLost:
-    """A batch that a node lets go of is held by a node that answers for it: the node that made it, one that has it on its
-    disk, or one whose operator has taken it. A node that passes it on does not answer for it, and neither does one that
-    is still writing it: both may die at any moment. While a node opens the folders of a query, or computes again what
-    is in them, batches of that query count as held; they are checked after that."""
+    """A batch that a node lets go of is held by a node that answers for it: its maker, a node that has it on its disk,
+    or a node whose operator has taken it. A node that passes it on does not answer for it, and neither does one that is
+    still writing it: both may die at any moment. While a node opens the folders of a query, or computes again what is
+    in them, batches of that query count as held; they are checked after that."""
 
     def __init__(self) -> None:
         self._held: dict[NodeId, set[Name]] = {}
