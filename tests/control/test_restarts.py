@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import pytest
 
-from rove.control.asks.requests import Submit
+from rove.control.asks.requests import Named, Submit
 from rove.control.coordinator import Command, Coordinator, Keep
-from rove.model.events import Tick
+from rove.model.events import Arrived, Tick
 from rove.model.ids import NodeId, QueryId
-from rove.model.messages import Sink
+from rove.model.messages import Goodbye, Sink
 from rove.plan import codec
 from rove.plan.optimizer import optimize
 from rove.plan.stages import Stages
@@ -138,3 +138,13 @@ def test_alternative_routes_are_known_after_a_restart() -> None:
     assert len(before[NodeId("d")].others) == 1
     desk.restart()
     assert desk.deployment.fragments == before
+
+
+def test_a_query_that_was_stopped_and_a_node_that_was_removed_stay_so() -> None:
+    desk = city()
+    desk.obey(desk.machine.handle(Arrived(b"d", Goodbye(NodeId("d"))), desk.now))
+    assert not desk.ask("stop", Named(name=Q)).trouble
+    desk.restart()
+    assert NodeId("d") not in desk.machine.membership.members
+    assert desk.machine.queries[Q].stopped
+    assert "to gateway: Orders, stop q" in lines(desk.report("gateway", "gateway"))

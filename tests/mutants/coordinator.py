@@ -334,4 +334,18 @@ COORDINATOR = (
         '                self._base.execute("COMMIT")\n',
         test="tests/runtime/disk/test_catalog.py::test_records_of_one_event_are_kept_all_or_none",
     ),
+    Mutant(
+        "a removed node is back after a restart of the coordinator",
+        "control/coordinator.py",
+        '        self._commands.append(Keep("node", node, None))\n',
+        "",
+        test="tests/control/test_restarts.py::test_a_query_that_was_stopped_and_a_node_that_was_removed_stay_so",
+    ),
+    Mutant(
+        "a query that was stopped is not stored as stopped",
+        "control/coordinator.py",
+        '        nodes = self.deployments.stop(query)\n        self.keep("query", query.id, query.record)\n',
+        "        nodes = self.deployments.stop(query)\n",
+        test="tests/control/test_restarts.py::test_a_query_that_was_stopped_and_a_node_that_was_removed_stay_so",
+    ),
 )

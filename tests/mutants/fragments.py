@@ -275,4 +275,18 @@ FRAGMENTS = (
         "            self._number += not found\n            found.append",
         test="tests/data/test_reports.py::test_tallies_that_do_not_fit_one_message_follow_in_the_next",
     ),
+    Mutant(
+        "the low watermark is not restored",
+        "data/fragment/watermarks.py",
+        "        self.low = low\n",
+        "",
+        test="tests/data/operators/test_restoring.py::test_watermarks_of_origins_and_their_lowest_are_restored",
+    ),
+    Mutant(
+        "the watermarks of origins are not restored",
+        "data/fragment/watermarks.py",
+        "        self._marks |= {origin: mark for origin, mark in marks.items() if origin in self._marks}\n",
+        "",
+        test="tests/data/operators/test_restoring.py::test_watermarks_of_origins_and_their_lowest_are_restored",
+    ),
 )

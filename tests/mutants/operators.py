@@ -124,4 +124,18 @@ OPERATORS = (
         "mark = max(self._marks.values(), default=MICROS_MIN)",
         test="tests/data/operators/test_operators.py::test_lateness_is_decided_by_the_origins_own_clock",
     ),
+    Mutant(
+        "an operator that is restored takes late rows",
+        "data/operators/panes.py",
+        "self.next_window, self.complete, self.heard_us = (facts[n] for n in",
+        "self.next_window, _, self.heard_us = (facts[n] for n in",
+        test="tests/data/operators/test_restoring.py::test_panes_that_were_complete_before_a_snapshot_take_no_rows_after_it",
+    ),
+    Mutant(
+        "watermarks of origins are not restored",
+        "data/operators/watermark.py",
+        '        self._marks = dict(zip(origins, marks["mark"].to_pylist(), strict=True))\n',
+        "",
+        test="tests/data/operators/test_restoring.py::test_rows_that_were_late_before_a_snapshot_are_late_after_it",
+    ),
 )
