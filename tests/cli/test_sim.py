@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from contextlib import nullcontext
 
 import pytest
 
@@ -55,7 +56,7 @@ def planted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, int]]:
     )
     ran: list[tuple[str, int, int]] = []
 
-    def run(root: object, mutant: Mutant, seeds: int, nodes: int) -> Line:
+    def run(nursery: object, mutant: Mutant, seeds: int, nodes: int) -> Line:
         ran.append((mutant.name, seeds, nodes))
         caught = mutant.seed is not None
         return Line(
@@ -69,6 +70,7 @@ def planted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, int]]:
         )
 
     monkeypatch.setattr(mutants, "catalogue", lambda root: made)
+    monkeypatch.setattr(mutants, "Nursery", nullcontext)
     monkeypatch.setattr(mutants, "run_mutant", run)
     return ran
 

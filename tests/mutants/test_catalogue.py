@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rove.cli.mutants import BROKEN, CAUGHT, SURVIVED, Mutant, checkout, run_mutant
+from rove.cli.mutants import BROKEN, CAUGHT, SURVIVED, Line, Mutant, Nursery, checkout, run_mutant
 from rove.model.errors import SetupError
 from tests.mutants import MUTANTS
 
@@ -53,13 +53,18 @@ def test_a_text_that_is_not_there_once_is_refused() -> None:
         Mutant("a bug that nobody looks for", "any.py", "x", "y")
 
 
+def _run(mutant: Mutant) -> Line:
+    with Nursery(ROOT) as nursery:
+        return run_mutant(nursery, mutant, seeds=1)
+
+
 def _planted(name: str) -> Mutant:
     return next(mutant for mutant in MUTANTS if mutant.name == name)
 
 
 @pytest.mark.usefixtures("processes")
 def test_the_simulation_catches_a_bug_and_says_at_which_seed() -> None:
-    line = run_mutant(ROOT, _planted("a batch that is dropped leaves its bytes in the account"), seeds=1)
+    line = _run(_planted("a batch that is dropped leaves its bytes in the account"))
     assert (line.verdict, line.caught_by, line.seed) == (CAUGHT, "simulation", 0)
     assert "the bytes of a store are those of its batches" in line.why
 
@@ -69,7 +74,7 @@ def test_a_test_catches_a_bug_and_the_tree_stays_as_it_is() -> None:
     mutant = _planted("a token works after it has expired")
     file = ROOT / "src" / "rove" / mutant.file
     before = file.read_text()
-    line = run_mutant(ROOT, mutant, seeds=1)
+    line = _run(mutant)
     assert (line.verdict, line.caught_by, line.seed) == (CAUGHT, mutant.test, None)
     assert file.read_text() == before
 
@@ -78,13 +83,13 @@ def test_a_test_catches_a_bug_and_the_tree_stays_as_it_is() -> None:
 def test_a_bug_that_nobody_notices_survives_and_one_that_cannot_run_is_not_caught() -> None:
     credit = "PEERS_MIN = 8"
     same = Mutant("a number that is written otherwise", "data/link/credit.py", credit, "PEERS_MIN = 4 + 4", test=SOUND)
-    assert run_mutant(ROOT, same, seeds=1).verdict == SURVIVED
+    assert _run(same).verdict == SURVIVED
     unknown = Mutant("a name that nobody knows", "data/link/credit.py", credit, "PEERS_MIN = NOBODY", test=SOUND)
-    line = run_mutant(ROOT, unknown, seeds=1)
+    line = _run(unknown)
     assert (line.verdict, line.why) == (BROKEN, "NameError: name 'NOBODY' is not defined")
     late = Mutant("a function that nobody knows", "data/link/link.py", "self._beat_if", "x", test=SOUND)
     with pytest.raises(SetupError, match="its text is 0 times"):
-        run_mutant(ROOT, late, seeds=1)
+        _run(late)
 
 
 def test_without_a_checkout_one_line_says_what_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
