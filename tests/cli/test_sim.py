@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from contextlib import nullcontext
 
 import pytest
 
-from rove.cli import sim
+from rove.cli import mutants, sim
+from rove.cli.mutants import Line, Mutant
 from rove.sim.scenario import Outcome
 from tests.cli.conftest import Rove
 
@@ -43,3 +45,50 @@ def test_one_seed_prints_its_transcript(rove: Rove, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(sim, "outcomes", lambda seeds, *_: [Outcome(seeds[0], 3, 1, 10, 5, "hash7")])
     said = rove("sim", "--seed", "7")
     assert (said.code, said.out) == (0, "1 seeds, 3 nodes, 1 queries, 10 steps, 5 rows, transcript hash7\n")
+
+
+@pytest.fixture
+def planted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, int]]:
+    """Two mutants, of which one survives; which were run, with how many seeds and nodes."""
+    made = (
+        Mutant("an ack is lost", "data/link/link.py", "a", "b", seed=3),
+        Mutant("a count is forgotten", "data/accounts.py", "a", "b", test="tests/x.py::test_x"),
+    )
+    ran: list[tuple[str, int, int]] = []
+
+    def run(nursery: object, mutant: Mutant, seeds: int, nodes: int) -> Line:
+        ran.append((mutant.name, seeds, nodes))
+        caught = mutant.seed is not None
+        return Line(
+            mutant=mutant.name,
+            file=mutant.file,
+            caught_by=mutant.caught_by,
+            verdict="caught" if caught else "survived",
+            seed=mutant.seed,
+            seconds=1.5,
+            why="a law" if caught else "tests/x.py::test_x passes",
+        )
+
+    monkeypatch.setattr(mutants, "catalogue", lambda root: made)
+    monkeypatch.setattr(mutants, "Nursery", nullcontext)
+    monkeypatch.setattr(mutants, "run_mutant", run)
+    return ran
+
+
+def test_mutants_are_listed_and_one_that_survives_is_a_failure(rove: Rove, planted: list[tuple[str, int, int]]) -> None:
+    said = rove("sim", "--mutants", "--seeds", "7")
+    assert (said.code, sorted(planted)) == (1, [("a count is forgotten", 7, 12), ("an ack is lost", 7, 12)])
+    assert said.out.splitlines()[-2:] == [
+        "`a count is forgotten` in data/accounts.py survived: tests/x.py::test_x passes",
+        "1 of 2 mutants caught, 1 by simulation, 0 by tests",
+    ]
+
+
+def test_one_mutant_is_run_by_a_text_of_its_name_or_file(rove: Rove, planted: list[tuple[str, int, int]]) -> None:
+    said = rove("sim", "--mutant", "Ack is", "--nodes", "20", "--json")
+    assert (said.code, planted) == (0, [("an ack is lost", 100, 20)])
+    told = json.loads(said.out)
+    assert (told["mutants"], told["caught"], told["lines"][0]["seed"]) == (1, 1, 3)
+    assert rove("sim", "--mutant", "accounts.py").code == 1
+    nobody = rove("sim", "--mutant", "nothing of this kind")
+    assert (nobody.code, "no mutant has `nothing of this kind` in its name or file" in nobody.error) == (1, True)

@@ -143,3 +143,15 @@ def test_packed_rows_that_would_take_more_than_they_declare_are_refused_before_t
     monkeypatch.setattr(pq.ParquetFile, "read", _never)
     with pytest.raises(ProtocolError, match="packed rows cannot be read: it "):
         decode_rows(data, pa.schema([("n", table.schema.field(0).type)]), table.num_rows, 64_000)
+
+
+def test_offsets_that_lead_out_of_the_rows_are_refused() -> None:
+    rows = pa.record_batch([pa.array(["ab", "cd"])], schema=pa.schema([("key", pa.string())]))
+    good = bytes(memoryview(rows.serialize()))
+    offsets = b"".join(n.to_bytes(4, "little") for n in (0, 2, 4))
+    assert good.count(offsets) == 1
+    assert decode_rows(good, rows.schema, 2) == rows
+    for wrong in ((0, 2, 400_000), (0, 400_000, 4), (0, 4, 2)):
+        bad = good.replace(offsets, b"".join(n.to_bytes(4, "little") for n in wrong))
+        with pytest.raises(ProtocolError, match="are not rows of these columns"):
+            decode_rows(bad, rows.schema, 2)

@@ -149,3 +149,11 @@ def test_what_is_lost_in_a_second_run_is_lost_once_however_often_the_node_starts
         accounts = account_lines((made, *past.tallies(), *report.tallies), 0, {STRANGER})
         assert [(each.produced, each.lost) for each in accounts if each.origin == str(STRANGER)] == [(2, 2)]
         past.over(NodeId("gateway"), start, report.tallies, (), report.running)
+
+
+def test_what_operators_have_counted_stays_counted_when_a_node_leaves_the_query() -> None:
+    worker = edge(UP)
+    told(worker, KNOWN)
+    for orders in (Orders(PROTOCOL, (), (), leave=(QueryId("q"),)), Orders(PROTOCOL, (), (QueryId("q"),))):
+        worker.handle(Arrived("coordinator", orders), 5)
+        assert [(t.delivered, t.lost) for t in worker.report().tallies if t.origin == KNOWN] == [(2, 0)]

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rove.cli.listing import console, print_json
+from rove.cli.mutants import NODES as MUTANT_NODES
+from rove.cli.mutants import run_mutants
 from rove.model.errors import SetupError
 
 if TYPE_CHECKING:
@@ -59,11 +61,29 @@ _COUNTED = ("nodes", "queries", "steps", "rows")
 def sim(
     seeds: Annotated[int, typer.Option(help="How many histories to run: seeds 0 to N-1.", min=1)] = 100,
     seed: Annotated[int | None, typer.Option(help="Run only this seed, to replay it.", min=0)] = None,
-    nodes: Annotated[int, typer.Option(help="The most nodes in a history.", min=3, max=10_000)] = NODES,
+    nodes: Annotated[
+        int | None,
+        typer.Option(
+            help="The most nodes in a history.",
+            min=3,
+            max=10_000,
+            show_default=f"{NODES}, and {MUTANT_NODES} for mutants",
+        ),
+    ] = None,
     processes: Annotated[int, typer.Option(help="How many processes to use.", min=1, max=256)] = 2,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object at the end.")] = False,
+    mutants: Annotated[
+        bool,
+        typer.Option("--mutants", help="Plant bugs, one at a time: the seeds, or a test, must catch each of them."),
+    ] = False,
+    mutant: Annotated[
+        str, typer.Option(help="Plant only the bugs with this text in their name or file.", metavar="TEXT")
+    ] = "",
 ) -> None:
     """Simulate networks with cuts, crashes, moves and slow disks, and check that no row is lost or duplicated."""
+    if mutants or mutant:
+        raise typer.Exit(0 if run_mutants(mutant, seeds, nodes or MUTANT_NODES, processes, as_json) else 1)
+    nodes = nodes or NODES
     chosen = range(seeds) if seed is None else range(seed, seed + 1)
     tally = run(chosen, nodes, min(processes, len(chosen)), quiet=as_json)
     failures = tally.failures

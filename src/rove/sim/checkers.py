@@ -43,8 +43,10 @@ class BrokenLaw(RoveError):
 
 
 class NothingLost:
-    """A batch that a node lets go of is on a wire, held by another node, or at its end. While a node opens the folders
-    of a query, or computes again what is in them, batches of that query count as held; they are checked after that."""
+    """A batch that a node lets go of is held by a node that answers for it: its maker, a node that has it on its disk,
+    or a node whose operator has taken it. A node that passes it on does not answer for it, and neither does one that is
+    still writing it: both may die at any moment. While a node opens the folders of a query, or computes again what is
+    in them, batches of that query count as held; they are checked after that."""
 
     def __init__(self) -> None:
         self._held: dict[NodeId, set[Name]] = {}
@@ -68,7 +70,7 @@ class NothingLost:
             raise BrokenLaw(f"{node.name} let go of {sorted(missing)[:3]}, which no other node has")
 
     def _anywhere(self, world: World, name: Name) -> bool:
-        query, origin, seq = name
+        query, origin, _ = name
         if query in world.stopped or name in world.evicted:
             return True
         if origin in world.dead:  # its device has lost it, and other nodes may die too
@@ -76,9 +78,7 @@ class NothingLost:
         if origin.node in world.nodes and world.nodes[NodeId(origin.node)].left:
             return True
         for other in world.nodes.values():
-            if name in self._held.get(other.name, ()) and other.worker is not None:
-                return True
-            if other.worker is not None and _took(other.worker, query, origin, seq):
+            if other.worker is not None and _answers(other.worker, name):
                 return True
             if other.shelf is not None and (other.worker is None or query in other.worker.opening()):
                 return True  # the node is down, or opens its folders; the content of its disk counts after that
@@ -173,6 +173,24 @@ def held_by(worker: Worker) -> Iterator[Name]:
             yield from _names(batch.header, running.fragment.query)
     for header in worker.waiting():
         yield from _names(header)
+
+
+def _answers(worker: Worker, name: Name) -> bool:
+    """Whether nothing is lost if all other nodes forget a batch."""
+    query, origin, seq = name
+    running = worker.running().get(QueryId(query))
+    makes = () if running is None else running.fragment.makes.values()
+    if origin.node == worker.node or origin in makes:
+        return name in held_by(worker) or _took(worker, query, origin, seq)
+    if running is not None and any(name in _names(batch.header, query) for batch in running.pipeline.held()):
+        return True
+    if running is not None and running.pipeline.took(origin, seq):
+        return True
+    # Output of operators may be written for long after their input is safe.
+    return any(
+        end.took(QueryId(query), origin, seq) and not any(name in _names(header) for header in end.waiting())
+        for end in (worker.input_log, worker.output)
+    )
 
 
 def _names(header: Header, query: str = "") -> Iterator[Name]:

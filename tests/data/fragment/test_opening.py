@@ -132,6 +132,20 @@ def test_what_a_nodes_own_sources_make_while_a_folder_opens_is_fed_to_the_query_
     assert (tally.produced, tally.delivered) == (6, 6), "the first came before the query did"
 
 
+def test_what_sources_make_is_kept_when_a_newer_version_comes_before_the_folder_is_open() -> None:
+    gateway = Gateway(SimShelf(Random(1)))
+    gateway.worker.add_source("s", ORIGIN, COLUMNS)
+    gateway.handle(orders(replace(LOG, feeds=(ORIGIN,))))
+    gateway.handle(Produced(ORIGIN, rows(), 0))
+    gateway.handle(orders(replace(LOG, feeds=(ORIGIN,), version=Version(2))))
+    gateway.handle(Produced(ORIGIN, rows(), 0))
+    gateway.worker.validate()
+    gateway.disk()
+    gateway.disk()
+    (tally,) = gateway.worker.report().tallies
+    assert (gateway.worker.running()[Q].fragment.version, tally.produced, tally.delivered) == (2, 4, 4)
+
+
 def test_a_fragment_that_waits_is_remembered_for_the_next_start() -> None:
     gateway = Gateway(Bad())
     gateway.handle(orders(LOG))

@@ -153,3 +153,13 @@ def test_late_rows_between_two_headers_do_not_keep_them_apart() -> None:
 def test_what_makes_no_sense_is_refused(name: str, weights: dict[str, float]) -> None:
     with pytest.raises(SetupError, match=r"no eviction policy|a weight must be above 0"):
         policy(name, weights)
+
+
+def test_an_evicted_batch_leaves_a_header_and_headers_beside_a_gap_stay_apart() -> None:
+    store = Store(LIMIT)
+    for seq in (0, 1, 3):
+        header = Header(origin=Origin("o"), seq=seq, through=seq, rows=5, born=5, evicted=2, query="q")
+        store.evict(store.put(header, bytes(100)))
+    left = [(e.header.seq, e.header.through, e.header.rows, e.header.born, e.header.evicted) for e in store]
+    assert left == [(0, 1, 0, 0, 14), (3, 3, 0, 0, 7)]
+    store.validate()

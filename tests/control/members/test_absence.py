@@ -1,0 +1,30 @@
+"""A node whose rows have no route counts as away, and so do the nodes behind it."""
+
+from __future__ import annotations
+
+from rove.model.events import Tick
+from rove.model.ids import QueryId
+from tests.control.test_coordinator import Desk
+
+
+def test_who_is_behind_a_relay_that_is_cut_off_is_as_absent_as_the_relay() -> None:
+    desk = Desk()
+
+    def all_report(cut: bool) -> None:
+        desk.report("gateway", "gateway")
+        desk.report("e1", "edge", "gateway", reaches=() if cut else ("gateway",))
+        desk.report("d1", "device", "e1", origins=("s/d1",))
+        desk.report("d2", "device", "gateway", origins=("s/d2",))
+        desk.obey(desk.machine.handle(Tick(), desk.now))
+
+    all_report(cut=False)
+    desk.submit()
+    for _ in range(4):
+        all_report(cut=False)
+    patience_us, began = desk.machine.queries[QueryId("q")].patience_us(), desk.now
+    while desk.now < began + patience_us + 20_000_000:
+        all_report(cut=True)
+    assert desk.absent() == ("d1", "e1")
+    for _ in range(3):
+        all_report(cut=False)
+    assert desk.absent() == ()

@@ -1,0 +1,18 @@
+"""Bugs to plant, one at a time: `uv run rove sim --mutants`. Each is caught by the simulation or by a named test.
+
+A mutant that survives is a bug of the tests: write the missing test, or widen a checker. A mutant that nobody could
+notice is replaced by another.
+"""
+
+from __future__ import annotations
+
+from tests.mutants.coordinator import COORDINATOR
+from tests.mutants.ends import ENDS
+from tests.mutants.fragments import FRAGMENTS
+from tests.mutants.links import LINKS
+from tests.mutants.logs import LOGS
+from tests.mutants.messages import MESSAGES
+from tests.mutants.operators import OPERATORS
+from tests.mutants.stores import STORES
+
+MUTANTS = (*LINKS, *FRAGMENTS, *OPERATORS, *STORES, *ENDS, *LOGS, *COORDINATOR, *MESSAGES)

@@ -1,0 +1,141 @@
+"""Bugs in the log: the order of syncs, recovery, the index, the ledger, deleting."""
+
+from __future__ import annotations
+
+from rove.cli.mutants import Mutant
+
+LOGS = (
+    Mutant(
+        "rows are not synced",
+        "data/log/segments/segment.py",
+        "return [Write(file, self.data_from, self.data), Sync(file)] if self.data else []",
+        "return [Write(file, self.data_from, self.data)] if self.data else []",
+        test="tests/data/log/test_partition.py::test_a_group_is_rows_then_index_then_mark_each_synced_before_the_next",
+    ),
+    Mutant(
+        "the index is not synced",
+        "data/log/segments/segment.py",
+        "[Write(file, self.index_from, self.index), Sync(file)] if self.index else []",
+        "[Write(file, self.index_from, self.index)] if self.index else []",
+        test="tests/data/log/test_partition.py::test_a_group_is_rows_then_index_then_mark_each_synced_before_the_next",
+    ),
+    Mutant(
+        "the name of a new index is not synced",
+        "data/log/segments/segment.py",
+        "return [*commands, SyncFolder()] if self.created else commands",
+        "return commands",
+        test="tests/data/log/test_partition.py::test_a_group_is_rows_then_index_then_mark_each_synced_before_the_next",
+    ),
+    Mutant(
+        "the index is written before the rows",
+        "data/log/segments/partition.py",
+        "            commands += part.write_rows()\n        for part in handed:\n            commands += part.write_index()\n",
+        "            commands += part.write_index()\n        for part in handed:\n            commands += part.write_rows()\n",
+        test="tests/data/log/test_partition.py::test_a_group_is_rows_then_index_then_mark_each_synced_before_the_next",
+    ),
+    Mutant(
+        "batches that came after a group was handed out are called safe with it",
+        "data/log/segments/partition.py",
+        "self.committed, self._published = flight.end, flight.published",
+        "self.committed, self._published = self.end, flight.published",
+        seed=3,
+    ),
+    Mutant(
+        "the segment before a new one is cut while the new index is there",
+        "data/log/segments/partition.py",
+        "for part in reversed(handed) for command in part.repair()]",
+        "for part in handed for command in part.repair()]",
+        test="tests/data/log/test_second_attempts.py::test_power_may_go_at_any_moment_of_any_second_attempt",
+    ),
+    Mutant(
+        "bytes that are on the disk stay counted as waiting",
+        "data/log/segments/partition.py",
+        "        self.pending_bytes -= flight.bytes\n",
+        "",
+        seed=0,
+    ),
+    Mutant(
+        "rows at a torn tail are believed without their checksum",
+        "data/log/segments/recovery.py",
+        "            intact = crc32(read(rows_file, entry.offset, entry.length)) == entry.crc\n",
+        "            intact = True\n",
+        test="tests/data/log/test_recovery.py::test_rows_of_the_last_group_that_are_not_what_was_written_are_cut_and_may_come_again",
+    ),
+    Mutant(
+        "a torn index is not cut",
+        "data/log/segments/recovery.py",
+        "        found.commands.append(Truncate(index, segment.index_end))\n",
+        "        pass\n",
+        test="tests/data/log/test_recovery.py::test_a_record_that_is_torn_is_cut_off_and_the_rest_is_synced_before_anything_is_written",
+    ),
+    Mutant(
+        "entries that were found are not taken into the ledger",
+        "data/log/segments/recovery.py",
+        "        found.ledger.take(entry.header)\n        found.ledger.count(entry.header, entry.low)\n        segment.resume",
+        "        found.ledger.count(entry.header, entry.low)\n        segment.resume",
+        test="tests/data/log/test_recovery.py::test_what_was_written_whole_is_kept_and_counted_though_nobody_was_told",
+    ),
+    Mutant(
+        "entries that were found are not counted",
+        "data/log/segments/recovery.py",
+        "        found.ledger.take(entry.header)\n        found.ledger.count(entry.header, entry.low)\n        segment.resume",
+        "        found.ledger.take(entry.header)\n        segment.resume",
+        test="tests/data/log/test_recovery.py::test_what_was_written_whole_is_kept_and_counted_though_nobody_was_told",
+    ),
+    Mutant(
+        "entries of the last group are thought to be acked",
+        "data/log/segments/recovery.py",
+        "safe = max((e.group for e in entries if e is not None), default=segment.position)",
+        "safe = max((e.position + 1 for e in entries if e is not None), default=segment.position)",
+        test="tests/data/log/test_recovery.py::test_rows_of_the_last_group_that_are_not_what_was_written_are_cut_and_may_come_again",
+    ),
+    Mutant(
+        "what was found after a crash is not synced",
+        "data/log/segments/recovery.py",
+        "    found.commands += [Sync(file) for file in (rows, index) if file in files]\n",
+        "",
+        test="tests/data/log/test_recovery.py::test_a_record_that_is_torn_is_cut_off_and_the_rest_is_synced_before_anything_is_written",
+    ),
+    Mutant(
+        "a watermark holds before all earlier batches are here",
+        "data/log/segments/ledger.py",
+        "        if header.through >= following:\n",
+        "        if header.through > following + 1_000:\n",
+        test="tests/data/ends/test_low_watermark.py::test_a_promise_holds_once_everything_before_it_is_here",
+    ),
+    Mutant(
+        "late rows use up the number of their batch",
+        "data/log/segments/ledger.py",
+        "frontier = self.late if header.late else self.frontier",
+        "frontier = self.frontier",
+        test="tests/data/log/test_partition.py::test_late_rows_do_not_stand_in_the_way_of_the_seq_they_came_from",
+    ),
+    Mutant(
+        "a reader skips the entry at its position",
+        "data/log/segments/reader.py",
+        "elif entry.position >= self.position:",
+        "elif entry.position > self.position:",
+        seed=0,
+    ),
+    Mutant(
+        "a reader reads beyond the commit mark",
+        "data/log/segments/reader.py",
+        "end = self._disk.sizes()[file] if sealed else self._mark.index_end",
+        "end = self._disk.sizes()[file]",
+        test="tests/data/log/test_partition.py::test_a_mark_that_cannot_be_written_costs_no_ack_and_is_written_later",
+    ),
+    Mutant(
+        "rows that were changed on the disk are sent",
+        "data/log/segments/read_back.py",
+        "if len(found) != rows.length or crc32(found) != rows.crc:",
+        "if len(found) != rows.length:",
+        test="tests/data/store/test_spill.py::test_rows_that_are_damaged_while_they_wait_are_not_sent_for_good_ones",
+    ),
+    Mutant(
+        "a commit mark that is torn is believed",
+        "data/log/segments/format.py",
+        "if magic != _MARK_MAGIC or crc != crc32(data[:40]):",
+        "if magic != _MARK_MAGIC:",
+        test="tests/data/log/test_recovery.py::test_a_mark_that_is_torn_is_no_mark",
+    ),
+)
