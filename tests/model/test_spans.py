@@ -87,3 +87,7 @@ def test_the_text_names_the_first_ranges() -> None:
 
 def test_bounds_that_are_no_set_are_seen() -> None:
     assert not any(map(check_spans, [(1,), (-1, 2), (3, 3), (4, 2), (0, 2, 2, 3)]))
+
+
+def test_ranges_of_two_sets_that_touch_are_one_range() -> None:
+    assert union([(0, 3, 7, 9), (3, 5)]) == (0, 5, 7, 9)

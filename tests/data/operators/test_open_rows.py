@@ -1,0 +1,49 @@
+"""Rows are open as long as a window that holds them is."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import rove
+from rove import functions as F
+from rove.data.fragment.local import LocalPipeline
+from rove.data.operators.open_rows import OpenRows
+from rove.model.batch import Header, named
+from rove.model.ids import Origin
+from rove.plan.optimizer import optimize
+
+ORIGIN = Origin("s", "van-7")
+SECOND = 1_000_000
+SCHEMA = pa.schema([("ts", pa.timestamp("us", "UTC")), ("n", pa.int64())])
+
+
+@pytest.mark.parametrize(("slide", "closes_s"), [("4 seconds", 12), ("2 seconds", 12), ("3 seconds", 13)])
+def test_a_batch_is_open_until_the_last_of_its_windows_closes(slide: str, closes_s: int) -> None:
+    """Windows of 4 seconds. A row at second 9 is in those that begin at 8, or at 9 if they begin every 3 seconds."""
+    stream = rove.Session.local().stream("s", schema="ts timestamp, n bigint").withWatermark("ts", "0 seconds")
+    plan = stream.groupBy(F.window("ts", "4 seconds", slide)).agg(F.sum("n").alias("n")).plan
+    pipeline = LocalPipeline({"out": optimize(plan)}, {"s": [ORIGIN]})
+    count = pipeline._pipeline.count(ORIGIN)
+    for seq, second in enumerate((9, closes_s - 1)):
+        rows = pa.record_batch([[second * SECOND], [1]], schema=SCHEMA)
+        pipeline.process("s", named(ORIGIN, seq, rows))
+        assert (count.open, count.delivered) == (seq + 1, 0)
+        assert next(coverage.spans() for _, coverage in pipeline._pipeline.open_batches())[0] == 0
+    pipeline.process("s", named(ORIGIN, 2, pa.record_batch([[closes_s * SECOND], [1]], schema=SCHEMA)))
+    assert count.delivered >= 1
+    assert 0 not in {coverage.spans()[0] for _, coverage in pipeline._pipeline.open_batches()}
+    pipeline.finish()
+    assert (count.open, count.delivered) == (0, 3)
+    pipeline._pipeline.validate()
+
+
+def test_batches_that_close_together_take_no_memory_of_their_own() -> None:
+    found = OpenRows()
+    for seq in range(1_000):
+        found.take(Header(origin=ORIGIN, seq=seq, through=seq), 2, until=10)
+    assert [(origin, batches.spans()) for origin, batches in found.batches()] == [(ORIGIN, (0, 1_000))]
+    assert found.rows() == {ORIGIN: 2_000}
+    assert list(found.close(9)) == []
+    assert list(found.close(10)) == [(ORIGIN, 2_000)]
+    assert found.rows() == {}
