@@ -5,7 +5,8 @@ flight. If no node holds them either, they are missing, by the names of their ba
 
 Nodes report at different moments, so an end may have counted rows that their maker has not reported yet. The numbers of
 the batches tell: if the end has seen batches that the maker's report does not cover, their rows were produced. If it
-has not, and still counts more rows than were produced, something was counted twice, and the sum does not add up.
+has not, and still counts more rows than were produced, something was counted twice, and the sum does not add up. Rows
+that were counted as lost and came again are known by the names of their batches, and are not lost.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from rove.control.members.missing import Missing
 from rove.model.clock import MICROS_MAX, MICROS_MIN
 from rove.model.ids import Origin
 from rove.model.messages import Tally
-from rove.model.spans import text_of
+from rove.model.spans import both, text_of, union
 
 ENDS = ("delivered", "evicted", "late", "lost", "faulted", "in_flight")  # where a row that was produced can be
 _SUMMED = ("produced", "delivered", "buffered", "open", "resent", "duplicates", "evicted", "late", "lost", "faulted")
@@ -27,6 +28,20 @@ def excess(line: AccountLine) -> int:
     """How many rows too many are counted, compared with the rows produced. 0 means that the line adds up."""
     counted: int = sum(getattr(line, end) for end in ENDS)
     return counted - line.produced
+
+
+def lost_twice(tallies: Iterable[Tally]) -> int:
+    """The most rows of a line that nodes counted as lost and that were counted before, by the names of their batches: a
+    node lost them again after its restart, or they came again and were taken. O(tallies)."""
+    tallies = list(tallies)
+    known = union(spans for tally in tallies for taker, spans in tally.counted if taker)
+    rows = 0
+    for tally in tallies:
+        lost = union(spans for taker, spans in tally.counted if not taker)
+        if both(lost, known):
+            rows += tally.lost_here or tally.lost
+        known = union((known, lost))
+    return rows
 
 
 def account_lines(
@@ -43,8 +58,10 @@ def account_lines(
     marks: dict[tuple[str, Origin], int] = {}
     made: dict[tuple[str, Origin], int] = {}
     seen: dict[tuple[str, Origin], int] = {}
+    lossy: dict[tuple[str, Origin], list[Tally]] = {}
     for tally in tallies:
         key = (tally.query, tally.origin)
+        lossy.setdefault(key, []).append(tally)
         line = sums.setdefault(key, dict.fromkeys(_SUMMED, 0))
         for what in _SUMMED:
             line[what] += getattr(tally, what)
@@ -54,6 +71,10 @@ def account_lines(
     lines = []
     for (query, origin), line in sorted(sums.items()):
         done = line["delivered"] + line["evicted"] + line["late"] + line["lost"] + line["faulted"]
+        if done > line["produced"]:
+            twice = min(done - line["produced"], lost_twice(lossy[query, origin]))
+            line["lost"] -= twice
+            done -= twice
         mark = marks.get((query, origin))
         # Before its first row an origin has no watermark, and after its last row the watermark is at the end.
         lag = max(0, wall - mark) // 1000 if mark is not None and MICROS_MIN < mark <= MICROS_MAX else None
