@@ -14,6 +14,7 @@ from zlib import crc32
 
 from rove.model.errors import DiskError
 from rove.runtime.disk.shelf import private_folder
+from rove.runtime.disk.write_ahead import read_log, transactions_after
 
 FORMAT = 3
 _TABLES = """
@@ -32,8 +33,9 @@ class Catalog:
             private_folder(self.path.parent)
             # Only this user may read it. SQLite gives its other files the same permissions.
             os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, mode=0o600))
+            log = read_log(self.path)
             self._base = sqlite3.connect(self.path, isolation_level=None, timeout=1)
-            self._open()
+            self._open(log)
         except (sqlite3.Error, OSError) as error:
             raise self._broken("opened", error) from error
 
@@ -70,7 +72,8 @@ class Catalog:
     def close(self) -> None:
         self._base.close()
 
-    def _open(self) -> None:
+    def _open(self, log: bytes) -> None:
+        """Open the tables. `log` is the write-ahead log that the last process left."""
         base = self._base
         # The lock is held while we run, so that two coordinators cannot use one catalog.
         base.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -86,6 +89,9 @@ class Catalog:
         (found,) = base.execute("PRAGMA quick_check(1)").fetchone()
         if found != "ok":
             raise self._damaged(found)
+        _, frames, _ = base.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        if (dropped := transactions_after(log, max(0, frames))) > 1:
+            raise self._damaged(f"{dropped} changes at the end of {self.path.name}-wal cannot be read")
         base.execute("BEGIN IMMEDIATE")
         base.execute(_TABLES)
         base.execute(f"PRAGMA user_version = {FORMAT}")
