@@ -8,6 +8,7 @@ nobody has are noticed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from rove.data.ends.input_log import InputLog
 from rove.data.ends.output import Output
@@ -81,8 +82,7 @@ class Accounts:
         in no result."""
         query = running.fragment.query
         for origin, count in running.counts().items():
-            count.open = 0
-            self._stopped.setdefault((query, origin), Count()).add(count)
+            self._stopped.setdefault((query, origin), Count()).add(replace(count, open=0))
         for key, takers in self._counted({query: running}, output).items():
             if key[0] == query:
                 self._taken_before[key] = takers
