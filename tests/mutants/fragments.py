@@ -66,7 +66,7 @@ FRAGMENTS = (
         "data/fragment/watermarks.py",
         "        return before <= self.low and self._settle()\n",
         "        before, self.low = self.low, max(mark, self.low)\n        return self.low > before\n",
-        seed=0,
+        seed=5,
     ),
     Mutant(
         "the low watermark waits for the next promise",
@@ -237,7 +237,7 @@ FRAGMENTS = (
         "data/fragment/states.py",
         "FragmentEvent.CAUGHT_UP: FragmentState.HOLDING",
         "FragmentEvent.CAUGHT_UP: FragmentState.RUNNING",
-        seed=32,
+        seed=19,
         law="what is given is kept only until those above are told",
     ),
     Mutant(
