@@ -10,9 +10,9 @@ import msgspec
 from rove.control.asks.requests import Named, from_body, to_body
 from rove.control.coordinator import Coordinator
 from rove.model.errors import RoveError
-from rove.model.events import Arrived, Send
+from rove.model.events import Arrived, Send, Tick
 from rove.model.ids import NodeId, Origin, QueryId, Version
-from rove.model.messages import PROTOCOL, Answer, Ask, Facts, Held, Kind, Report, SourceHere, Tally
+from rove.model.messages import PROTOCOL, Answer, Ask, Facts, Held, Kind, Report, SourceHere, Tally, TroubleHere
 
 COLUMNS = "train string, coach int, ts timestamp, boarding int"
 START_US = 1_760_428_800_000_000
@@ -47,9 +47,12 @@ class Desk:
         held: tuple[Held, ...] = (),
         taken_bytes: int = 0,
         shrunk: tuple[int, int] = (0, 0),
+        troubles: dict[str, tuple[TroubleHere, ...]] | None = None,
+        reaches: tuple[str, ...] | None = None,
+        columns: str = COLUMNS,
     ) -> None:
         """A node says that it is there."""
-        sources = tuple(SourceHere(stream=s, origin=Origin(s, node), columns=COLUMNS) for s in streams)
+        sources = tuple(SourceHere(stream=s, origin=Origin(s, node), columns=columns) for s in streams)
         report = Report(
             protocol=PROTOCOL,
             node=NodeId(node),
@@ -73,8 +76,14 @@ class Desk:
             held=held,
             taken_bytes=taken_bytes,
             shrunk=shrunk,
+            troubles={QueryId(q): each for q, each in (troubles or {}).items()},
+            reaches=None if reaches is None else tuple(map(NodeId, reaches)),
         )
         self.machine.handle(Arrived(node, report), self.now, START_US + self.now)
+
+    def tick(self) -> None:
+        """Let the coordinator look at its clock."""
+        self.machine.handle(Tick(), self.now, START_US + self.now)
 
     def line_up(self, trusts: bool = False) -> None:
         """A gateway, an edge below it, and a tram with one stream below that."""

@@ -17,7 +17,7 @@ def test_lines_that_add_up_are_one_equation() -> None:
         line("b", produced=5, in_flight=4, lost=1, watermark_lag_ms=None),
     ]
     assert verdict(lines) == (
-        "The sums add up: 1,005 produced = 990 delivered + 0 evicted + 10 late + 1 lost + 4 in flight."
+        "The sums add up: 1,005 produced = 990 delivered + 0 evicted + 10 late + 1 lost + 0 faulted + 4 in flight."
     )
     assert total(lines).watermark_lag_ms == 70
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -116,3 +117,73 @@ def test_a_world_with_a_node_that_stays_broken_says_its_last_word(
     with pytest.raises(RoveError, match=r"ends: KeyError: 'broken on purpose', at Tick"):
         world.nodes()
     world.close()
+
+
+def files(stream: Any, name: str) -> Any:
+    return stream.writeStream.format("files").on("gateway").queryName(name).start(name)
+
+
+def test_waiting_for_rows_that_cannot_come_raises_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rove.api.local_world.SOURCES_MS", 500)
+    with rove.Session.local() as session:
+        trains = session.stream("trains", schema=COLUMNS, data={"a": rows("a").to_batches(max_chunksize=8)})
+        divided = files(trains.selectExpr("train", "100 / boarding AS x"), "divided")
+        with pytest.warns(UserWarning, match=r"rows of query `divided` could not be computed: a: .*division by zero"):
+            divided.processAllAvailable(60)
+        assert divided.status().state == "running"
+        stopped = files(trains.where("boarding > 3"), "stopped")
+        stopped.stop()
+        with pytest.raises(RoveError, match="query `stopped` was stopped, and no more rows come"):
+            stopped.processAllAvailable(60)
+        nobodys = files(session.stream("buses", schema=COLUMNS), "nobodys")
+        with pytest.raises(
+            RoveError, match=r"query `nobodys` waits for sources of `buses`.*; give the stream its data"
+        ):
+            nobodys.processAllAvailable(60)
+
+
+def test_a_query_that_stops_at_its_first_fault_says_so_to_whom_waits() -> None:
+    with rove.Session.local() as session:
+        trains = session.stream("trains", schema=COLUMNS, data={"a": rows("a").to_batches(max_chunksize=8)})
+        stops = trains.selectExpr("100 / boarding AS x").writeStream.option("onFault", "stop").format("files")
+        with pytest.raises(RoveError, match=r"query `stops` was stopped.*a row could not be computed on a: .*by zero"):
+            stops.on("gateway").queryName("stops").start("stops").processAllAvailable(60)
+
+
+def test_data_without_rows_has_been_processed_at_once() -> None:
+    with rove.Session.local() as session:
+        nothing = session.stream("trains", schema=COLUMNS, data={"a": rows("a").slice(0, 0)})
+        files(nothing, "nothing").processAllAvailable(20)
+
+
+def test_a_query_that_fails_in_spark_again_and_again_raises_and_goes_on_when_it_is_mended(
+    spark: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    mended, seen = tmp_path / "mended", list[int]()
+
+    def take(frame: Any, batch: int) -> None:
+        if not mended.exists():
+            raise ValueError("the sink is away")
+        seen.append(frame.count())
+
+    with rove.Session.local() as session:
+        trains = session.stream("trains", schema=COLUMNS, data={"a": rows("a").to_batches(max_chunksize=8)})
+        query = trains.where("boarding > 3").writeStream.foreachBatch(take).queryName("taken").start()
+        with pytest.raises(
+            RoveError, match=r"query `taken` cannot go on: Spark: ValueError: the sink is away \(3 failures"
+        ):
+            query.processAllAvailable(200)
+        with pytest.raises(RoveError, match="the sink is away"):
+            query.awaitTermination(5)
+        line = query.status()
+        assert line.state == "held up"
+        assert [(t.who, t.holds, t.final) for t in line.troubles] == [("Spark", True, True)]
+        assert line.troubles[0].for_ms >= 1_000, "it counts from the first failure"
+        mended.touch()
+        while any(trouble.final for trouble in query.status().troubles):
+            time.sleep(0.2)
+        query.processAllAvailable(200)
+        assert (sum(seen), query.exception()) == (56, None)
+    failed = [record.getMessage() for record in caplog.records if "failed in Spark" in record.getMessage()]
+    assert len(failed) == 1, "it is logged once"
+    assert "rove stop taken" in failed[0]

@@ -12,13 +12,14 @@ from rove import functions as F
 from rove.control.asks.requests import CloudAsk, CloudQuery, CloudSink, Named, Progress
 from rove.model.errors import BadName, PlanError, RoveError, SetupError
 from rove.model.ids import Origin, QueryId
-from rove.model.messages import Tally
+from rove.model.messages import Tally, TroubleHere
 from rove.plan.codec import decode
 from rove.plan.operators import Filter, Received
 from rove.plan.user_functions import by_name, by_value, decode_function
 from tests.api.desk import COLUMNS, Desk
 
 URL = "tcp://127.0.0.1:4700"
+NO_FUNCTION = TroubleHere("this node has no function `f`", holds=True, final=True, lacks="f")
 
 
 @pytest.fixture
@@ -95,6 +96,10 @@ def test_a_handle_follows_a_query_to_its_end(desk: Desk, busy: Any, capsys: pyte
     query.explain()
     assert "Filter boarding > 0" in capsys.readouterr().out
     assert not query.awaitTermination(0)
+    desk.report("mast", "edge", ("gateway",), running={"busy": 1}, troubles={"busy": (NO_FUNCTION,)})
+    assert (query.status().state, query.exception()) == ("held up", "mast: this node has no function `f` (for 0 s)")
+    with pytest.raises(RoveError, match="query `busy` cannot go on: mast: this node has no function `f`"):
+        query.awaitTermination()
     query.stop()
     assert query.awaitTermination(1)
     assert rove.Session(URL).query("busy").status().state == "stopped"

@@ -10,10 +10,11 @@ import pytest
 from rove.api import session
 from rove.control.asks.requests import CloudSink
 from rove.model.ids import NodeId, Origin, QueryId
-from rove.model.messages import Held, Tally
+from rove.model.messages import Held, Tally, TroubleHere
 from rove.plan.user_functions import encode_name
-from tests.api.desk import COLUMNS, Desk
+from tests.api.desk import COLUMNS, START_US, Desk
 from tests.cli.conftest import Rove
+from tests.control.test_sink_options import WITH_PASSWORD
 
 PYTHON = f"""
 import rove
@@ -104,6 +105,28 @@ def test_what_spark_does_with_the_rows_is_said_by_flags(
     assert (record.cloud, record.patience_us) == (expected, 30_000_000)
 
 
+@pytest.mark.parametrize(
+    "flags",
+    [
+        *(("--sink", "postgres:busy", "--option", f"url={url}") for url in WITH_PASSWORD),
+        ("--sink", "postgres:busy", "--option", "url=host=db", "--option", "password=hunter2"),
+        ("--sink", "postgres:busy", "--option", "postgresql://rove:hunter2@db/x"),
+        ("--sink", "postgres:busy", "--option", "postgresql://rove:hunter2@db/x?sslmode=require"),
+        ("--sink", "postgres:postgresql://rove:hunter2@db/x"),
+        ("--sink", "postgresql://rove:hunter2@db/x"),
+        ("--sink", "table", "--option", "fs.s3a.secret.key=hunter2"),
+        ("--sink", "log", "--option", "postgresql://rove:hunter2@db/x?a=b"),
+    ],
+)
+def test_a_password_in_a_sink_is_refused_and_shown_nowhere(
+    rove: Rove, desk: Desk, busy: str, flags: tuple[str, ...]
+) -> None:
+    said = rove("submit", busy, *flags)
+    assert (said.code, said.out, desk.machine.queries) == (1, "", {})
+    assert said.error.startswith("rove: ")
+    assert "hunter" not in said.error
+
+
 def test_explain_shows_the_places_and_starts_nothing(rove: Rove, desk: Desk, busy: str) -> None:
     said = rove("explain", busy, "--coordinator", "tcp://127.0.0.1:4700")
     assert "out ─► the cloud" in said.out
@@ -161,7 +184,7 @@ def test_status_accounts_for_every_row(rove: Rove, desk: Desk, busy: str) -> Non
     said = rove("status", "busy")
     assert "trains/tram" in said.out
     assert said.out.endswith(
-        "The sums add up: 1,200 produced = 1,100 delivered + 0 evicted + 7 late + 0 lost + 93 in flight.\n"
+        "The sums add up: 1,200 produced = 1,100 delivered + 0 evicted + 7 late + 0 lost + 0 faulted + 93 in flight.\n"
     )
     told = json.loads(rove("status", "--json").out)
     assert told["adds_up"] is True
@@ -245,7 +268,7 @@ def test_topology_takes_a_pair_of_nebulastreams(rove: Rove, desk: Desk, tmp_path
         (("submit", "{tmp}/bad.py"), "bad.py, line 2, raised ZeroDivisionError: division by zero"),
         (("submit", "{tmp}/good.sql", "--sink", "kafka"), "`kafka` is not a sink"),
         (("submit", "{tmp}/good.sql", "--sink", "foreachBatch:store"), "write `table`, `table:NAME`"),
-        (("submit", "{tmp}/good.sql", "--sink", "table", "--option", "keys"), "`keys` is not an option; write"),
+        (("submit", "{tmp}/good.sql", "--sink", "table", "--option", "keys"), "--option needs a name and a value"),
         (("submit", "{tmp}/good.sql", "--option", "replicaton=2"), "not an option of a query that ends on a node"),
         (("submit", "{tmp}/good.sql", "--mode", "update"), "a query that ends on a node emits rows as they come"),
         (("submit", "{tmp}/good.sql", "--strategy", "topdown"), "no placement strategy `topdown`"),
@@ -283,3 +306,26 @@ def test_a_file_whose_session_has_a_coordinator_is_submitted_there(
     assert asked == ["tcp://127.0.0.1:9"]
     assert rove("submit", str(file), "--coordinator", "tcp://127.0.0.1:8").code == 0
     assert asked[1:] == ["tcp://127.0.0.1:9", "tcp://127.0.0.1:8"]
+
+
+def test_what_holds_a_query_up_is_listed_with_since_when(rove: Rove, desk: Desk, busy: str) -> None:
+    rove("submit", busy, "--name", "a")
+    desk.now += 90_000_000
+    full = TroubleHere("log/a: No space left on device", holds=True)
+    for node, kind, parents, streams, troubles in (
+        ("gateway", "gateway", (), (), {"a": (full,)}),
+        ("mast", "edge", ("gateway",), (), {}),
+        ("tram", "device", ("mast",), ("trains",), {}),
+    ):
+        desk.report(node, kind, parents, streams, running={"a": 1}, troubles=troubles)  # type: ignore[arg-type]
+    desk.now += 125_000_000
+    for command in ("queries", "status"):
+        said = rove(command).out
+        assert "held up" in said if command == "queries" else "holds it up" in said
+        (row,) = [line for line in said.splitlines() if "No space left on device" in line]
+        assert "gateway" in row
+        assert ", 2 min" in row
+    (line,) = json.loads(rove("queries", "--json").out)
+    assert (line["state"], [t["who"] for t in line["troubles"]]) == ("held up", ["gateway"])
+    assert line["troubles"][0]["since_us"] == START_US + 90_000_000
+    assert json.loads(rove("status", "a", "--json").out)["queries"][0]["troubles"] == line["troubles"]

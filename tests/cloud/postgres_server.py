@@ -30,9 +30,14 @@ class Server:
     """A server that runs, as its owner `rove` reaches it."""
 
     port: int
+    folder: Path
 
     def url(self, user: str = "rove", password: str = PASSWORD, database: str = "postgres") -> str:
-        return f"postgresql://{user}:{password}@127.0.0.1:{self.port}/{database}"
+        """A url without the password, which is in a file beside the server."""
+        file = self.folder / f"{user}-{password}.pgpass"
+        file.touch(0o600)
+        file.write_text(f"127.0.0.1:{self.port}:*:{user}:{password}\n")
+        return f"postgresql://{user}@127.0.0.1:{self.port}/{database}?passfile={file}"
 
     def ask(self, statement: str) -> list[tuple[Any, ...]]:
         """The rows that a statement gives, in a transaction of its own."""
@@ -72,7 +77,7 @@ def server() -> Iterator[Server]:
         command = [str(place / "postgres"), "-D", str(data), *(f"--{name}={value}" for name, value in settings.items())]
         process = subprocess.Popen(command, stdout=said, stderr=said, cwd=folder, **who)
         try:
-            yield _when_it_answers(Server(port), process, folder / "log")
+            yield _when_it_answers(Server(port, folder), process, folder / "log")
         finally:
             process.send_signal(signal.SIGINT)  # the fast way down: clients are not waited for
             process.wait(START_S_MAX)

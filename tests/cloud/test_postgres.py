@@ -312,16 +312,20 @@ def test_a_user_without_rights_is_told_what_to_grant(spark: Any, postgres: Serve
 @pytest.mark.parametrize(
     ("url", "words"),
     [
-        ("postgresql://rove:hunter2@127.0.0.1:{port}/postgres", "as user rove.*password authentication failed"),
-        ("postgresql://rove:hunter2@127.0.0.1:1/postgres", "PostgreSQL at 127.0.0.1:1/postgres .*Connection refused"),
+        ("postgresql://rove@127.0.0.1:{port}/postgres", "as user rove.*password authentication failed"),
+        ("postgresql://rove@127.0.0.1:1/postgres", "PostgreSQL at 127.0.0.1:1/postgres .*Connection refused"),
+        ("postgresql://strange@127.0.0.1:{port}/postgres", "as user strange.*no password supplied; .* ~/.pgpass"),
     ],
-    ids=["wrong password", "nobody there"],
+    ids=["wrong password", "nobody there", "no password"],
 )
 def test_a_server_that_cannot_be_reached_is_named_without_the_password(
-    spark: Any, postgres: Server, sink: Any, caplog: pytest.LogCaptureFixture, url: str, words: str
+    spark: Any, postgres: Server, sink: Any, caplog: pytest.LogCaptureFixture, tmp_path: Path, url: str, words: str
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    into = sink(url=url.format(port=postgres.port))
+    kept = tmp_path / "pgpass"
+    kept.touch(0o600)
+    kept.write_text("127.0.0.1:*:*:rove:hunter2\n")
+    into = sink(url=f"{url.format(port=postgres.port)}?passfile={kept}")
     with pytest.raises(SetupError, match=words) as raised:
         write(spark, into, 0, "SELECT 1 AS id")
     assert "hunter2" not in "".join(traceback.format_exception(raised.value)) + caplog.text + repr(upsert(into))
@@ -332,17 +336,32 @@ def test_a_server_that_cannot_be_reached_is_named_without_the_password(
     [
         "",
         "postgres//rove:hunter2@h/x",
-        "postgresql://rove:hunter2%zz@h/x",
-        "postgresql://rove:hunter2/y@h:1/x",
+        "postgresql://rove:hunter2@h/x",
         "postgresql://rove:12/hunter2@h:1/x",
-        "postgresql://rove:x@hunter2@h:1/x",
-        "postgresql://rove:hunter2@h:1/x?hunter2=1",
+        "postgresql://rove@h:1/x?password=hunter2",
+        "host=h password=hunter2",
+        "postgresql://hunter2%zz@h/x",
     ],
 )
-def test_a_url_that_cannot_be_read_is_refused_and_not_shown(sink: Any, url: str) -> None:
-    with pytest.raises(PlanError, match=r"option `url` .* write it like postgresql://user:password@host") as raised:
+def test_a_url_with_a_password_or_that_cannot_be_read_is_refused_and_not_shown(sink: Any, url: str) -> None:
+    with pytest.raises(PlanError, match=r"option `url` .* write it like postgresql://user@host") as raised:
         upsert(sink(url=url))
     assert "hunter2" not in "".join(traceback.format_exception(raised.value))
+
+
+def test_a_password_from_a_file_is_read_again_for_each_batch(
+    spark: Any, postgres: Server, sink: Any, tmp_path: Path
+) -> None:
+    """A password is changed without a restart."""
+    kept = tmp_path / "pgpass"
+    kept.touch(0o600)
+    into = sink(url=f"postgresql://rove@127.0.0.1:{postgres.port}/postgres?passfile={kept}")
+    kept.write_text(f"127.0.0.1:{postgres.port}:*:rove:of-yesterday\n")
+    with pytest.raises(SetupError, match="password authentication failed"):
+        write(spark, into, 0, "SELECT 1 AS id")
+    kept.write_text(f"127.0.0.1:{postgres.port}:*:rove:{PASSWORD}\n")
+    write(spark, into, 0, "SELECT 1 AS id")
+    assert postgres.ask(f"SELECT id FROM {into.name}") == [(1,)]
 
 
 @pytest.mark.parametrize(

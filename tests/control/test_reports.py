@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rove.control.coordinator import Command
-from rove.model.ids import Origin, QueryId
+from rove.control.deployment.carried import Carried
+from rove.model.ids import NodeId, Origin, QueryId
 from rove.model.messages import SOURCES_MAX, Tally
 from tests.control.test_coordinator import Desk
 from tests.lines import lines
@@ -36,3 +37,42 @@ def test_a_node_has_its_own_sources_and_a_bounded_number_of_them(names: tuple[st
     assert desk.machine.membership.members == {}
     desk.report("d1", "device", "gateway", origins=tuple(f"s{n}/d1" for n in range(SOURCES_MAX)))
     assert len(desk.machine.streams) == SOURCES_MAX
+
+
+def test_an_edge_counts_rows_of_nodes_that_ever_were_below_it_and_of_no_others() -> None:
+    desk = Desk()
+    desk.report("gateway", "gateway")
+    desk.report("e1", "edge", "gateway")
+    desk.report("e2", "edge", "gateway")
+    desk.report("d1", "device", "e1", origins=("s/d1",))
+    desk.report("d2", "device", "e2", "e1", origins=("s/d2",), reaches=("e2",))
+    assert not desk.submit().trouble
+    one, two = Origin("s", "d1"), Origin("s", "d2")
+    forged = desk.report("e1", "edge", "gateway", tallies=(counted(one), counted(two)))
+    assert not [said for said in lines(forged) if "Refused" in said]  # e1 may itself have been lied to
+    assert known(desk, "e1") == {one}
+    assert desk.machine.refused == {"identity": 1}
+    desk.report("gateway", "gateway", tallies=(counted(one), counted(two), counted(Origin("s", "ghost"))))
+    assert known(desk, "gateway") == {one, two}
+
+    desk.report("d2", "device", "e2", "e1", origins=("s/d2",), reaches=("e1",))  # it moves
+    assert desk.deployment.fragments[NodeId("d2")].next == "e1"
+    desk.report("e1", "edge", "gateway", tallies=(counted(one), counted(two)))
+    desk.report("e2", "edge", "gateway", tallies=(counted(two),))  # what it carried before
+    assert (known(desk, "e1"), known(desk, "e2")) == ({one, two}, {two})
+
+
+def test_after_a_restart_of_the_coordinator_counts_of_old_routes_are_taken() -> None:
+    """The routes before its start are not known, and a count that is refused would be missing in the sums."""
+    carried = Carried()
+    carried.add(NodeId("d1"), (NodeId("e1"), NodeId("e2")))
+    carried.add(NodeId("e1"), (NodeId("gateway"),))
+    found = {node: carried.may_carry(NodeId(node), NodeId("d1")) for node in ("d1", "e1", "e2", "gateway", "e3")}
+    assert found == {"d1": True, "e1": True, "e2": True, "gateway": True, "e3": False}
+    assert not carried.may_carry(NodeId("d1"), NodeId("e1"))
+    carried.restored()
+    assert carried.may_carry(NodeId("e3"), NodeId("d1"))
+
+
+def known(desk: Desk, node: str) -> set[Origin]:
+    return {tally.origin for tally in desk.machine.membership.members[NodeId(node)].tallies.values()}

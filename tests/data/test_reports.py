@@ -12,7 +12,7 @@ from rove.control.members.membership import Member, Membership
 from rove.data import reports
 from rove.data.reports import Reports
 from rove.model.ids import NodeId, Origin, QueryId, Version
-from rove.model.messages import MESSAGE_BYTES_MAX, PROTOCOL, Facts, Held, Report, Tally, decode, encode
+from rove.model.messages import MESSAGE_BYTES_MAX, PROTOCOL, Facts, Held, Report, Tally, TroubleHere, decode, encode
 
 NAMES = st.sampled_from(["a", "b", "c"])
 FACTS = st.builds(
@@ -40,13 +40,13 @@ PICTURES = st.builds(
     tallies=TALLIES,
     refused=st.dictionaries(NAMES, st.integers(1, 2), max_size=2),
     knows=NAMES,
-    troubles=st.dictionaries(NAMES.map(QueryId), NAMES, max_size=2),
+    troubles=st.dictionaries(NAMES.map(QueryId), NAMES.map(lambda text: (TroubleHere(text),)), max_size=2),
     reaches=st.just(()),
     held=st.lists(st.builds(Held, NAMES.map(QueryId), st.integers(0, 2), st.integers(0, 2)), max_size=1).map(tuple),
     taken_bytes=st.integers(0, 5),
     shrunk=st.just((0, 0)),
 )
-LAWS = ("running", "unknown", "refused", "knows", "troubles", "held", "taken_bytes")
+LAWS = ("running", "unknown", "refused", "knows", "held", "taken_bytes")
 
 
 def picture_of(member: Member) -> dict[str, Any]:
@@ -69,6 +69,8 @@ def test_whoever_hears_all_reports_has_the_whole_picture_and_who_misses_one_asks
             member = listener.members[NodeId("n")]
             expected = {name: getattr(picture, name) for name in LAWS} | {"tallies": set(picture.tallies)}
             assert picture_of(member) == expected
+            known = {(query, found[1]) for query in map(QueryId, "abc") for found in listener.troubled.of_query(query)}
+            assert known == {(query, each) for query, troubles in (picture.troubles or {}).items() for each in troubles}
             assert (member.record.address, member.record.slots) == (picture.facts.address, picture.facts.slots)  # type: ignore[union-attr]
 
 

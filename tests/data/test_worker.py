@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace as replaced
 from random import Random
 
 import cloudpickle
@@ -41,6 +42,8 @@ from rove.model.schema import parse_schema
 from rove.plan import codec
 from rove.plan.operators import Operator, Source
 from rove.plan.stages import Stages
+from rove.plan.user_functions import Unread
+from rove.plan.wire import Reference
 from tests.data.plans import named, plans_of
 from tests.lines import line, lines
 
@@ -166,6 +169,38 @@ def test_a_node_that_is_passed_by_lets_go_of_what_others_hold_and_loses_nothing(
     assert worker.report().unknown == ()
 
 
+def lacking(placed: bool) -> Worker:
+    """An edge node that ends a query whose function it does not have."""
+    worker, mapped = edge(), rove.Session.local().stream("s", schema=COLUMNS).mapInArrow(iter, COLUMNS)
+    plan = codec.encode(Stages.of({"out": replaced(mapped.plan, function=Unread(Reference("fleet", "busy")))}))
+    part = replace(fragment(), plan=named(plan), runs=(Stage(1),), sinks={Stage(1): Sink(kind="discard")})
+    worker.handle(orders(replace(part, loads=(Stage(1),) if placed else ())), 0)
+    worker.handle(Arrived(b"c", Hello(PROTOCOL, NodeId("device"), 1)), 0)
+    worker.handle(Tick(), 1)
+    return worker
+
+
+def test_a_function_that_was_placed_where_it_is_missing_is_refused_by_name() -> None:
+    worker = lacking(placed=True)
+    assert worker.running() == {}
+    (trouble,) = (worker.report().troubles or {})[QueryId("q")]
+    assert (trouble.lacks, trouble.holds, trouble.final) == ("fleet:busy", True, True)
+    assert trouble.text.startswith("this node has no function `fleet:busy` (No module named 'fleet'): install")
+
+
+def test_a_function_that_runs_below_is_missed_only_by_rows_that_come_without_it() -> None:
+    worker = lacking(placed=False)
+    worker.handle(Arrived(b"c", data(1, 0, stage=1), encode_rows(rows())), 2)
+    report = worker.report()
+    assert (report.running, report.troubles, [t.delivered for t in report.tallies]) == ({"q": 1}, {}, [2])
+    worker.handle(Arrived(b"c", data(2, 1, stage=0), encode_rows(rows())), 3)
+    report = worker.report()
+    assert [(t.delivered, t.lost, t.faulted) for t in report.tallies] == [(2, 0, 2)]
+    (trouble,) = (report.troubles or {})[QueryId("q")]
+    assert "rows came here without `busy` applied, and this node has no function `fleet:busy`" in trouble.text
+    assert (trouble.holds, trouble.lacks) == (False, "")
+
+
 @pytest.mark.parametrize("trusts", [False, True])
 def test_a_function_by_value_runs_where_it_is_trusted_and_is_a_querys_trouble_elsewhere(trusts: bool) -> None:
     settings = WorkerSettings(node=NodeId("edge"), kind="edge", trusts=trusts)
@@ -173,13 +208,14 @@ def test_a_function_by_value_runs_where_it_is_trusted_and_is_a_querys_trouble_el
     mapped = rove.Session.local().stream("s", schema=COLUMNS).mapInArrow(lambda b: (b for _ in range(level)), COLUMNS)
     plan = codec.encode(Stages.of({"out": mapped.plan}), cloudpickle.dumps)
     relayed = replace(fragment(next=NodeId("above")), query=QueryId("passes by"), plan=named(plan))
-    run = replace(fragment(), plan=named(plan), runs=(Stage(1),), sinks={Stage(1): Sink(kind="discard")})
+    run = replace(fragment(), plan=named(plan), runs=(Stage(1),), loads=(Stage(1),))
+    run = replace(run, sinks={Stage(1): Sink(kind="discard")})
     worker.handle(orders(relayed, run), 0)
     report = worker.report()
     assert report.facts is not None
     assert report.facts.trusts == trusts
     assert set(report.running) == ({"q", "passes by"} if trusts else {"passes by"})
-    assert ("trust_functions" in (report.troubles or {}).get(QueryId("q"), "")) != trusts
+    assert ("trust_functions" in str(report.troubles)) != trusts
 
 
 def test_a_batch_of_a_query_not_known_yet_waits_for_it_and_is_not_acked() -> None:
@@ -426,7 +462,9 @@ def test_a_query_that_cannot_run_here_says_why_and_holds_up_no_other() -> None:
     worker.handle(orders(broken, fragment()), 0)
     report = worker.report()
     assert report.running == {"q": 1}
-    assert "without a disk" in report.troubles[QueryId("bad")]
+    (trouble,) = (report.troubles or {})[QueryId("bad")]
+    assert "without a disk" in trouble.text
+    assert (trouble.holds, trouble.final) == (True, True)
     worker.handle(Arrived(b"c", Hello(PROTOCOL, NodeId("device"), 1)), 1)
     worker.handle(Arrived(b"c", data(1, 0), encode_rows(rows())), 2)
     assert lines(worker.handle(Tick(), 3)) == [

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from rove.control.asks.requests import Named
+from rove.control.asks.requests import Invited, Named
 from rove.model.messages import Kind
 from rove.runtime.network.client import Client
 from rove.runtime.network.keys import KEY_FILE, coordinator_keys, join, new_token, token_text
@@ -31,11 +31,15 @@ class Cluster:
 
     def add(self, node: str, kind: Kind, **settings: object) -> None:
         """Let a node join; it is not started yet."""
-        token, invite = new_token(self.operator, node, kind)
-        self.client.ask("invite", invite, Named)
-        join(token_text(token), self.folder / f"{node}.joined")
-        keys = str(self.folder / f"{node}.joined" / KEY_FILE)
+        keys = str(self.join(node, kind) / KEY_FILE)
         self._write(node, "worker", node=node, kind=kind, keys=keys, **settings)
+
+    def join(self, name: str, kind: Invited) -> Path:
+        """Invite a node or `rove cloud`, and let it use its token. Returns the folder of its key."""
+        token, invite = new_token(self.operator, name, kind)
+        self.client.ask("invite", invite, Named)
+        join(token_text(token), self.folder / f"{name}.joined")
+        return self.folder / f"{name}.joined"
 
     def start(self, *names: str, program: tuple[str, ...] = ("-m", "rove.runtime.process")) -> None:
         """Start processes, and wait until they listen."""

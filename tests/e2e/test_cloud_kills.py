@@ -55,7 +55,7 @@ class Cloud:
         self._command = [
             sys.executable, "-c", "from rove.cli import main; main()", "cloud",
             "--logs", str(folder / "gateway"), "--tables", str(folder / "tables"), "--state", str(folder / "state"),
-            "--master", master, "--coordinator", cluster.url, "--keys", str(folder / "operator.keys"),
+            "--master", master, "--coordinator", cluster.url, "--keys", str(cluster.join("spark", "cloud")),
         ]  # fmt: skip
         self.process = self.start()
 
@@ -177,7 +177,7 @@ def at_work_again(cluster: Cluster, before: list[int], rows: int) -> bool:
 
 def settled(cluster: Cluster) -> bool:
     lines = cluster.client.ask("status", None, list[AccountLine])
-    return bool(lines) and not any(a.in_flight or a.buffered for a in lines)
+    return bool(lines) and not any(a.in_flight > a.open or a.buffered for a in lines)
 
 
 def table_of(spark: Any, folder: Path) -> pa.Table:

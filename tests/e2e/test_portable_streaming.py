@@ -150,7 +150,7 @@ def arrived(net: LocalNet, query: str) -> bool:
     lines = net.ask("status", Named(name=query), list[AccountLine])
     made = sum(line.produced for line in lines)
     ended = all(producer.ended for producer in net.producers())
-    return ended and made > 0 and not any(line.in_flight or line.buffered for line in lines)
+    return ended and made > 0 and not any(line.in_flight > line.open or line.buffered for line in lines)
 
 
 def streamed(spark: Any, folder: Path, part: CloudQuery) -> pa.Table:

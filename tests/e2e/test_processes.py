@@ -116,7 +116,7 @@ def all_run(cluster: Cluster) -> bool:
     """Whether everyone runs their part: a query that comes to a source late begins with what it makes from then on."""
     lines = cluster.client.ask("queries", None, list[QueryLine])
     nodes = {"busy": 13, "cloud": 13, "edge": 12}
-    return all(q.state == "running" and not q.missing and not q.trouble and q.nodes == nodes[q.query] for q in lines)
+    return all(q.state == "running" and not q.missing and not q.troubles and q.nodes == nodes[q.query] for q in lines)
 
 
 def settled(cluster: Cluster) -> bool:

@@ -1,7 +1,7 @@
 """The accounts of a query's rows, as sums and as a sentence.
 
-Law: produced = delivered + evicted + late + lost + in flight, for each line and for all lines together. The verdict
-says whether that holds, so readers need not add it up.
+Law: produced = delivered + evicted + late + lost + faulted + in flight, for each line and for all lines together. The
+verdict says whether that holds, so readers need not add it up. It names rows in flight that nobody has.
 """
 
 from __future__ import annotations
@@ -9,9 +9,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rove.control.asks.requests import AccountLine
+from rove.control.members.accounts import ENDS, excess
 
-COUNTS = ("produced", "delivered", "in_flight", "buffered", "resent", "duplicates", "evicted", "late", "lost")
-ENDS = ("delivered", "evicted", "late", "lost", "in_flight")  # where a row that was produced can be
+__all__ = ["COUNTS", "ENDS", "excess", "total", "verdict"]
+
+COUNTS = (
+    "produced",
+    "delivered",
+    "in_flight",
+    "buffered",
+    "open",
+    "missing",
+    "resent",
+    "duplicates",
+    "evicted",
+    "late",
+    "lost",
+    "faulted",
+)
 
 
 def total(lines: Sequence[AccountLine], query: str = "") -> AccountLine:
@@ -19,11 +34,6 @@ def total(lines: Sequence[AccountLine], query: str = "") -> AccountLine:
     lags = [line.watermark_lag_ms for line in lines if line.watermark_lag_ms is not None]
     sums = {what: sum(getattr(line, what) for line in lines) for what in COUNTS}
     return AccountLine(query=query, origin="", watermark_lag_ms=max(lags, default=None), **sums)
-
-
-def excess(line: AccountLine) -> int:
-    """How many rows too many are counted, compared with the rows produced. 0 means that the line adds up."""
-    return line.delivered + line.evicted + line.late + line.lost + line.in_flight - line.produced
 
 
 def verdict(lines: Sequence[AccountLine]) -> str:
@@ -41,4 +51,15 @@ def verdict(lines: Sequence[AccountLine]) -> str:
     if not whole.produced:
         return "Nothing has been produced yet."
     ends = " + ".join(f"{getattr(whole, end):,} {end.replace('_', ' ')}" for end in ENDS)
-    return f"The sums add up: {whole.produced:,} produced = {ends}."
+    windows = f" ({whole.open:,} of them in open windows)" if whole.open else ""
+    said = f"The sums add up: {whole.produced:,} produced = {ends}{windows}."
+    gone = [line for line in lines if line.missing]
+    if gone:
+        first = gone[0]
+        others = f", and so are rows of {len(gone) - 1} more lines" if len(gone) > 1 else ""
+        said += (
+            f" But {first.missing:,} rows of `{first.origin}` for query `{first.query}` are missing{others}. No node "
+            f"has batches {first.missing_batches}, and they did not arrive: a node without a disk died with them, or a "
+            "disk lost them."
+        )
+    return said

@@ -10,6 +10,7 @@ from __future__ import annotations
 import tempfile
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -19,8 +20,9 @@ from typing import Any, TypeVar
 import msgspec
 import pyarrow as pa
 
+from rove.api.troubles import DEPLOYED, hopeless, sentence
 from rove.cloud.process import follow
-from rove.cloud.runtime import CloudRuntime
+from rove.cloud.runtime import CloudRuntime, first_line
 from rove.cloud.session import spark_session, streaming_settings
 from rove.control.asks.requests import AccountLine, Named, NodeLine, QueryLine, Submit
 from rove.data.settings import WorkerSettings
@@ -36,6 +38,7 @@ T = TypeVar("T")
 GATEWAY = NodeId("gateway")
 EDGES = {"edge-1": GATEWAY, "edge-2": GATEWAY}
 SPARK_POLL_S = 0.2
+SOURCES_MS = 10_000  # how long a query may wait for its sources: devices report within a second
 STEP_S = 0.5  # how long the net runs before it looks for requests of other threads
 GATE = "begin"  # data flows once this file exists
 
@@ -61,6 +64,7 @@ class LocalWorld:
         self._cloud: threading.Thread | None = None
         self.runtime: CloudRuntime | None = None
         self._spark: Any = None
+        self._spark_said = ""  # why a query failed in Spark the last time
         started: SimpleQueue[Any] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, args=(started,), name="rove net", daemon=True)
         self._thread.start()
@@ -145,12 +149,24 @@ class LocalWorld:
         (self.folder / GATE).touch()
 
     def finish(self, query: str, timeout_s: float) -> None:
-        """Let all data flow and wait until every row of a query has arrived at its sink, Spark included."""
-        self._await(lambda: self._line(query).state == "running", timeout_s, f"query `{query}` to run everywhere")
+        """Let all data flow and wait until every row of a query has arrived at its sink, Spark included. It raises if
+        that cannot be: the query was stopped, it cannot go on, or rows were lost."""
+        deadline = time.monotonic() + timeout_s
+        self._await(query, lambda: self._line(query).state in DEPLOYED, deadline, "to run everywhere")
         self.play()
-        self._await(lambda: self._delivered(query), timeout_s, f"the rows of `{query}` to arrive")
+        self._await(query, lambda: self._delivered(query), deadline, "to get all its rows")
         if query in self._in_spark:
-            self._await(lambda: self._caught_up(query), timeout_s, f"Spark to finish `{query}`")
+            self._await(query, lambda: self._caught_up(query), deadline, "to be finished in Spark")
+        lines = self.ask("status", Named(name=query), list[AccountLine])
+        if faulted := sum(line.faulted for line in lines):
+            self._await(query, lambda: bool(self._line(query).troubles), deadline, "to say why rows cannot be computed")
+            if why := hopeless(self._line(query)):
+                raise RoveError(why)
+        why = sentence(self._line(query).troubles) or "look at query.accounts"
+        if faulted:
+            warnings.warn(f"{faulted:,} rows of query `{query}` could not be computed: {why}", stacklevel=4)
+        if lost := sum(line.lost for line in lines):
+            raise RoveError(f"{lost:,} rows of query `{query}` were lost, and all others have arrived: {why}")
 
     def keep_function(self, function: Callable[[Any, int], None]) -> str:
         """Keep a user's function and return the name under which Spark in this process finds it."""
@@ -226,29 +242,49 @@ class LocalWorld:
             net.close()
 
     def _line(self, query: str) -> QueryLine:
-        return next(line for line in self.ask("queries", None, list[QueryLine]) if line.query == query)
+        (found,) = self.ask("queries", Named(name=query), list[QueryLine])
+        return found
 
     def _delivered(self, query: str) -> bool:
         lines = self.ask("status", Named(name=query), list[AccountLine])
-        expected = sum(1 for line in lines if line.produced)
-        on_the_way = any(line.in_flight or line.buffered for line in lines)
-        return bool(expected) and not on_the_way and self.do(lambda net: _all_handed_on(net, QueryId(query)))
+        on_the_way = any(line.in_flight > line.open or line.buffered for line in lines)
+        expected = any(line.produced for line in lines) or self.do(_nothing_made)
+        return expected and not on_the_way and self.do(lambda net: _all_handed_on(net, QueryId(query)))
 
     def _caught_up(self, query: str) -> bool:
         """Whether Spark has read all of the log and has no more results to emit."""
         running = self.runtime.query(query) if self.runtime is not None else None
         if running is None:
             return False
-        running.processAllAvailable()
+        try:
+            running.processAllAvailable()
+        except Exception as error:  # the query has failed; the runtime notes it, and tries again
+            self._spark_said = first_line(error)
+            return False
         spark = self._line(query).spark
         return spark is not None and spark.state == "running" and not spark.lag_entries
 
-    def _await(self, condition: Callable[[], bool], timeout_s: float, what: str) -> None:
-        deadline = time.monotonic() + timeout_s
+    def _await(self, query: str, condition: Callable[[], bool], deadline: float, what: str) -> None:
+        """Wait for a condition. It raises as soon as waiting is of no use."""
         while not condition():
+            line = self._line(query)
+            if why := hopeless(line) or _sourceless(line):
+                raise RoveError(why)
             if time.monotonic() > deadline:
-                raise RoveError(f"waited {timeout_s:g} s for {what}; look at query.status() and query.accounts")
+                held = sentence(line.troubles) or self._spark_said or "look at query.status() and query.accounts"
+                raise RoveError(f"waited in vain for query `{query}` {what}: {held}")
             time.sleep(0.1)
+
+
+def _sourceless(line: QueryLine) -> str:
+    """Why a query that waits for sources gets none: this session has only the sources that it was given."""
+    waits = [t for t in line.troubles if line.state == "waiting" and t.for_ms > SOURCES_MS]
+    return f"query `{line.query}` {sentence(waits)}; give the stream its data: stream(…, data=table)" if waits else ""
+
+
+def _nothing_made(net: LocalNet) -> bool:
+    """Whether all sources have ended and none has made a row."""
+    return all(p.ended and not p.made for p in net.producers())
 
 
 def _all_handed_on(net: LocalNet, query: QueryId) -> bool:

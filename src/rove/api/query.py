@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rove.api.accounts import excess, total
+from rove.api.troubles import hopeless, sentence
 from rove.control.asks.requests import AccountLine, Named, Progress, QueryLine
-from rove.model.errors import PlanError, nearest
+from rove.model.errors import PlanError, RoveError, nearest
 
 if TYPE_CHECKING:
     from rove.api.session import Session
@@ -30,12 +31,13 @@ class Query:
         return f"Query[{self.name} at {self._session.url}]"
 
     def status(self) -> QueryLine:
-        """Waiting, deploying, running or stopped; which nodes do not run their fragment yet; and what prevents it."""
-        lines = self._session.ask("queries", None, list[QueryLine])
-        found = next((line for line in lines if line.query == self.name), None)
-        if found is None:
-            raise PlanError(f"no query `{self.name}`; {nearest(self.name, [line.query for line in lines])}")
-        return found
+        """Waiting, deploying, running, held up or stopped; which nodes do not run their fragment yet; and what holds it
+        up, since when."""
+        found = self._session.ask("queries", Named(name=self.name), list[QueryLine])
+        if not found:
+            known = self._session.ask("queries", None, list[QueryLine])
+            raise PlanError(f"no query `{self.name}`; {nearest(self.name, [line.query for line in known])}")
+        return found[0]
 
     @property
     def isActive(self) -> bool:
@@ -73,11 +75,11 @@ class Query:
 
     def exception(self) -> str | None:
         """Why the query cannot go on; None if it can."""
-        line = self.status()
-        return line.trouble or (line.spark.trouble if line.spark is not None else "") or None
+        return sentence(t for t in self.status().troubles if t.holds) or None
 
     def processAllAvailable(self, timeout: float = 600) -> None:
-        """In a local session: let all data flow, and wait until every row has arrived at its sink, Spark included."""
+        """In a local session: let all data flow, and wait until every row has arrived at its sink, Spark included. It
+        raises if rows cannot arrive: the query was stopped, cannot go on (`status().troubles`), or has lost rows."""
         self._session.world.finish(self.name, timeout)
 
     def explain(self) -> None:
@@ -89,9 +91,12 @@ class Query:
         self._session.ask("stop", Named(name=self.name), Named)
 
     def awaitTermination(self, timeout: float | None = None) -> bool:
-        """Wait until the query is stopped, or for `timeout` seconds. Returns whether it was stopped."""
+        """Wait until the query is stopped, or for `timeout` seconds. Returns whether it was stopped. It raises if the
+        query cannot go on until somebody mends it (`status().troubles`)."""
         end = None if timeout is None else time.monotonic() + timeout
-        while self.isActive:
+        while (line := self.status()).state != "stopped":
+            if why := hopeless(line):
+                raise RoveError(why)
             if end is not None and time.monotonic() >= end:
                 return False
             time.sleep(POLL_S if end is None else max(0.0, min(POLL_S, end - time.monotonic())))

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rove.api.by_value import pickled
 from rove.api.query import Query
-from rove.control.asks.requests import PATIENCE_US, TABLES, CloudKind, CloudSink, Submit, Submitted
+from rove.control.asks.requests import PATIENCE_US, CloudKind, CloudSink, Submit, Submitted, check_sink
+from rove.control.asks.sink_options import check_options
 from rove.model.clock import parse_duration
 from rove.model.errors import PlanError, nearest
 from rove.model.ids import NodeId, checked_name
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 STRATEGY = "bottom_up"
 FORMATS = ("parquet", "console", "memory", "postgres", "noop", "files", "log")
-OPTIONS = ("strategy", "returnTimeout", "replication", "routes", "degrade")  # all other options go to Spark
+OPTIONS = ("strategy", "returnTimeout", "replication", "routes", "degrade", "onFault")  # all other options go to Spark
 FOLD = "fold"  # a value of `degrade`
 KEPT_BY_ROVE = {
     "checkpointLocation": "rove cloud keeps checkpoints in the folder given with --state",
@@ -62,6 +63,7 @@ class StreamWriter:
         self._patience_us, self._patience_of = PATIENCE_US, dict[str, int]()
         self._replication, self._copies = 1, True
         self._thins, self._folds = 0, False
+        self._stops_at_fault = False
         self._format = ""
         self._mode: Literal["append", "update"] = "append"
         self._trigger_ms = 0
@@ -84,7 +86,9 @@ class StreamWriter:
         drops whole batches. With a number *n* such as 2 it keeps every n-th row. With `fold` it replaces the oldest
         rows by partial results of the query's windows, which loses nothing. `maxRowsPerTrigger`, `maxBytesPerTrigger`:
         how much Spark reads in one micro-batch. `onDamage`: whether Spark should `stop` at data it cannot read, or
-        `skip` it. Any other option goes to the sink in Spark."""
+        `skip` it. `onFault`: what to do with rows that cannot be computed on a node, such as a division by zero: set
+        them `aside` in the table `<name>_faults`, which is the default, or `stop` the query. Any other option goes to
+        the sink in Spark."""
         if key == "strategy":
             self._strategy = str(value)
         elif key == "returnTimeout":
@@ -100,6 +104,10 @@ class StreamWriter:
             if value not in ("all", "best"):
                 raise PlanError(f"option `routes` cannot be `{value}`; {nearest(str(value), ('all', 'best'))}")
             self._copies = value == "all"
+        elif key == "onFault":
+            if value not in ("aside", "stop"):
+                raise PlanError(f"option `onFault` cannot be `{value}`; {nearest(str(value), ('aside', 'stop'))}")
+            self._stops_at_fault = value == "stop"
         elif key in KEPT_BY_ROVE:
             raise PlanError(f"option `{key}` cannot be set here: {KEPT_BY_ROVE[key]}")
         else:
@@ -178,9 +186,7 @@ class StreamWriter:
         """The sink in Spark, with all its options."""
         if self._node is not None:
             raise PlanError(f"`{kind}` is in Spark, not on node `{self._node}`; leave out .on(…)")
-        if kind in TABLES:
-            checked_name(to, "a table")
-        return CloudSink(
+        sink = CloudSink(
             kind=kind,
             name=to,
             mode=self._mode,
@@ -188,6 +194,8 @@ class StreamWriter:
             options=self._options,
             function=function,
         )
+        check_sink(sink)
+        return sink
 
     def asked(self, name: str, sink: Sink, cloud: CloudSink | None = None, explain: bool = False) -> Submit:
         """The query as the coordinator wants it: optimized, numbered, and encoded."""
@@ -197,6 +205,7 @@ class StreamWriter:
         if cloud is None:
             if self._options:
                 key = next(iter(self._options))
+                check_options("", "", self._options)  # the name in the error is a name, and no secret
                 raise PlanError(f"`{key}` is not an option of a query that ends on a node; {nearest(key, OPTIONS)}")
             if self._mode != "append" or self._trigger_ms:
                 raise PlanError(
@@ -225,6 +234,7 @@ class StreamWriter:
             copies=self._copies,
             thins=self._thins,
             folds=self._folds,
+            stops_at_fault=self._stops_at_fault,
             explain=explain,
         )
 

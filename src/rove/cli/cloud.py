@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from rove.cli.asking import DEFAULT_URL
-from rove.cli.starting import Coordinator, Keys, SettingsFile, TrustFunctions, loaded
+from rove.cli.starting import Coordinator, Keys, SettingsFile, TrustFunctions, key_file, loaded
 from rove.model.errors import SetupError
 
 
@@ -31,7 +31,8 @@ def cloud(
 ) -> None:
     """Start Spark. It reads the gateway's log and runs the upper part of every query that ends in the cloud.
 
-    Stop it with Ctrl-C. The next start continues where this one ended.
+    With keys it has one of its own: rove keys invite NAME --kind cloud, then rove join. The key lets it ask what to
+    run, and nothing else. Stop it with Ctrl-C. The next start continues where this one ended.
     """
     from msgspec.structs import replace
 
@@ -43,7 +44,7 @@ def cloud(
         "memory": memory,
         "trust_functions": trust_functions,
         "coordinator": coordinator,
-        "keys": None if keys is None else str(keys),
+        "keys": None if keys is None else str(key_file(keys)),
     }
     section = loaded(settings, "cloud", flags).cloud
     if section is None:

@@ -41,6 +41,7 @@ def demo(
     from rich.console import Console
 
     import rove
+    from rove.api.troubles import DEPLOYED
     from rove.services.transit import passengers, queries, timetable
     from rove.services.transit.journeys import Journeys
     from rove.services.transit.ring import drawn_ring, real_ring
@@ -67,7 +68,7 @@ def demo(
             session.world.feed("trains", stream.plan.schema, by_train, longest / seconds, cells)
             overcrowding = alert.writeStream.queryName("overcrowding").format("files").on("ring").start("alerts")
             occupied = occupancy.writeStream.toTable("occupancy")
-            _wait(lambda: all(q.status().state == "running" for q in (occupied, overcrowding)), 60)
+            _wait(lambda: all(q.status().state in DEPLOYED for q in (occupied, overcrowding)), 60)
         for title, query in (
             ("Query 1: how many got on and off each train, every 30 seconds, in Spark", occupied),
             ("Query 2: coaches that fill up fast, on the edge node of the line", overcrowding),
@@ -139,7 +140,7 @@ def _told(query: Query) -> bool:
     """Whether all counted rows have arrived and all nodes have reported it."""
     from rove.api.accounts import excess
 
-    return not any(line.in_flight or excess(line) for line in query.accounts)
+    return not any(line.in_flight > line.open or excess(line) for line in query.accounts)
 
 
 def _wait(condition: Any, timeout_s: float) -> None:

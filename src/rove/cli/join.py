@@ -1,4 +1,4 @@
-"""`rove join`: uses a token once, and makes the keys of this node."""
+"""`rove join`: uses a token once, and makes the keys of this node or of `rove cloud`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,14 @@ def join(
     token: Annotated[str, typer.Option(help="The token that `rove keys invite` printed.", envvar="ROVE_TOKEN")],
     keys: Annotated[Path, typer.Option("--keys", metavar="DIR", help="Where to keep the new key.")] = Path("keys"),
 ) -> None:
-    """Make this machine the node that a token is for. Its secret key never leaves the folder."""
+    """Make this machine the node, or the `rove cloud`, that a token is for. Its secret key never leaves the folder."""
     from rove.runtime.network.keys import join as use
     from rove.runtime.network.keys import read_token
 
-    kind = {"edge": "worker"}.get(found := read_token(token).kind, found)
+    kind = read_token(token).kind
     joined = use(token, keys)
-    print(f"this machine is now node `{joined.node}`; start it with: rove {kind} --keys {keys}")
+    if kind == "cloud":
+        print(f"this machine may run Spark as `{joined.node}`; start it with: rove cloud --keys {keys} --logs DIR")
+    else:
+        command = "worker" if kind == "edge" else kind
+        print(f"this machine is now node `{joined.node}`; start it with: rove {command} --keys {keys}")

@@ -11,7 +11,9 @@ from rove.cli.asking import DEFAULT_URL, AsJson, Coordinator, ask
 from rove.cli.listing import print_json
 
 app = typer.Typer(
-    help="Make the keys of a coordinator, invite nodes, and revoke them.", no_args_is_help=True, add_completion=False
+    help="Make the keys of a coordinator, invite nodes and `rove cloud`, and revoke them.",
+    no_args_is_help=True,
+    add_completion=False,
 )
 
 Folder = Annotated[Path, typer.Option("--keys", metavar="DIR", help="The folder that `rove keys new` made.")]
@@ -39,13 +41,17 @@ def new(
 @app.command("invite")
 def invite(
     node: Node,
-    kind: Annotated[Literal["device", "edge", "gateway"], typer.Option(help="What the node will be.")] = "device",
+    kind: Annotated[
+        Literal["device", "edge", "gateway", "cloud"],
+        typer.Option(help="What it will be: a node, or `cloud` for the process that runs Spark."),
+    ] = "device",
     hours: Annotated[float, typer.Option(help="How many hours the token is valid.", min=0.01, max=24 * 365)] = 24,
     keys: Folder = Path("keys"),
     coordinator: Coordinator = "",
     as_json: AsJson = False,
 ) -> None:
-    """Print a token that lets one node join once. Whoever has the token can join as that node, so keep it safe."""
+    """Print a token that lets one node, or one `rove cloud`, join once. Whoever has the token can join under that name,
+    so keep it safe."""
     from msgspec.structs import replace
 
     from rove.api.session import OPERATOR_FILE

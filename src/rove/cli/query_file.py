@@ -65,8 +65,11 @@ def _line(file: Path, error: BaseException) -> str:
 
 def sink_of(text: str, node: str, query: str, writer: StreamWriter) -> tuple[Sink, CloudSink | None]:
     """The sink of a text: `log` or `file:PATH` on a node (by default the gateway); all others in Spark."""
+    from rove.control.asks.requests import NOT_A_PLACE
     from rove.model.ids import NodeId, checked_name
 
+    if "://" in text:
+        raise PlanError(NOT_A_PLACE)  # it is not shown: it may hold a password
     kind, _, path = text.partition(":")
     where = NodeId(checked_name(node, "a node")) if node else None
     match kind:
@@ -93,7 +96,8 @@ def options_in(given: Sequence[str]) -> dict[str, str]:
     pairs = [text.partition("=") for text in given]
     for key, equals, _ in pairs:
         if not key or not equals:
-            raise PlanError(f"`{key}` is not an option; write KEY=VALUE, such as keys=window,train")
+            # The text is not shown: it may be a url with a password whose `url=` was forgotten.
+            raise PlanError("--option needs a name and a value; write KEY=VALUE, such as keys=window,train")
     return {key: value for key, _, value in pairs}
 
 

@@ -94,7 +94,7 @@ def start_worker(
         "hooks": hooks,
         "backlog": backlog,
         "folder": None if data is None else str(data),
-        "keys": None if keys is None else str(_key_file(keys)),
+        "keys": None if keys is None else str(key_file(keys)),
         "sources": sources or None,
         "trust_functions": trust_functions,
         "columns": dict(map(stream_columns, columns)) if columns else None,
@@ -148,7 +148,8 @@ def stream_columns(text: str) -> tuple[str, str]:
     return checked_name(stream.strip(), "a stream"), columns.strip()
 
 
-def _key_file(keys: Path) -> Path:
+def key_file(keys: Path) -> Path:
+    """The key file in a folder where `rove join` put it, or the file itself."""
     from rove.runtime.network.keys import KEY_FILE
 
     return keys / KEY_FILE if keys.is_dir() else keys
@@ -159,7 +160,7 @@ def _named(keys: Path | None, settings: Path | None, kind: Kind) -> str | None:
     from rove.runtime.network.keys import load_keys
 
     if keys is not None:
-        return load_keys(_key_file(keys)).node or None
+        return load_keys(key_file(keys)).node or None
     if settings is None and "ROVE__WORKER__NODE" not in os.environ:
         raise SetupError(f"a node needs a name that no other node has; give it one: rove {_word(kind)} --name NAME")
     return None

@@ -8,6 +8,7 @@ import typer
 
 from rove.cli.asking import AsJson, Coordinator, Keys, ask
 from rove.cli.listing import print_json, print_table
+from rove.cli.troubles import print_troubles
 
 if TYPE_CHECKING:
     from rove.control.asks.requests import NodeLine
@@ -20,20 +21,25 @@ def status(
     as_json: AsJson = False,
 ) -> None:
     """Account for every row, by query and origin: delivered, in flight, or counted as evicted, late or lost. Also list
-    the nodes that are away or buffer rows.
+    the nodes that are away or buffer rows, and what holds queries up, since when.
 
-    Buffered rows are part of the rows in flight. A row may be buffered on two nodes at once. Lag is how far an origin's
+    Rows in flight are buffered, in open windows, or just being passed on. A row may be buffered on two nodes at once.
+    Rows are missing if no node has them and they did not arrive. Lag is how far an origin's
     watermark is behind the clock. `lasts` is how long a node's store can take rows in until it is full.
     """
     from rove.api.accounts import COUNTS, excess, total, verdict
-    from rove.control.asks.requests import AccountLine, Named, NodeLine
+    from rove.control.asks.requests import AccountLine, Named, NodeLine, QueryLine
 
     lines = ask(coordinator, keys, "status", Named(name=query), list[AccountLine])
     nodes = ask(coordinator, keys, "topology", None, list[NodeLine])
+    queries = ask(coordinator, keys, "queries", Named(name=query), list[QueryLine])
     waiting = [node for node in nodes if node.state in ("away", "expected") or node.held_bytes]
     whole = total(lines, query)
     if as_json:
-        print_json({"accounts": lines, "total": whole, "adds_up": not any(map(excess, lines)), "waiting": waiting})
+        held = {"queries": [{"query": q.query, "state": q.state, "troubles": q.troubles} for q in queries]}
+        print_json(
+            {"accounts": lines, "total": whole, "adds_up": not any(map(excess, lines)), "waiting": waiting, **held}
+        )
         return
     if lines:
 
@@ -44,6 +50,7 @@ def status(
         print_table(heads, map(row, lines), ("total", "", *row(whole)[2:]))
     if waiting:
         print_table(("node", "state", "silent s", "keeps", "of", "oldest s", "lasts s"), map(_buffer, waiting))
+    print_troubles(queries)
     print(verdict(lines))
 
 

@@ -22,6 +22,7 @@ from pyarrow import csv
 from pyspark.sql import functions as F
 
 from rove.control.asks.requests import CloudSink
+from rove.control.asks.sink_options import URL, check_url
 from rove.model.errors import DataError, PlanError, RoveError, SetupError, nearest
 from rove.model.names import quoted
 
@@ -77,7 +78,7 @@ class _Target:
     table: str  # or schema.table
     keys: tuple[str, ...]
     create: bool
-    login: Mapping[str, Any] = field(repr=False)  # contains the password
+    login: Mapping[str, Any] = field(repr=False)  # without the password
 
     @property
     def place(self) -> str:
@@ -142,17 +143,15 @@ def upsert(sink: CloudSink) -> Callable[[Any, int], None]:
 
 
 def _login(table: str, url: str) -> dict[str, str]:
-    """The parts of a url. Errors show neither the url nor psycopg's message, because both contain the password."""
+    """The parts of a url. libpq finds the password by itself when it connects: in ~/.pgpass, in a service file or in
+    PGPASSWORD. Errors show neither the url nor psycopg's message, because both may contain a password."""
+    check_url(table, url)
     try:
         parts = {name: str(value) for name, value in conninfo_to_dict(url).items() if value is not None}
     except psycopg.Error:
-        parts = {}
-    strange = re.search(r"[^\d,]", parts.get("port", "")) or "@" in parts.get("host", "") + parts.get("dbname", "")
-    if not parts or strange:
         raise PlanError(
-            f"option `url` of table {table} is missing or cannot be read; write it like "
-            "postgresql://user:password@host:5432/database, with %40 for @, %2F for / and %3F for ? in the password"
-        )
+            f"option `url` of table {table} is understood by Rove and not by PostgreSQL's library; write it like {URL}"
+        ) from None
     return {**LOGIN, **parts, "client_encoding": "utf8"}
 
 
@@ -292,7 +291,8 @@ def _connect(target: _Target) -> psycopg.Connection:
     except psycopg.Error as error:
         raise SetupError(
             f"PostgreSQL at {target.place} cannot be reached as user {target.login.get('user', '')}: {_line(error)}; "
-            "check that it runs there, and that `url` has the right user, password and database"
+            "check that it runs there, that `url` has the right user and database, and that the user who runs rove "
+            "cloud has the password in ~/.pgpass, which only this user may read"
         ) from error
     connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
     return connection

@@ -44,20 +44,22 @@ def run_cloud(section: CloudSection, shown: Callable[[str], AbstractContextManag
 
 
 def follow(runtime: CloudRuntime, ask: Callable[[str, Any, Any], Any], every_s: float, ended: threading.Event) -> None:
-    """Ask what should run and report progress, until `ended`."""
-    silent = False
+    """Ask what should run and report progress, until `ended`. A trouble is logged once, and again when it has
+    changed."""
+    said = ""
     while not ended.is_set():
         try:
             runtime.settle(ask("cloud", CloudAsk(trusts=runtime.trusts), list[CloudQuery]))
             for progress in runtime.watch():
                 ask("progress", progress, Named)
-            silent = False
-        except SetupError as error:
-            if not silent:
-                log.warning("queries go on without the coordinator: %s", error)
-            silent = True
+            if said:
+                log.info("the coordinator is there again")
+            said = ""
         except RoveError as error:
-            log.error("%s", error)
+            if str(error) != said:
+                why = "queries go on without the coordinator" if isinstance(error, SetupError) else "refused"
+                log.warning("%s: %s", why, error)
+            said = str(error)
         ended.wait(every_s)
 
 

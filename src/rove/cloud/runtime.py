@@ -21,6 +21,7 @@ from rove.cloud.sinks import writer_of
 from rove.cloud.source import register
 from rove.cloud.stream import LogAt, streams_of
 from rove.control.asks.requests import CloudQuery, CloudSink, Progress
+from rove.control.asks.sink_options import SOURCE_OPTIONS
 from rove.data.log.segments.reader import Reader
 from rove.model.errors import RoveError
 from rove.plan.codec import decode
@@ -32,7 +33,9 @@ log = logging.getLogger(__name__)
 
 RETRY_S_MIN, RETRY_S_MAX = 1.0, 60.0
 INITIALIZING = "Initializing"  # how Spark's message begins before a query's source is ready
-LATE = "late-"  # the prefix of folders with late rows in a query's log
+_IDS = re.compile(r" ?\[id = [^\]]*\]")
+_RAISED = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)")
+ASIDE = {"late-": "_late", "fault-": "_faults"}  # folders with rows set aside in a query's log, and their tables
 
 
 @dataclass(slots=True)
@@ -46,13 +49,13 @@ class _Run:
     failures: int = 0  # in a row
     restarts: int = 0
     retry_at: float = 0.0
-    trouble: str = ""
+    trouble: str = ""  # the first line of the last failure, until a micro-batch is done again
     rows: int = 0
     counted: int = -1  # the last batch whose rows are in `rows`
     dropped: int = 0
     watermark: str = ""
     outputs: tuple[str, ...] = ()
-    late: dict[str, Any] = field(default_factory=dict)  # the Spark queries that fill the late table, by folder
+    late: dict[str, Any] = field(default_factory=dict)  # the Spark queries that write rows set aside, by folder
 
 
 class CloudRuntime:
@@ -122,7 +125,7 @@ class CloudRuntime:
             run.outputs = tuple(frames)
             writer = writer_of(compile_plan(run.plan, frames), query.sink, self.tables, self._function)
             run.spark = writer.option("checkpointLocation", str(self.state / query.query)).start()
-            run.begun, run.trouble, run.counted = self._clock(), "", -1
+            run.begun, run.counted = self._clock(), -1
         except Exception as error:  # whatever Spark raises, the other queries go on
             self._failed(run, error)
 
@@ -141,22 +144,48 @@ class CloudRuntime:
         names = (op.stream for op in walk(run.plan) if isinstance(op, Received))
         return all((self.logs / "log" / run.wanted.query / name).is_dir() for name in names)
 
+    def _lacks_log(self, run: _Run) -> str:
+        """Why a query that was not started has to wait; empty if its log is there."""
+        if run.plan is None or self._has_log(run):
+            return ""
+        place = self.logs / "log" / run.wanted.query
+        return f"its log {place} is not there; give `rove cloud` the folder of the gateway: --logs DIR"
+
     def _failed(self, run: _Run, error: BaseException | str) -> None:
         if run.spark is not None and self._clock() - run.begun > 2 * RETRY_S_MAX:
             run.failures = 0
-        run.spark, run.trouble = None, _first_line(error)
+        before, name = run.trouble, run.wanted.query
+        run.spark, run.trouble = None, first_line(error)
         wait = min(RETRY_S_MAX, RETRY_S_MIN * 2**run.failures)
         run.failures, run.restarts = run.failures + 1, run.restarts + 1
         run.retry_at = self._clock() + wait
-        log.error("query %s failed in Spark and starts again in %.0f s: %s", run.wanted.query, wait, run.trouble)
+        if run.trouble != before:
+            log.error(
+                "query %s failed in Spark: %s. It is started again from its checkpoint, after pauses of up to %.0f s. "
+                "Mend the cause, or stop the query: rove stop %s",
+                *(name, run.trouble, RETRY_S_MAX, name),
+            )
+
+    def _works(self, run: _Run) -> None:
+        """A micro-batch is done. The trouble before it is over."""
+        if run.trouble:
+            log.info("query %s works again in Spark", run.wanted.query)
+            run.trouble = ""
 
     def _watch(self, run: _Run) -> Progress:
         query = run.wanted.query
         if run.spark is not None and not run.spark.isActive:
             self._failed(run, run.spark.exception() or "it ended by itself")
         if run.spark is None:
-            state = "failed" if run.trouble else "starting"
-            return Progress(query=query, state=state, rows=run.rows, restarts=run.restarts, trouble=run.trouble)
+            state, trouble = ("failed", run.trouble) if run.trouble else ("starting", self._lacks_log(run))
+            return Progress(
+                query=query,
+                state=state,
+                rows=run.rows,
+                restarts=run.restarts,
+                failures=run.failures if run.trouble else 0,
+                trouble=trouble,
+            )
         self._keep_late(run)
         for each in run.spark.recentProgress:
             if each["batchId"] > run.counted:
@@ -165,7 +194,16 @@ class CloudRuntime:
                 run.watermark = str(each["eventTime"].get("watermark", run.watermark))  # an idle query reports none
         last = run.spark.lastProgress
         if not last:
-            return Progress(query=query, state="starting", rows=run.rows, restarts=run.restarts)
+            failures = run.failures if run.trouble else 0
+            return Progress(
+                query=query,
+                state="starting",
+                rows=run.rows,
+                restarts=run.restarts,
+                failures=failures,
+                trouble=run.trouble,
+            )
+        self._works(run)
         return Progress(
             query=query,
             state="running",
@@ -191,11 +229,11 @@ class CloudRuntime:
         return lag
 
     def _keep_late(self, run: _Run) -> None:
-        """Start writing the table of late rows, once there are late rows."""
+        """Start writing the tables of late rows and of rows at fault, once there are any."""
         folder = self.logs / "log" / run.wanted.query
         if run.wanted.sink.kind != "table" or not folder.is_dir():
             return
-        for part in sorted(folder.glob(f"{LATE}*")):
+        for part, table in sorted((part, table) for name, table in ASIDE.items() for part in folder.glob(f"{name}*")):
             known = run.late.get(part.name)
             if (known is not None and known.isActive) or not Reader(LogFolder(part)).committed():
                 continue
@@ -204,7 +242,7 @@ class CloudRuntime:
                 .options(path=str(self.logs), query=run.wanted.query, output=part.name, metadata="true")
                 .load()
             )
-            place = self.tables / late_table(run.wanted.sink.name) / part.name
+            place = self.tables / f"{run.wanted.sink.name}{table}" / part.name
             run.late[part.name] = (
                 frame.writeStream.format("parquet")
                 .option("path", str(place))
@@ -219,11 +257,6 @@ class CloudRuntime:
                 each.stop()
 
 
-def late_table(name: str) -> str:
-    """The name of the table of late rows."""
-    return f"{name}_late"
-
-
 def positions_read(offset: Any) -> int:
     """How many log entries are before an offset of the source."""
     found = json.loads(offset) if isinstance(offset, str) else offset
@@ -232,15 +265,17 @@ def positions_read(offset: Any) -> int:
 
 def _source_options(sink: CloudSink) -> dict[str, str]:
     """The options of a sink that belong to the source: the size of a micro-batch, and what to do about damage."""
-    names = ("maxRowsPerTrigger", "maxBytesPerTrigger", "onDamage")
-    return {name: sink.options[name] for name in names if name in sink.options}
+    return {name: sink.options[name] for name in SOURCE_OPTIONS if name in sink.options}
 
 
-def _first_line(error: BaseException | str) -> str:
-    """The error in one line. Spark puts a traceback above an error of ours."""
-    text = str(error).strip()
+def first_line(error: BaseException | str) -> str:
+    """The error in one line. Spark puts a traceback above an error of ours, and above that of a user's function. The
+    ids of a Spark query are left out: they differ each time it is started."""
+    text = _IDS.sub("", str(error)).strip()
     ours = re.findall(r"(?m)^rove\.\S+: (.*)$", text)
     if ours:
         return str(ours[-1])
+    if raised := _RAISED.findall(text):
+        return str(raised[-1])
     kind = "" if isinstance(error, RoveError | str) else f"{type(error).__name__}: "
     return kind + (text.splitlines()[0] if text else "without a message")

@@ -12,17 +12,21 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from rove.control.asks.enlist import enlist
 from rove.control.asks.snapshot import Snapshot, snapshot
+from rove.control.asks.troubles import Troubles
 from rove.control.asks.verbs import VERBS
 from rove.control.deployment.change_set import ChangeSet
 from rove.control.deployment.deployments import Deployments
 from rove.control.deployment.part import PartRecord
 from rove.control.deployment.query import Query, QueryEvent, QueryRecord, QueryState
 from rove.control.members.absence import Absence
+from rove.control.members.clouds import CloudRecord, Clouds
 from rove.control.members.ended import EndedRecord
 from rove.control.members.invitations import Invitations, InviteRecord
+from rove.control.members.judge import Judge
 from rove.control.members.membership import Heard, Member, Membership, NodeRecord
 from rove.control.members.spark_side import SparkSide
 from rove.model.errors import BadName, DiskError, RoveError, TopologyError, nearest
@@ -80,11 +84,12 @@ class Coordinator:
         self._operator = Peer(node=OPERATOR, key=operator_key)
         self.membership = Membership()
         self.invitations = Invitations()
+        self.clouds = Clouds()
         self.streams: dict[str, str] = {}
         self.deployments = Deployments(self.membership)
         self.queries = self.deployments.queries
         self.spark = SparkSide()
-        self._absence = Absence()
+        self.absence = Absence()
         self.refused: dict[str, int] = {}
         self._answers: dict[
             str, Answer
@@ -116,6 +121,8 @@ class Coordinator:
                     parts.setdefault(part.query, []).append(part)
                 case "ended":
                     ended.append(msgspec.msgpack.decode(data, type=EndedRecord))
+                case "cloud":
+                    self.clouds.keep(msgspec.msgpack.decode(data, type=CloudRecord))
                 case "invite":
                     self.invitations.keep(msgspec.msgpack.decode(data, type=InviteRecord))
         self.membership.restore(nodes)
@@ -131,6 +138,7 @@ class Coordinator:
     def handle(self, event: Event, now: int, wall: int = 0) -> list[Command]:
         """Take an event. Returns what to do about it."""
         self._commands, self._orders, self.now, self.wall = [], {}, now, wall
+        self.deployments.now = now
         match event:
             case Arrived(message=Report() as report):
                 self._report(report, event)
@@ -146,9 +154,10 @@ class Coordinator:
             case Garbled(conn=conn, why=why, text=text):
                 self._refuse(conn, why, text)
             case Tick():
-                self._absence.look(self.deployments, self.membership, now)
+                self.absence.look(self.deployments, self.membership, now)
                 self._forget_invitations()
                 self.settle()
+                self.membership.missing.look(Judge(self.queries, self.membership, now), now)
         for name, record in self.membership.ended.news().items():
             self._commands.append(Keep("ended", name, None if record is None else msgspec.msgpack.encode(record)))
         self._say_orders()
@@ -156,7 +165,11 @@ class Coordinator:
 
     def snapshot(self, now: int, wall: int) -> Snapshot:
         """Everything it knows, for metrics."""
-        return snapshot(self.queries.values(), self.membership, self.deployments.load, self.spark, now, wall)
+        return snapshot(self.troubles(now, wall), self.deployments.load)
+
+    def troubles(self, now: int, wall: int) -> Troubles:
+        """A reader of what holds queries up."""
+        return Troubles(self.deployments, self.membership, self.spark, self.absence, now=now, wall=wall)
 
     def validate(self) -> None:
         """Raise if an index contradicts the records. O(everything)."""
@@ -191,7 +204,7 @@ class Coordinator:
             self._refuse(event.conn, "identity", text)
             return
         try:
-            heard = self.membership.heard(report, event.conn, self.now)
+            heard = self.membership.heard(self._honest(report, known), event.conn, self.now)
         except TopologyError as error:
             self._refuse(event.conn, "malformed", str(error))
             return
@@ -200,14 +213,32 @@ class Coordinator:
             return
         member = self.membership.members[report.node]
         if report.facts is not None:
-            member.trouble = self._check_sources(report.node, member)
+            self._check_sources(report.node, member)
         self._follow(report.node, heard)
+        self._stop_at_faults(report)
         self.settle()
         self._compare(report.node, member, heard)
+
+    def _honest(self, report: Report, known: Member | None) -> Report:
+        """The report without counts of rows that never came to this node. The rest of it is taken: a node counts what
+        it was sent, and whoever sent it may have lied. O(counts that are new)."""
+        before = {} if known is None else known.tallies
+        strange = {
+            (tally.query, tally.origin)
+            for tally in report.tallies
+            if tally.origin.node not in ("", report.node)
+            and (tally.query, tally.origin) not in before
+            and not self.deployments.may_carry(tally.query, report.node, NodeId(tally.origin.node))
+        }
+        if not strange:
+            return report
+        self.count("identity")
+        return replace(report, tallies=tuple(t for t in report.tallies if (t.query, t.origin) not in strange))
 
     def _follow(self, node: NodeId, heard: Heard) -> None:
         """Mark the queries that are affected by a node's report on itself and its links."""
         record, before = heard.record, heard.before
+        self.deployments.touch_lacking(node, heard.lacking)
         if record is not None:
             self.keep("node", node, record)
             sources = (*record.sources, *(() if before is None else before.sources))
@@ -221,19 +252,31 @@ class Coordinator:
             relay = self.membership.members[each].record.kind != "device"
             self.deployments.touch_links(each, relay)
 
-    def _check_sources(self, node: NodeId, member: Member) -> str:
-        """Accept a node's sources. Returns the problem if one contradicts its stream."""
-        troubles = []
+    def _stop_at_faults(self, report: Report) -> None:
+        """Stop queries that have rows which cannot be computed, if their users asked for that. O(troubles)."""
+        for id, troubles in (report.troubles or {}).items():
+            query, faults = self.queries.get(id), [trouble.text for trouble in troubles if trouble.fault]
+            if faults and query is not None and query.record.stops_at_fault and not query.stopped:
+                said = f"stopped, because a row could not be computed on {report.node}: {faults[0]}"
+                query.record = msgspec.structs.replace(query.record, stopped_by=said)
+                self.stop(query)
+
+    def _check_sources(self, node: NodeId, member: Member) -> None:
+        """Accept a node's sources. A source that contradicts its stream is trouble of the node, and of the queries that
+        read the stream."""
+        misfits: dict[str, str] = {}
         for source in member.record.sources:
             known = self.streams.get(source.stream)
             if known is None:
                 self.streams[source.stream] = source.columns
                 self._commands.append(Keep("stream", source.stream, source.columns.encode()))
             elif known != source.columns:
-                troubles.append(
-                    f"stream `{source.stream}` has columns {known}; `{source.origin}` brings {source.columns}"
+                misfits[source.stream] = (
+                    f"stream `{source.stream}` has columns {known}; `{source.origin}` brings {source.columns}, and its "
+                    "rows are not read. Give the source these columns, or call its stream otherwise"
                 )
-        return "; ".join(troubles)
+        self.membership.troubled.brings(node, misfits, self.now)
+        member.trouble = "; ".join(misfits.values())
 
     def _compare(self, node: NodeId, member: Member, heard: Heard) -> None:
         """Tell a node the difference between what it runs and what it should run, and tell the nodes that waited for
@@ -243,7 +286,7 @@ class Coordinator:
             if query is None or query.stopped:
                 self.deployments.reopen(id, node)
                 continue
-            for each in query.rollout.heard(node, version, query.fragments.get(node)):
+            for each in query.rollout.heard(node, version, query.fragments.get(node), self.now):
                 self._look(query, each)
             if node not in query.rollout.pending and node in query.fragments:
                 self.deployments.close(id, node)
@@ -285,7 +328,7 @@ class Coordinator:
             self._commands.append(Keep("part", f"{id}/{node}", None))
         self.deployments.let_go(id, node)
         if query is not None and not query.stopped:
-            query.rollout.heard(node, None, None)
+            query.rollout.heard(node, None, None, self.now)
             self._complete(query)
 
     def _look(self, query: Query, node: NodeId) -> None:
@@ -313,7 +356,7 @@ class Coordinator:
         self.deployments.touch_node(node)
         self.deployments.touch_sources(node, {s.stream: None for s in member.record.sources})  # some may have no place
         for query in self.deployments.live(node):
-            query.rollout.unhear(node)
+            query.rollout.unhear(node, self.now)
             self.deployments.reopen(query.id, node)  # the node may come back before the query has found another way
         self.membership.remove(node)
         self._commands.append(Keep("node", node, None))
@@ -341,9 +384,10 @@ class Coordinator:
             self._commands.append(self.allowed())
 
     def allowed(self) -> Allow:
-        """The peers that may connect: nodes, invited nodes, and the user who gives commands."""
+        """The peers that may connect: nodes, processes of `rove cloud`, all who are invited, and the user who gives
+        commands."""
         nodes = [Peer(node=m.record.node, key=m.record.key) for m in self.membership.members.values() if m.record.key]
-        return Allow((*nodes, *self.invitations.peers(), self._operator))
+        return Allow((*nodes, *self.clouds.peers(), *self.invitations.peers(), self._operator))
 
     def _forget_invitations(self) -> None:
         """Invitations that have expired let nobody connect."""
@@ -390,12 +434,18 @@ class Coordinator:
         known = self._answers.get(ask.id)
         if ask.verb == "enlist":
             answer = known or enlist(self, ask, event.key)
-        elif self._keys and event.key != self._operator.key:
+        elif not self._may_ask(ask.verb, event.key):
             self._refuse(event.conn, "identity", "this key may not give commands")
             return
         else:
             answer = known or self._answer(ask)
         self._commands.append(Send(event.conn, answer))
+
+    def _may_ask(self, verb: str, key: str) -> bool:
+        """Whether the holder of a key may ask this. Without keys everybody on this computer may."""
+        if not self._keys or key == self._operator.key:
+            return True
+        return verb in VERBS and VERBS[verb].for_cloud and self.clouds.has_key(key)
 
     def _answer(self, ask: Ask) -> Answer:
         verb = VERBS.get(ask.verb)

@@ -1,7 +1,8 @@
 """A node's counts of rows, by query and origin.
 
-Law: produced = delivered + evicted + late + lost + in flight, at every moment. Each node counts what happens on it; the
-sum over all nodes is the account.
+Law: produced = delivered + evicted + late + lost + faulted + in flight, at every moment. Each node counts what happens
+on it; the sum over all nodes is the account. It also says by name which batches it has, so that rows in flight that
+nobody has are noticed.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from rove.data.store.store import Store
 from rove.model.batch import Header
 from rove.model.ids import Origin, QueryId
 from rove.model.messages import Tally
+from rove.model.spans import Coverage, Spans, bounded, union
 
-COUNTED = ("produced", "delivered", "evicted", "late", "lost", "made", "seen")
+COUNTED = ("produced", "delivered", "evicted", "late", "lost", "faulted", "made", "seen", "open")
 
 
 class Accounts:
@@ -29,6 +31,8 @@ class Accounts:
         self._produced: dict[tuple[str, Origin], Count] = {}
         self._gone: dict[tuple[str, Origin], Count] = {}
         self._stopped: dict[tuple[str, Origin], Count] = {}
+        self._taken_before: dict[tuple[str, Origin], dict[str, Spans]] = {}  # batches of `_stopped`
+        self._written_off: dict[tuple[str, Origin], Coverage] = {}  # the batches of `_gone`
 
     def produced(self, query: str, header: Header, rows: int) -> None:
         """Count rows that a source made for a query, once for each place in the plan where they go."""
@@ -46,15 +50,24 @@ class Accounts:
     def write_off(self, query: str, header: Header) -> None:
         """Count the rows of a batch as lost, and rows that were evicted or lost earlier as such."""
         if not header.late:
-            count = self._gone.setdefault((query, header.origin.unsided), Count())
+            key = (query, header.origin.unsided)
+            self._written_off.setdefault(key, Coverage()).add(header.seq, header.through)
+            count = self._gone.setdefault(key, Count())
             count.lost += header.born + header.lost
             count.evicted += header.evicted
+            count.faulted += header.faulted
             count.saw(header)
 
-    def stopped(self, query: str, counts: Mapping[Origin, Count]) -> None:
-        """Keep the counts of a query that was stopped here."""
-        for origin, count in counts.items():
+    def stopped(self, running: RunningFragment, output: Output) -> None:
+        """Keep the counts of a query that stops here, and which batches were counted. The rows of its open windows are
+        in no result."""
+        query = running.fragment.query
+        for origin, count in running.counts().items():
+            count.open = 0
             self._stopped.setdefault((query, origin), Count()).add(count)
+        for key, takers in self._counted({query: running}, output).items():
+            if key[0] == query:
+                self._taken_before[key] = takers
 
     def tallies(
         self,
@@ -63,8 +76,11 @@ class Accounts:
         input_log: InputLog,
         store: Store,
         links: Iterable[Link],
+        left_behind: Iterable[Header] = (),
     ) -> tuple[Tally, ...]:
         """One line for each query and origin this node has seen. O(lines)."""
+        held = self._held(running, output, input_log, store, left_behind)
+        counted = self._counted(running, output)
         lines: dict[tuple[str, Origin], dict[str, int]] = {}
         counts: dict[tuple[str, Origin], Count] = {}
 
@@ -82,6 +98,7 @@ class Accounts:
         for (query, origin), found in self._gone.items():
             add(query, origin, "lost_here", found.lost)
             add(query, origin, "evicted_here", found.evicted)
+            add(query, origin, "faulted_here", found.faulted)
         for query, each in running.items():
             for origin, found in each.counts().items():
                 count(query, origin, found)
@@ -98,6 +115,58 @@ class Accounts:
             for what in COUNTED:
                 add(query, origin, what, getattr(found, what))
         return tuple(
-            Tally(query=QueryId(q), origin=o, watermark=output.watermarks.get((q, o)), **line)
-            for (q, o), line in sorted(lines.items())
+            Tally(
+                query=QueryId(key[0]),
+                origin=key[1],
+                watermark=output.watermarks.get(key),
+                held=bounded(held[key]) if key in held else (),
+                counted=tuple((taker, bounded(spans)) for taker, spans in sorted(counted.get(key, {}).items())),
+                **lines.get(key, {}),
+            )
+            for key in sorted({*lines, *held, *counted})
         )
+
+    def _held(
+        self,
+        running: Mapping[QueryId, RunningFragment],
+        output: Output,
+        input_log: InputLog,
+        store: Store,
+        left_behind: Iterable[Header],
+    ) -> dict[tuple[str, Origin], Spans]:
+        """The batches that this node has: in its store, in its input log, in open windows, too early for an operator,
+        waiting for the disk, or left by an earlier start. O(lines, and batches that are early, waiting or left)."""
+        found: dict[tuple[str, Origin], list[Spans]] = {}
+        for (query, origin), names in store.names().items():
+            found.setdefault((query, origin.unsided), []).append(names.spans())
+        for query, origin, spans in input_log.names():
+            found.setdefault((query, origin), []).append(spans)
+        for query, each in running.items():
+            for origin, names in each.pipeline.open_batches():
+                found.setdefault((query, origin), []).append(names.spans())
+        early = ((q, batch.header) for q, each in running.items() for batch in each.pipeline.held())
+        others: dict[tuple[str, Origin], Coverage] = {}
+        for query, header in (*early, *((header.query, header) for header in (*output.waiting(), *left_behind))):
+            others.setdefault((query, header.origin.unsided), Coverage()).add(header.seq, header.through)
+        for key, names in others.items():
+            found.setdefault(key, []).append(names.spans())
+        return {key: spans[0] if len(spans) == 1 else union(spans) for key, spans in found.items()}
+
+    def _counted(
+        self, running: Mapping[QueryId, RunningFragment], output: Output
+    ) -> dict[tuple[str, Origin], dict[str, Spans]]:
+        """The batches that were counted here, by who took them. O(lines × operators and outputs)."""
+        found = {key: dict(takers) for key, takers in self._taken_before.items()}
+
+        def add(query: str, origin: Origin, taker: str, spans: Spans) -> None:
+            takers = found.setdefault((query, origin), {})
+            takers[taker] = union((takers[taker], spans)) if taker in takers else spans
+
+        for (query, origin), names in self._written_off.items():
+            add(query, origin, "", names.spans())
+        for query, taker, origin, spans in output.taken():
+            add(query, origin, taker, spans)
+        for query, each in running.items():
+            for taker, origin, spans in each.pipeline.taken():
+                add(query, origin, taker, spans)
+        return found

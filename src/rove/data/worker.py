@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rove.data import troubles
 from rove.data.accounts import Accounts
 from rove.data.ends.exits import Exits
 from rove.data.ends.input_log import InputLog
@@ -67,6 +68,7 @@ from rove.model.messages import (
     Peer,
     Refused,
     Report,
+    TroubleHere,
     Welcome,
     check_header,
     digest_of,
@@ -311,6 +313,7 @@ class Worker:
                     self._entrance.feed(running, stream, batch)
                 except RoveError as error:  # trouble of one query must not affect others
                     self.accounts.lose(running.fragment.query, batch.header, type(error).__name__)
+                    running.lost(error)
         self._hold_sources()
 
     def _hold_sources(self) -> None:
@@ -417,11 +420,11 @@ class Worker:
             running={q: r.fragment.version for q, r in self._fragments.running.items()},
             unknown=tuple(dict.fromkeys((*self._parking.queries(), *(QueryId(h.query) for h in left)))),
             tallies=self.accounts.tallies(
-                self._fragments.running, self.output, self.input_log, self.store, self.links().values()
+                self._fragments.running, self.output, self.input_log, self.store, self.links().values(), left
             ),
             refused=dict(self.refused),
             knows=self._neighbours.digest,
-            troubles=self.output.damage() | self._fragments.troubles | self._openings.troubles(),
+            troubles=self.troubles_of_queries(),
             reaches=self._neighbours.reached,
             held=self.store.held(self._turn.now),
             taken_bytes=self.store.bytes_taken,
@@ -435,13 +438,11 @@ class Worker:
 
     def troubles(self) -> dict[str, str]:
         """What is wrong with its disk, by folder or part."""
-        found = {f"folder {name}": text for name, text in self._folders.troubles().items()}
-        found |= {f"damage in {name}": text for name, text in self._folders.damage().items()}
-        found |= {f"reading {name}": text for name, text in self._replay.pending.troubles().items()}
-        found |= {f"rows for {name}": link.trouble for name, link in self.links().items() if link.trouble}
-        if self._retention.trouble:
-            found["ring on the disk"] = self._retention.trouble
-        return found
+        return troubles.of_node(self._folders, self._replay, self.links(), self._retention)
+
+    def troubles_of_queries(self) -> dict[QueryId, tuple[TroubleHere, ...]]:
+        """What is wrong with which query here, for the coordinator."""
+        return troubles.of_queries(self.output, self.input_log, self._fragments, self._openings)
 
     def took(self, query: QueryId, origin: Origin, seq: int) -> bool:
         """Whether a batch of a source has reached its end here, or the input log of operators."""

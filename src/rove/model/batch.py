@@ -46,13 +46,19 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     event_min: int | None = None
     event_max: int | None = None
     produced_at: int = 0
-    born: int = 0  # rows that its seqs had at their origin, without those counted as late, evicted or lost
+    born: int = 0  # rows that its seqs had at their origin, without those counted as late, evicted, lost or faulted
     evicted: int = 0  # rows of its seqs that a full store evicted
     lost: int = 0  # rows of its seqs that no node has any more
-    late: bool = False  # its rows are late and go to the late table; most seqs have no such batch
+    late: bool = False  # its rows are set aside for a table of their own: late ones, or `faulted` ones
     packed: int = 0  # bytes of its rows before packing (data/store/packing); 0 if they are not packed
     folded: bool = False  # its rows are states of the window that takes them (data/operators/folded)
     kind: HeaderKind = HeaderKind.BATCH
+    faulted: int = 0  # rows of its seqs that could not be computed
+
+    @property
+    def at_fault(self) -> bool:
+        """Whether its rows are those that could not be computed."""
+        return self.late and self.faulted > 0
 
 
 class Batch(msgspec.Struct, frozen=True):

@@ -35,6 +35,14 @@ class PlanError(RoveError):
     """A query that cannot be planned. Nothing has run yet."""
 
 
+class MissingFunction(PlanError):
+    """A user's function that cannot be loaded here. `function` is its name among all nodes."""
+
+    def __init__(self, function: str, text: str) -> None:
+        self.function = function
+        super().__init__(text)
+
+
 class ExpressionError(PlanError):
     """An expression that cannot be understood. It carries the whole text and the place in it."""
 
@@ -68,7 +76,10 @@ class EdgeRefusal(PlanError):
 
 
 class DataError(RoveError):
-    """Rows that cannot be processed. The batch is refused, and the process goes on."""
+    """Rows that cannot be processed. They are refused, and the process goes on. `tries_max` is how many parts of a
+    batch may be tried to find the rows at fault; 0 if the error is not of single rows."""
+
+    tries_max = 0
 
 
 class SchemaMismatch(DataError):
@@ -86,9 +97,13 @@ RAISED_BY_USERS = (Exception, SystemExit, KeyboardInterrupt, GeneratorExit)
 class ArithmeticFault(DataError):
     """An error in the data by ANSI SQL: overflow, division by zero, a cast that fails."""
 
+    tries_max = 1_000_000
+
 
 class UdfError(DataError):
     """A user's function raised, or returned something else than its schema says."""
+
+    tries_max = 200
 
 
 class StateError(RoveError):

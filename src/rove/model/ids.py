@@ -54,7 +54,12 @@ class Origin(msgspec.Struct, frozen=True, order=True, array_like=True, cache_has
         stage = "" if self.stage == SOURCE else f"#{self.stage}"
         node = f"/{self.node}" if self.node else ""
         start = f"~{self.start}" if self.start else ""
-        return f"{self.name}{stage}{node}{start}" + "".join(f"|{side}" for side in self.side)
+        return f"{self.name}{stage}{node}{start}{self.sides}"
+
+    @property
+    def sides(self) -> str:
+        """The sides as text."""
+        return "".join(f"|{side}" for side in self.side)
 
     def on_side(self, side: int) -> Origin:
         """The same origin as one side of a join or union sees it. One source may feed several sides."""

@@ -16,13 +16,15 @@ import msgspec
 from rove.model.batch import Header, HeaderKind
 from rove.model.errors import BadName, ProtocolError
 from rove.model.ids import SOURCE, NodeId, Origin, QueryId, Stage, Version, check_origin, checked_name
+from rove.model.spans import BOUNDS_MAX, Spans, check_spans
 
-PROTOCOL = 2
+PROTOCOL = 3
 MESSAGE_BYTES_MAX = 16 * 1024 * 1024  # the size of a message without its rows
 SEQ_MAX = 2**62  # a bound for numbers, rows and times
 TALLIES_MAX = 20_000  # tallies in one report
 SOURCES_MAX = 1_000  # sources of one node
 PARENTS_MAX = 1_000  # parents of one node
+TAKERS_MAX = 256  # operators and outputs of one query that take an origin's batches
 ROWS_BYTES_MAX = 64 * 1024 * 1024  # the size of the rows that follow a Data
 
 Kind = Literal["device", "edge", "gateway"]
@@ -138,6 +140,9 @@ class Fragment(msgspec.Struct, frozen=True, kw_only=True):
     thins: int = 0  # keep every n-th row of batches for which there is no room; 0 means evict them whole
     folds: bool = False  # fold rows for which there is no room into partial aggregates of their window
     owners: dict[Stage, NodeId] = {}  # where merging operators run: their origins name no node
+    # The operators with a user's function that were placed here. The node refuses the fragment if it lacks one of these
+    # functions. Other functions of `runs` are read when a batch comes that missed them below.
+    loads: tuple[Stage, ...] = ()
 
 
 class SourceHere(msgspec.Struct, frozen=True, kw_only=True):
@@ -159,7 +164,11 @@ class Peer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tally(msgspec.Struct, frozen=True, array_like=True):
-    """One node's counts of the rows of one origin for one query."""
+    """One node's counts of the rows of one origin for one query.
+
+    `held` are the batches that the node has, in whatever part of it. `counted` are those that it counted, by the
+    operator or output that took them; under no name those that nobody takes any more.
+    """
 
     query: QueryId
     origin: Origin
@@ -176,6 +185,11 @@ class Tally(msgspec.Struct, frozen=True, array_like=True):
     evicted_here: int = 0
     made: int = 0  # batches of the origin whose rows are among those produced here
     seen: int = 0  # batches of the origin up to the last one that is counted as delivered, evicted, late or lost here
+    open: int = 0  # rows in open windows
+    faulted: int = 0
+    faulted_here: int = 0
+    held: Spans = ()
+    counted: tuple[tuple[str, Spans], ...] = ()
 
 
 class Held(msgspec.Struct, frozen=True, array_like=True):
@@ -184,6 +198,18 @@ class Held(msgspec.Struct, frozen=True, array_like=True):
     query: QueryId
     bytes: int
     age_us: int
+
+
+class TroubleHere(msgspec.Struct, frozen=True, array_like=True):
+    """What is wrong with one query on one node, in words that say what to do. While it `holds`, no row of the query
+    gets past the node. If it is `final`, it does not end by itself. `lacks` names a user's function that the node
+    cannot load. A `fault` is of rows that could not be computed."""
+
+    text: str
+    holds: bool = False
+    final: bool = False
+    lacks: str = ""
+    fault: bool = False
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
@@ -220,7 +246,7 @@ class Report(_Message, frozen=True, tag=20, kw_only=True):
     tallies: tuple[Tally, ...] = ()
     refused: dict[str, int] | None = None
     knows: str | None = None  # a digest of the peers that it knows
-    troubles: dict[QueryId, str] | None = None  # queries that cannot run on it, and why
+    troubles: dict[QueryId, tuple[TroubleHere, ...]] | None = None  # what is wrong with queries on it
     reaches: tuple[NodeId, ...] | None = None  # its parents that it has a working link with
     held: tuple[Held, ...] | None = None
     taken_bytes: int = 0  # bytes of all batches that its store has taken since its start
@@ -296,7 +322,7 @@ def check_header(header: Header) -> None:
         checked_name(header.query, "a query")
     except BadName as error:
         raise ProtocolError("malformed", str(error)) from error
-    counts = (header.rows, header.born, header.evicted, header.lost, header.packed)
+    counts = (header.rows, header.born, header.evicted, header.lost, header.packed, header.faulted)
     if not 0 <= header.seq <= header.through < SEQ_MAX or min(counts) < 0 or max(counts) >= SEQ_MAX:
         raise ProtocolError(
             "malformed", f"`{header.origin}` {header.seq} to {header.through} is not a range of batches"
@@ -314,6 +340,10 @@ def check_report(report: Report) -> None:
     checked_name(report.node, "a node")
     if len(report.tallies) > TALLIES_MAX:
         raise BadName(f"`{report.node}` reports {len(report.tallies):,} tallies at once; the most is {TALLIES_MAX:,}")
+    for tally in report.tallies:
+        sets = (tally.held, *(spans for _, spans in tally.counted))
+        if len(sets) > TAKERS_MAX or any(len(spans) > BOUNDS_MAX or not check_spans(spans) for spans in sets):
+            raise BadName(f"`{report.node}` reports batches of `{str(tally.origin)[:80]}` that cannot be")
     if report.facts is not None:
         if len(report.facts.sources) > SOURCES_MAX or len(report.facts.parents) > PARENTS_MAX:
             raise BadName(

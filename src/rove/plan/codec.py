@@ -78,9 +78,11 @@ def encode(stages: Stages, pickled: Pickler | None = None) -> bytes:
     return enclosed
 
 
-def decode(data: bytes, read: Reader = by_name, needed: Collection[Stage] | None = None) -> Stages:
-    """The stages that `encode` wrote. `read` decodes users' functions. Functions of stages that are not `needed` are
-    not decoded."""
+def decode(
+    data: bytes, read: Reader = by_name, needed: Collection[Stage] | None = None, others: Reader = unread
+) -> Stages:
+    """The stages that `encode` wrote. `read` decodes users' functions, `others` those of stages that are not
+    `needed`."""
     if len(data) > wire.PLAN_BYTES_MAX:
         raise PlanError(f"a plan of {len(data)} bytes; the most is {wire.PLAN_BYTES_MAX}")
     try:
@@ -90,17 +92,17 @@ def decode(data: bytes, read: Reader = by_name, needed: Collection[Stage] | None
                 f"this plan is written in format {envelope.format}, this node reads {wire.FORMAT}; "
                 "run the same version of Rove on both ends"
             )
-        return _stages(_plan.decode(envelope.plan), read, needed)
+        return _stages(_plan.decode(envelope.plan), read, needed, others)
     except PlanError:
         raise
     except Exception as error:  # msgspec, Arrow, sqlglot and Python each have their own error for bad bytes
         raise PlanError(f"these bytes are not a plan of Rove: {type(error).__name__}: {error}") from error
 
 
-def _stages(plan: wire.Plan, read: Reader, needed: Collection[Stage] | None) -> Stages:
+def _stages(plan: wire.Plan, read: Reader, needed: Collection[Stage] | None, others: Reader) -> Stages:
     operators: list[Operator] = []
     for n, word in enumerate(plan.operators):
-        operators.append(_read(word, operators, read if needed is None or n in needed else unread))
+        operators.append(_read(word, operators, read if needed is None or n in needed else others))
     return Stages(
         tuple(operators),
         tuple((name, Stage(n)) for name, n in plan.outputs),

@@ -2,7 +2,7 @@
 
 Law: a function that both ends can import is sent as its name. Any other function is sent by value, if the sender has a
 pickler. Reading a function by value runs code, so each receiver chooses how it reads: names only (`by_name`), names and
-values (`by_value`), or nothing (`unread`), which a node uses that only passes plans on.
+values (`by_value`), nothing (`unread`), which a node uses that only passes plans on, or when it is called (`later`).
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ from __future__ import annotations
 import pickle
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
+from hashlib import blake2b
 from importlib import import_module
 from typing import Any, TypeAlias
 
 import msgspec
 
-from rove.model.errors import PlanError
+from rove.model.errors import MissingFunction, PlanError, UdfError
 from rove.plan import wire
 
 FUNCTION_BYTES_MAX = 256 * 1024  # of one function sent by value: enough for code, too little for data
@@ -48,9 +49,31 @@ class Unread:
         raise PlanError(f"the function `{self.word.name}` is only passed on here; read the plan to run it")
 
 
+@dataclass(frozen=True, slots=True)
+class Later:
+    """A function that is read when it is called: batches seldom come that need it here. Rows that need it, and for
+    which it cannot be read, are a fault in the data of this node."""
+
+    word: wire.Function
+    read: Reader = field(compare=False)
+    _found: list[Function] = field(default_factory=list, compare=False)
+
+    @property
+    def __name__(self) -> str:
+        return self.word.name
+
+    def __call__(self, *arguments: Any) -> Any:
+        if not self._found:
+            try:
+                self._found.append(self.read(self.word))
+            except PlanError as error:
+                raise UdfError(f"rows came here without `{self.word.name}` applied, and {error}") from error
+        return self._found[0](*arguments)
+
+
 def write_function(function: Any, pickled: Pickler | None) -> wire.Function:
     """The function as its name, or by value."""
-    if isinstance(function, Unread):
+    if isinstance(function, Unread | Later):
         return function.word
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
     if module and name and _is_known_as(function, module, name):
@@ -78,9 +101,10 @@ def write_function(function: Any, pickled: Pickler | None) -> wire.Function:
 def by_name(word: wire.Function) -> Function:
     """The function that every node has under its name. A function sent by value is refused."""
     if isinstance(word, wire.Pickled):
-        raise PlanError(
+        raise MissingFunction(
+            function_key(word),
             f"the function `{word.name}` came by value, and reading it would run its sender's code: allow that here "
-            "with the setting trust_functions, or define it in a module that is installed here"
+            "with the setting trust_functions, or define it in a module that is installed here",
         )
     return _called(_imported(word), word)
 
@@ -93,6 +117,22 @@ def by_value(word: wire.Function) -> Function:
 def unread(word: wire.Function) -> Function:
     """The function as it was received, to be passed on. None of the sender's code runs."""
     return Unread(word)
+
+
+def later(read: Reader) -> Reader:
+    """Functions that are read when they are called."""
+    return lambda word: Later(word, read)
+
+
+def function_key(word: wire.Function) -> str:
+    """The name of a function among all nodes. Of a function by value it depends on its bytes.
+
+    >>> function_key(wire.Reference("fleet.maps", "busy"))
+    'fleet.maps:busy'
+    """
+    if isinstance(word, wire.Reference):
+        return f"{word.module}:{word.name}"
+    return f"{word.name} {blake2b(word.data, digest_size=8).hexdigest()}"
 
 
 def reader(trusts: bool) -> Reader:
@@ -148,27 +188,32 @@ def _imported(word: wire.Reference) -> Any:
     try:
         return _named(import_module(word.module), word.name)
     except (Exception, SystemExit) as error:  # a module may raise anything while it is imported
-        raise PlanError(
-            f"this node has no function `{word.module}:{word.name}` ({error}): install the module that defines it"
+        raise MissingFunction(
+            function_key(word),
+            f"this node has no function `{word.module}:{word.name}` ({error}): install the module that defines it, "
+            "and start the node again",
         ) from error
 
 
 def _unpickled(word: wire.Pickled) -> Any:
     """The function from its bytes. Bytes of another Python version are not loaded: they could crash this one."""
     if word.python != sys.implementation.cache_tag:
-        raise PlanError(
+        raise MissingFunction(
+            function_key(word),
             f"the function `{word.name}` came from {word.python}, this node runs {sys.implementation.cache_tag}: use "
-            "one Python on both, or define it in a module that is installed here"
+            "one Python on both, or define it in a module that is installed here",
         )
     try:
         return pickle.loads(word.data)
     except ModuleNotFoundError as error:
         more = "pip install 'rove[functions]'" if error.name == "cloudpickle" else f"install `{error.name}` here"
-        raise PlanError(
-            f"the function `{word.name}` came by value and needs a package that is missing here: {more}"
+        raise MissingFunction(
+            function_key(word),
+            f"the function `{word.name}` came by value and needs a package that is missing here: {more}",
         ) from error
     except (Exception, SystemExit) as error:
-        raise PlanError(
+        raise MissingFunction(
+            function_key(word),
             f"the function `{word.name}` cannot be read here ({error}): install what it was made with, or have it "
-            "sent by name"
+            "sent by name",
         ) from error

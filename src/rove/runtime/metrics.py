@@ -5,7 +5,8 @@ between two rounds. So no other thread touches the machine, and nothing is compu
 
 Series are named `rove_<part>_<what>_<unit>`. Their number is bounded by what runs: the label `origin` leaves out the
 incarnation, so a device that restarts continues its series, and stopped queries have none. For each query and origin,
-`produced = delivered + evicted + late + lost + in_flight`. Buffered rows are in flight.
+`produced = delivered + evicted + late + lost + faulted + in_flight`. Rows that are buffered, in open
+windows or missing are in flight.
 """
 
 from __future__ import annotations
@@ -31,10 +32,16 @@ ASKED_MAX = 16  # scrapes that may wait at a time
 
 ROWS_OF = {
     "produced": "Rows that sources made for the query.",
-    "delivered": "Rows that have reached the end of the query, or a stateful operator.",
+    "delivered": "Rows that have reached the end of the query, or a stateful operator and are in no open window.",
     "evicted": "Rows that a full store evicted.",
     "late": "Rows that came after the watermark had passed them; they are in the late table.",
     "lost": "Rows that no node has any more.",
+    "faulted": "Rows that could not be computed; they are in the fault table.",
+}
+GAUGES = {
+    "in_flight": "Rows in flight, including buffered, open and missing ones.",
+    "open": "Rows in open windows of stateful operators.",
+    "missing": "Rows in flight that no node has.",
 }
 
 
@@ -105,16 +112,17 @@ def _accounts(snapshot: Snapshot) -> list[Metric]:
         for key, same in lines.items():
             family.add_metric(key, sum(getattr(line, what) for line in same))
         found.append(family)
-    flying = GaugeMetricFamily("rove_query_in_flight_rows", "Rows in flight, including buffered ones.", None, labels)
+    gauges = {what: GaugeMetricFamily(f"rove_query_{what}_rows", text, None, labels) for what, text in GAUGES.items()}
     lag = GaugeMetricFamily(
         "rove_query_watermark_lag_seconds", "How far an origin's watermark is behind the clock.", None, labels
     )
     for key, same in lines.items():
-        flying.add_metric(key, sum(line.in_flight for line in same))
+        for what, gauge in gauges.items():
+            gauge.add_metric(key, sum(getattr(line, what) for line in same))
         lags = [line.watermark_lag_ms for line in same if line.watermark_lag_ms is not None]
         if lags:
             lag.add_metric(key, min(lags) / 1_000)  # an old incarnation would lag behind for ever
-    return [*found, flying, lag]
+    return [*found, *gauges.values(), lag]
 
 
 def _by_origin(snapshot: Snapshot) -> dict[tuple[str, str], list[AccountLine]]:
@@ -155,10 +163,10 @@ def _nodes(snapshot: Snapshot) -> list[Metric]:
 
 
 def _queries(snapshot: Snapshot) -> list[Metric]:
-    runs = GaugeMetricFamily("rove_query_up", "1 if all nodes run their fragment without trouble.", None, ("query",))
+    runs = GaugeMetricFamily("rove_query_up", "1 if all nodes run their fragment and rows flow.", None, ("query",))
     for query in snapshot.queries:
         if query.state != "stopped":
-            runs.add_metric((query.query,), query.state == "running" and not query.trouble)
+            runs.add_metric((query.query,), query.state == "running")
     return [runs]
 
 

@@ -45,7 +45,7 @@ from rove.runtime.disk.shelf import DiskShelf
 from rove.runtime.hooks import Hooks
 from rove.runtime.loading import policy_at
 from rove.runtime.packing import PackThread
-from rove.runtime.watch import Watch
+from rove.runtime.watch import LOOK_US, Once, Watch
 
 if TYPE_CHECKING:
     from rove.control.coordinator import Coordinator
@@ -223,6 +223,7 @@ class CoordinatorShell:
         self.machine, self._wires, self._catalog, self._metrics = machine, wires, catalog, metrics
         self._unkept: list[tuple[str, str, bytes | None]] = []
         self._tick_due = 0
+        self._queries, self._look_due = Once(), now_us() + LOOK_US
 
     def start(self) -> None:
         """Restore the coordinator from its catalog."""
@@ -237,6 +238,9 @@ class CoordinatorShell:
             self._tick_due = now_us() + COORDINATOR_TICK_US
             commands += self._handle(Tick())
         self._obey(commands)
+        if now_us() >= self._look_due:
+            self._look_due = now_us() + LOOK_US
+            self._queries.look(self.machine.troubles(now_us(), wall_us()).of_placing())
         if self._metrics is not None:
             self._metrics.answer(lambda: self.machine.snapshot(now_us(), wall_us()))
 

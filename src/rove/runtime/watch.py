@@ -1,12 +1,13 @@
-"""Logs a node's state: each thing once, and again when it has changed.
+"""Logs a node's state and what holds queries up: each thing once, and again when it has changed.
 
-Law: a wrong name, a wrong parent or a wrong url is logged within seconds as a warning. What works is logged as
-information.
+Law: a wrong name, a wrong parent or a wrong url is logged within seconds as a warning that says what to do. What works
+is logged as information. A trouble is logged by the process that has it, once when it begins and once when it is over.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 
 from rove.data.worker import Worker
 from rove.model.events import COORDINATOR, Arrived
@@ -19,6 +20,24 @@ PATIENCE_US = 3_000_000  # after the start, before something missing is logged
 SAID_US = 5_000_000  # how long a problem that the coordinator reported counts; it repeats it with every report
 
 
+class Once:
+    """The troubles of queries that were logged and are not over."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[str, str], None] = {}
+
+    def look(self, troubles: Iterable[tuple[str, str]]) -> None:
+        """Log the troubles that are new, as query and sentence, and those that are over."""
+        found = dict.fromkeys(troubles)
+        for query, text in found:
+            if (query, text) not in self._seen:
+                log.warning("query %s: %s", query, text)
+        for query, text in self._seen:
+            if (query, text) not in found:
+                log.info("query %s: over: %s", query, text)
+        self._seen = found
+
+
 class Watch:
     """The log of one node. `reached` says whether the last message to the coordinator could be sent."""
 
@@ -28,6 +47,7 @@ class Watch:
         self._due = 0
         self._said, self._said_us = "", 0  # the last problem that the coordinator reported
         self._seen: dict[str, str] = {}
+        self._queries = Once()
 
     def heard(self, event: Arrived, now: int) -> None:
         """Handle a message of the coordinator, which may report a problem."""
@@ -46,7 +66,11 @@ class Watch:
 
     def look(self, worker: Worker, troubles: dict[str, str], now: int) -> None:
         """Log what has changed since the last check: what runs, and with `troubles` what is wrong."""
-        troubles = troubles | self._troubles(worker, now)
+        queries = [(q, each.text) for q, here in worker.troubles_of_queries().items() for each in here]
+        self._queries.look(queries)
+        told = "\n".join(text for _, text in queries)  # what is said of a query is not said of its folder as well
+        own = {what: text for what, text in self._troubles(worker, now).items() if text not in told}
+        troubles = troubles | own
         found = troubles | _states(worker)
         for what, state in found.items():
             if self._seen.get(what) != state:
@@ -64,13 +88,19 @@ class Watch:
         if now - self._began < PATIENCE_US:
             return found
         if not self.reached:
-            found["the coordinator"] = "cannot be reached; trying again"
+            found["the coordinator"] = "cannot be reached; trying again. Start it, or correct --coordinator"
         else:
             for parent in worker.settings.parents:
                 if parent not in worker.links():
                     found[f"parent {parent}"] = (
-                        "the coordinator does not know a node of that name that can be reached yet"
+                        "the coordinator does not know a node of that name that can be reached yet; start it, or "
+                        "correct --parent"
                     )
+        known = [parent for parent in worker.settings.parents if parent in worker.links()]
+        if known and not any(worker.links()[parent].up for parent in known):
+            found["parents"] = (
+                f"cannot be reached: {', '.join(known)}. Rows are kept here; start one of them, or mend the way"
+            )
         return found
 
 

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 from msgspec.structs import replace
 
+from rove.control.members.accounts import excess
 from rove.data.ends.output import FOLDED
 from rove.data.fragment.build import ends
 from rove.data.fragment.local import Arrival, LocalPipeline
@@ -146,9 +147,21 @@ def check_sums(world: World) -> None:
     if machine is None:
         return
     for line in machine.snapshot(world.now, START_US + world.now).accounts:
-        done = line.delivered + line.evicted + line.late + line.lost + line.in_flight
-        if done != line.produced:
+        if excess(line):
             raise BrokenLaw(f"the account of {line.origin} for `{line.query}` does not add up: {line}")
+    check_missing(world)
+
+
+def check_missing(world: World) -> None:
+    """A batch that is named as missing is held by no node, and not counted."""
+    machine = world.coordinator.machine
+    workers = [node.worker for node in world.nodes.values() if node.worker is not None]
+    for query in () if machine is None else machine.queries:
+        for origin, doubt in () if machine is None else machine.membership.missing.lines(query):
+            held = {seq for worker in workers for q, o, seq in held_by(worker) if (q, o) == (query, origin)}
+            for start, end in zip(doubt.batches[::2], doubt.batches[1::2], strict=True):
+                if wrong := [seq for seq in held if start <= seq < end]:
+                    raise BrokenLaw(f"`{origin}` {wrong[:3]} of `{query}` is named as missing, and a node holds it")
 
 
 def held_by(worker: Worker) -> Iterator[Name]:
@@ -268,7 +281,7 @@ def check_rows(world: World, query: QueryId) -> int:
     most = rows_of(oracle(world, query, deployed.stages, evicted=False)) if query in world.thinned else expected
     if deployed.deployment is None:
         if expected:
-            raise BrokenLaw(f"`{query}` was never placed: {deployed.trouble}")
+            raise BrokenLaw(f"`{query}` was never placed: {deployed.waits_for}")
         return 0
     lower, upper = machine.deployments.parts(deployed)
     if _late_on_the_way(world, query, lower):
@@ -351,15 +364,15 @@ def _some(rows: Counter[str]) -> str:
 
 
 def check_accounts(world: World) -> None:
-    """Check the accounts that users see, for each query and origin: produced = delivered + evicted + late + lost,
-    nothing in flight, and not more than was made."""
+    """Check the accounts that users see, for each query and origin: produced = delivered + evicted + late + lost, and
+    rows of open windows; nothing else is in flight, nothing is missing, and not more than was made."""
     machine = world.coordinator.machine
     if machine is None:
         raise BrokenLaw("the coordinator is down after healing")
     placed = [id for id in world.first if machine.queries[id].deployment is not None]
     made = {id: _made(world, id, machine.deployments.parts(machine.queries[id])[0]) for id in placed}
     for line in machine.snapshot(world.now, START_US + world.now).accounts:
-        if line.produced != line.delivered + line.evicted + line.late + line.lost or line.in_flight:
+        if excess(line) or line.in_flight != line.open or line.missing:
             raise BrokenLaw(f"the account of {line.origin} for `{line.query}` does not add up: {line}")
         most = made.get(QueryId(line.query), {}).get(line.origin)  # none, if it was stopped before a restart
         if most is not None and line.produced > most:

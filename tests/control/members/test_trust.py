@@ -46,13 +46,8 @@ def test_a_node_that_does_not_take_functions_by_value_is_named_at_once() -> None
     desk = Desk()
     desk.line_up()
     at_edge = trains().mapInArrow(nameless(), COLUMNS).at("mast")
-    with pytest.raises(
-        RoveError, match=r"`<lambda>` would be sent to `\w+`, `\w+` by value.*trust_functions"
-    ) as refused:
+    with pytest.raises(RoveError, match=r"`<lambda>` would be sent to `mast` by value.*trust_functions"):
         submit(desk, at_edge)
-    assert "`mast`" in str(refused.value)
-    assert "`gateway`" in str(refused.value)
-    assert "`tram`" not in str(refused.value)  # it hands rows on as they are
     assert desk.machine.queries == {}
     assert desk.machine.deployments.load.slots == {}
     desk.line_up(trusts=True)

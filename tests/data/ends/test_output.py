@@ -7,7 +7,7 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
-from rove.data.events import DiskAnswer, DiskWork, OnDisk, Opened
+from rove.data.events import DiskAnswer, DiskDone, DiskWork, OnDisk, Opened
 from rove.data.log.segments.commands import Delete
 from rove.data.log.settings import LogSettings
 from rove.data.settings import WorkerSettings
@@ -16,10 +16,16 @@ from rove.model.errors import DiskError
 from rove.model.events import Arrived, Tick
 from rove.model.ids import NodeId, QueryId, Stage, Version
 from rove.model.messages import PROTOCOL, Fragment, Hello, Orders, Sink
+from rove.model.schema import parse_schema
+from rove.plan import codec
+from rove.plan.operators import Source, Watermark
+from rove.plan.stages import Stages
 from rove.sim.shelf import SimShelf
 from tests.data.disk_driver import done_at_once
 from tests.data.plans import named, plans_of
 from tests.data.test_worker import ORIGIN, PLAN, data, encode_rows, fragment, orders, rows
+
+MOMENTS = parse_schema("key string, value timestamp")
 
 
 class SmallShelf(SimShelf):
@@ -107,5 +113,45 @@ def test_damage_in_a_log_is_named_counted_and_shown_as_trouble_of_its_query(dama
         del files[index]
     again = gateway(shelf, 2)
     assert again.refused["damaged"] >= 1
-    assert "its log is damaged: log/q/out/" in again.report().troubles[QueryId("q")]
+    assert "its log is damaged: log/q/out/" in str(again.report().troubles)
     assert any(name == "damage in log/q/out" for name in again.troubles())
+
+
+@pytest.mark.parametrize("folder", ["log/q/out", "memory/q"])
+def test_a_full_disk_is_trouble_of_the_query_that_waits_for_it_until_there_is_room(folder: str) -> None:
+    shelf = FullShelf(Random(4))
+    worker = Worker(WorkerSettings(node=NodeId("gateway"), kind="gateway"), 1, durable=True)
+    windowed = folder == "memory/q"
+    sinks = {Stage(1 if windowed else 0): Sink(kind="discard" if windowed else "log")}
+    part = replace(timed() if windowed else fragment(), sinks=sinks)
+    done_at_once(worker, shelf, worker.handle(orders(part), 0), 0)
+    worker.handle(Arrived(b"c", Hello(PROTOCOL, NodeId("device"), 1)), 0)
+    done_at_once(worker, shelf, worker.handle(Tick(), 1), 1)
+    shelf.full = True
+    made = rows().cast(MOMENTS) if windowed else rows()
+    worker.handle(Arrived(b"c", data(1, 0), encode_rows(made)), 2)
+    done_at_once(worker, shelf, worker.handle(Tick(), 3), 3)
+    (trouble,) = (worker.report().troubles or {})[QueryId("q")]
+    assert (trouble.holds, trouble.final) == (True, False)
+    assert trouble.text.startswith(f"{folder}: No space left on device; what it should take is not acknowledged")
+    shelf.full = False
+    for now in range(4, 40):
+        done_at_once(worker, shelf, worker.handle(Tick(), now * 1_000_000), now * 1_000_000)
+    assert worker.report().troubles == {}
+
+
+class FullShelf(SimShelf):
+    """A disk that takes nothing while it is full."""
+
+    full = False
+
+    def answer(self, order: DiskWork) -> DiskAnswer:
+        if self.full and isinstance(order, OnDisk):
+            return DiskDone(order.folder, order.group.token, trouble="No space left on device")
+        return super().answer(order)
+
+
+def timed() -> Fragment:
+    """The part of a query with a watermark, whose input is kept on the disk."""
+    plan = codec.encode(Stages.of({"out": Watermark(Source("s", MOMENTS), "value", 0)}))
+    return replace(fragment(), plan=named(plan), runs=(Stage(1),))

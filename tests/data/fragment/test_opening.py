@@ -11,7 +11,7 @@ from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
 from rove.model.events import COORDINATOR, Arrived, Send, Tick
 from rove.model.ids import NodeId, QueryId, Stage, Version
-from rove.model.messages import PROTOCOL, Ack, Hello, Orders, Report, Sink
+from rove.model.messages import PROTOCOL, Ack, Hello, Orders, Report, Sink, TroubleHere
 from rove.sim.shelf import SimShelf
 from tests.data.disk_driver import done_at_once
 from tests.data.test_worker import COLUMNS, ORIGIN, data, encode_rows, fragment, orders, rows
@@ -57,7 +57,7 @@ class Gateway:
         acks = [send.message.through for send in self.said if isinstance(send.message, Ack)]
         return max(acks, default=0)
 
-    def troubles(self) -> dict[QueryId, str] | None:
+    def troubles(self) -> dict[QueryId, tuple[TroubleHere, ...]] | None:
         return self.worker.report().troubles
 
 
@@ -86,7 +86,7 @@ def test_a_folder_that_cannot_be_opened_is_the_querys_trouble_until_it_is_open()
         gateway.disk()
         gateway.now += 3_000_000
     assert Q not in gateway.worker.running()
-    assert "tried again: log/q/out: [Errno 5]" in (gateway.troubles() or {})[Q]
+    assert "tried again: log/q/out: [Errno 5]" in str((gateway.troubles() or {})[Q])
     assert gateway.acked() == 0
     shelf.mended = True
     for _ in range(3):

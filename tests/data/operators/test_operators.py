@@ -193,7 +193,7 @@ def test_a_fault_in_one_query_does_not_touch_the_other() -> None:
     emitted = pipeline.process("s", named(Origin("s", "o"), 0, rows(("a", 1, 0.0), ("b", 2, 2.0))))
     assert [(e.sink, type(e.fault)) for e in emitted if e.fault] == [("bad", ArithmeticFault)]
     gone_on = {e.sink: e.batch.header for e in emitted if not e.fault}
-    assert [(h.rows, h.born, h.lost) for h in (gone_on["good"], gone_on["bad"])] == [(1, 2, 0), (0, 0, 2)]
+    assert [(h.rows, h.born, h.faulted) for h in (gone_on["good"], gone_on["bad"])] == [(1, 2, 0), (1, 1, 1)]
     assert pipeline.faults == 1
     assert {
         e.sink for e in pipeline.process("s", named(Origin("s", "o"), 1, rows(("b", 2, 2.0)))) if e.fault is None

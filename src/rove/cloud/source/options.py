@@ -15,7 +15,7 @@ from rove.model.clock import parse_duration
 from rove.model.errors import DiskError, PlanError, nearest
 from rove.model.ids import checked_name
 
-LATE = "late-"  # the prefix of folders with late rows; they are read only if named
+ASIDE = ("late-", "fault-")  # the prefixes of folders with rows that were set aside; they are read only if named
 MILLISECOND_US = 1_000
 
 # As users write them. Spark ignores their case.
@@ -95,7 +95,7 @@ def find_folders(options: Options) -> tuple[Path, ...]:
 
 
 def _only_output(query: Path) -> str:
-    outputs = sorted(p.name for p in query.iterdir() if p.is_dir() and not p.name.startswith(LATE))
+    outputs = sorted(p.name for p in query.iterdir() if p.is_dir() and not p.name.startswith(ASIDE))
     if len(outputs) != 1:
         raise PlanError(f"{query} has {len(outputs)} outputs ({', '.join(outputs)}); name one in option `output`")
     return outputs[0]

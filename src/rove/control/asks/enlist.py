@@ -1,5 +1,5 @@
-"""The verb `enlist`: an invited node sends the key that it will use. It is the only verb that needs no operator's key,
-because the invitation proves the node."""
+"""The verb `enlist`: an invited node, or process of `rove cloud`, sends the key that it will use. It is the only verb
+that needs no key of its own, because the invitation proves who asks."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rove.control.asks.requests import Enlist, Named, from_body, to_body
+from rove.control.members.clouds import CloudRecord
 from rove.model.errors import RoveError
 from rove.model.messages import Answer, Ask
 
@@ -22,10 +23,15 @@ def enlist(coordinator: Coordinator, ask: Ask, key: str) -> Answer:
     except (RoveError, msgspec.MsgspecError) as error:
         coordinator.count("identity")
         return Answer(ask.id, b"", str(error))
-    record = coordinator.membership.enlist(invited.node, invited.kind, asked.key)
-    coordinator.keep("node", record.node, record)
+    if invited.kind == "cloud":
+        cloud = CloudRecord(name=invited.node, key=asked.key)
+        coordinator.clouds.keep(cloud)
+        coordinator.keep("cloud", cloud.name, cloud)
+    else:
+        record = coordinator.membership.enlist(invited.node, invited.kind, asked.key)
+        coordinator.keep("node", record.node, record)
     coordinator.keep_bytes("invite", invited.key, None)
     coordinator.allow()
-    answer = Answer(ask.id, to_body(Named(name=record.node)))
+    answer = Answer(ask.id, to_body(Named(name=invited.node)))
     coordinator.remember(answer)
     return answer

@@ -5,21 +5,26 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING
 
-from rove.control.asks.requests import NodeLine, Progress, QueryLine
-from rove.control.deployment.query import Query
+from rove.control.asks.requests import Named, NodeLine, QueryLine, Trouble, from_body
+from rove.control.asks.troubles import Troubles
+from rove.control.deployment.query import Query, QueryState
 from rove.control.members.membership import Member, Membership
-from rove.control.members.spark_side import SparkSide
 from rove.control.placement import Load
-from rove.model.ids import NodeId
+from rove.model.ids import NodeId, QueryId
 from rove.model.messages import Sink
 
 if TYPE_CHECKING:
     from rove.control.coordinator import Coordinator
 
+HELD_UP = "held up"
+
 
 def queries(coordinator: Coordinator, body: bytes) -> list[QueryLine]:
-    """The verb `queries`."""
-    return query_lines(coordinator.queries.values(), coordinator.membership, coordinator.spark)
+    """The verb `queries`: one query, if there is one of that name, or all."""
+    name = from_body(body, Named).name
+    found = coordinator.queries.get(QueryId(name))
+    asked = ([] if found is None else [found]) if name else coordinator.queries.values()
+    return query_lines(asked, coordinator.troubles(coordinator.now, coordinator.wall))
 
 
 def topology(coordinator: Coordinator, body: bytes) -> list[NodeLine]:
@@ -33,10 +38,10 @@ def streams(coordinator: Coordinator, body: bytes) -> dict[str, str]:
     return coordinator.streams
 
 
-def query_lines(queries: Iterable[Query], membership: Membership, spark: SparkSide) -> list[QueryLine]:
-    """One line for each query: its state, its sink, the nodes that do not run their fragment yet, and Spark's
-    progress."""
-    return [_query_line(query, membership, spark.last(query.id)) for query in queries]
+def query_lines(queries: Iterable[Query], troubles: Troubles) -> list[QueryLine]:
+    """One line for each query: its state, its sink, the nodes that do not run their fragment yet, what holds it up, and
+    Spark's progress."""
+    return [_query_line(query, troubles) for query in queries]
 
 
 def node_lines(membership: Membership, load: Load, now: int, standing_by: Container[NodeId] = ()) -> list[NodeLine]:
@@ -72,25 +77,28 @@ def _state(member: Member, now: int, standing_by: Container[NodeId]) -> str:
     return "stands by" if state == "up" and member.record.node in standing_by else state
 
 
-def _query_line(query: Query, membership: Membership, spark: Progress | None) -> QueryLine:
-    record = query.record
-    missing = tuple(node for node in query.rollout.pending if node in membership.members and not query.stopped)
+def _query_line(query: Query, troubles: Troubles) -> QueryLine:
+    record, found = query.record, troubles.of(query)
+    members = troubles.membership.members
+    missing = tuple(node for node in query.rollout.pending if node in members and not query.stopped)
     return QueryLine(
         query=query.id,
-        state=query.state.value,
+        state=_shown_state(query, found),
         version=query.version,
         strategy=record.strategy,
         sink=_where(record.sink) if record.cloud is None else f"{record.cloud.kind} {record.cloud.name} in Spark",
         nodes=0 if query.stopped else len(query.fragments),
         missing=missing,
-        trouble="; ".join([*([query.trouble] if query.trouble else []), *_troubles(query, membership)]),
-        spark=spark,
+        troubles=found,
+        spark=troubles.spark.last(query.id),
     )
 
 
-def _troubles(query: Query, membership: Membership) -> list[str]:
-    members = (membership.members.get(node) for node in query.fragments)
-    return [f"{m.record.node}: {m.troubles[query.id]}" for m in members if m is not None and query.id in m.troubles]
+def _shown_state(query: Query, troubles: Iterable[Trouble]) -> str:
+    """The state as people see it. That a query is held up is no state of its own: it follows from troubles, which come
+    and go without an event of the query."""
+    held_up = query.state is QueryState.RUNNING and any(trouble.holds for trouble in troubles)
+    return HELD_UP if held_up else query.state.value
 
 
 def _where(sink: Sink) -> str:

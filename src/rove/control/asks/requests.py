@@ -10,14 +10,22 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 
+from rove.control.asks.sink_options import check_options
+from rove.model.errors import PlanError
 from rove.model.ids import checked_name
-from rove.model.messages import Kind, Sink
+from rove.model.messages import Sink
 
 T = TypeVar("T")
+# What a token is for: a node, or a process of `rove cloud`.
+Invited: TypeAlias = Literal["device", "edge", "gateway", "cloud"]
 CloudKind: TypeAlias = Literal["table", "console", "memory", "postgres", "noop", "foreachBatch"]
 
 TABLES = ("table", "memory", "postgres")  # sinks that are named after a table
 
+NOT_A_PLACE = (
+    "a url is not the name of a table; for PostgreSQL name the table, and give the url as an option: "
+    "--sink postgres:TABLE --option url=postgresql://user@host:5432/database"
+)
 PATIENCE_US = 300_000_000  # how long event time waits for a node that is away
 
 
@@ -47,6 +55,7 @@ class Submit(msgspec.Struct, frozen=True, kw_only=True):
     copies: bool = True  # batches kept without a route are sent over all routes; else over the best
     thins: int = 0  # keep every n-th row of batches that a device has no room for; 0 means evict them whole
     folds: bool = False  # fold rows that a device has no room for into partial aggregates
+    stops_at_fault: bool = False  # stop at the first row that cannot be computed; else set such rows aside
     explain: bool = False  # only explain where everything would run
 
 
@@ -84,8 +93,9 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     dropped_rows: int = 0  # rows dropped by Spark's own watermark, which should stay 0
     lag_entries: int = 0
     restarts: int = 0  # after failures
+    failures: int = 0  # in a row
     watermark: str = ""
-    trouble: str = ""
+    trouble: str = ""  # the first line of the last failure, until a micro-batch is done again
 
 
 class Named(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,8 +104,22 @@ class Named(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
 
 
+class Trouble(msgspec.Struct, frozen=True, kw_only=True):
+    """What holds a query up or costs it rows: the reason in words, whom it concerns, and since when by the
+    coordinator's clock. While it `holds`, no row or no result of the query arrives. If it is `final`, it does not end
+    by itself: somebody has to do what the reason says."""
+
+    reason: str
+    who: str = ""  # a node or Spark; empty for the query itself
+    since_us: int = 0  # wall clock
+    for_ms: int = 0  # the time since then
+    holds: bool = False
+    final: bool = False
+
+
 class QueryLine(msgspec.Struct, frozen=True, kw_only=True):
-    """One query in a listing. `state` is waiting (for sources), deploying, running or stopped."""
+    """One query in a listing. `state` is waiting (for sources), deploying, running, held up or stopped. It is running
+    if rows can flow, and held up if all nodes run their part and a trouble keeps rows or results from arriving."""
 
     query: str
     state: str
@@ -104,7 +128,7 @@ class QueryLine(msgspec.Struct, frozen=True, kw_only=True):
     sink: str
     nodes: int
     missing: tuple[str, ...]  # nodes that do not run their fragment yet
-    trouble: str
+    troubles: tuple[Trouble, ...] = ()
     spark: Progress | None = None
 
 
@@ -138,7 +162,8 @@ class NodeLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AccountLine(msgspec.Struct, frozen=True, kw_only=True):
-    """The account of one origin's rows for one query. The parts always add up to `produced`."""
+    """The account of one origin's rows for one query. The parts always add up to `produced`. Rows in flight are
+    buffered, in open windows, or missing, or are just being passed on."""
 
     query: str
     origin: str
@@ -152,6 +177,10 @@ class AccountLine(msgspec.Struct, frozen=True, kw_only=True):
     late: int
     lost: int
     watermark_lag_ms: int | None
+    faulted: int = 0
+    open: int = 0
+    missing: int = 0
+    missing_batches: str = ""
 
 
 class Import(msgspec.Struct, frozen=True, kw_only=True):
@@ -163,10 +192,10 @@ class Import(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Invite(msgspec.Struct, frozen=True, kw_only=True):
-    """Let the holder of the secret half of this key join once, as this node."""
+    """Let the holder of the secret half of this key join once, as this node or process of `rove cloud`."""
 
     node: str
-    kind: Kind
+    kind: Invited
     key: str
     expires_us: int
 
@@ -179,12 +208,22 @@ class Enlist(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_submit(asked: Submit) -> None:
-    """Refuse bad names. Names of streams are in the plan and are checked there."""
+    """Refuse bad names and sinks. Names of streams are in the plan and are checked there."""
     checked_name(asked.name, "a query")
     if asked.sink.node is not None:
         checked_name(asked.sink.node, "a node")
-    if asked.cloud is not None and asked.cloud.kind in TABLES:
-        checked_name(asked.cloud.name, "a table")
+    if asked.cloud is not None:
+        check_sink(asked.cloud)
+
+
+def check_sink(sink: CloudSink) -> None:
+    """Refuse a sink in Spark with a bad name, or with a secret among its options. The client checks it before it sends
+    it, the coordinator before it stores it."""
+    if "://" in sink.name:
+        raise PlanError(NOT_A_PLACE)  # it is not shown: it may hold a password
+    if sink.kind in TABLES:
+        checked_name(sink.name, "a table")
+    check_options(sink.kind, sink.name, sink.options)
 
 
 def to_body(value: Any) -> bytes:

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from rove.control.asks.listings import node_lines, query_lines
 from rove.control.asks.requests import AccountLine, NodeLine, QueryLine
+from rove.control.asks.troubles import Troubles
 from rove.control.deployment.query import Query
 from rove.control.members.accounts import account_lines
 from rove.control.members.membership import Member, Membership
-from rove.control.members.spark_side import SparkSide
 from rove.control.placement import Load
 from rove.model.ids import Origin
 from rove.model.messages import Tally
@@ -41,14 +41,13 @@ class Snapshot:
     holdings: tuple[Holding, ...]
 
 
-def snapshot(
-    queries: Iterable[Query], membership: Membership, load: Load, spark: SparkSide, now: int, wall: int
-) -> Snapshot:
+def snapshot(troubles: Troubles, load: Load) -> Snapshot:
     """Everything as it was last reported. O(tallies + queries + nodes)."""
-    queries, members = list(queries), membership.members.values()
+    queries, membership, now = list(troubles.deployments.queries.values()), troubles.membership, troubles.now
+    members = membership.members.values()
     return Snapshot(
-        accounts=tuple(accounts(membership.tallies(), queries, membership, now, wall)),
-        queries=tuple(query_lines(queries, membership, spark)),
+        accounts=tuple(accounts(membership.tallies(), queries, membership, now, troubles.wall)),
+        queries=tuple(query_lines(queries, troubles)),
         nodes=tuple(node_lines(membership, load, now)),
         holdings=tuple(holding for member in members for holding in _holdings(member, now)),
     )
@@ -59,7 +58,8 @@ def accounts(
 ) -> list[AccountLine]:
     """The accounts of all rows in these tallies."""
     stopped = {query.id for query in queries if query.stopped}
-    return account_lines(tallies, wall, alive(queries, membership), membership.unheard(now), stopped)
+    found = alive(queries, membership)
+    return account_lines(tallies, wall, found, membership.unheard(now), stopped, membership.missing)
 
 
 def alive(queries: Iterable[Query], membership: Membership) -> set[Origin]:

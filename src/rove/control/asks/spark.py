@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def cloud(coordinator: Coordinator, body: bytes) -> list[CloudQuery]:
     """What Spark should run. O(queries)."""
     spark, deployments = coordinator.spark, coordinator.deployments
-    spark.trusts = from_body(body, CloudAsk).trusts
+    spark.trusts, spark.asked_us = from_body(body, CloudAsk).trusts, coordinator.now
     placed = [q for q in deployments.queries.values() if q.deployment is not None and not q.stopped]
     return [spark.part_of(q, *deployments.parts(q)) for q in placed if q.record.cloud is not None]
 
@@ -21,7 +21,7 @@ def cloud(coordinator: Coordinator, body: bytes) -> list[CloudQuery]:
 def progress(coordinator: Coordinator, body: bytes) -> Named:
     said = from_body(body, Progress)
     coordinator.deployments.query(said.query)
-    coordinator.spark.heard(said)
+    coordinator.spark.heard(said, coordinator.now)
     return Named(name=said.query)
 
 

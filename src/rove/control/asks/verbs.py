@@ -23,11 +23,13 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Verb:
     """`run` takes the request's body and returns the answer's. A verb that `changes` something is executed once,
-    however often the same request comes."""
+    however often the same request comes. A verb `for_cloud` may be asked with the key of `rove cloud`; all others need
+    the operator's key."""
 
     name: str
     run: Callable[[Coordinator, bytes], Any]
     changes: bool = False
+    for_cloud: bool = False
 
 
 VERBS = {
@@ -44,8 +46,8 @@ VERBS = {
         Verb("invite", invite, changes=True),
         Verb("revoke", revoke, changes=True),
         Verb("remove", remove, changes=True),
-        Verb("cloud", cloud),
-        Verb("progress", progress),
+        Verb("cloud", cloud, for_cloud=True),
+        Verb("progress", progress, for_cloud=True),
         Verb("recent", recent),
     )
 }

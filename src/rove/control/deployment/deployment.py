@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
+from rove.control.deployment.carried import Carried
 from rove.control.deployment.change_set import ChangeSet
 from rove.control.deployment.fragments import Terms, fragment, relay
 from rove.control.deployment.journal import Journal
@@ -38,10 +39,12 @@ class Deployment:
         self.meetings.root = root
         self._in_order = terms.in_order
         self.fragments: dict[NodeId, Fragment] = {}
+        self.carried = Carried()
         self.absent: dict[NodeId, None] = {}
         self.relays: dict[NodeId, Part] = {}  # the parts of nodes that are only on alternative routes
         self._senders: dict[NodeId, dict[NodeId, Version]] = {}
         self._sources: dict[At, tuple[Origin, ...]] = {}
+        self.sourced: dict[NodeId, None] = {}  # the nodes with sources
         self._merging: dict[Stage, NodeId] = {}  # the nodes of merging operators
         self._others: dict[NodeId, tuple[NodeId, ...]] = {}
         self._dirty: dict[NodeId, None] = {}  # nodes whose fragments may have to change
@@ -175,6 +178,10 @@ class Deployment:
         for stage in sorted(before.keys() | after.keys()):
             if before.get(stage) != after.get(stage):
                 self.journal.put(self._sources, (stage, node), after.get(stage, ()))
+        if after and node not in self.sourced:
+            self.journal.put(self.sourced, node, None)
+        elif not after and node in self.sourced:
+            self.journal.pop(self.sourced, node)
         hosted = set(() if old is None else old.hosts) - set(() if new is None else new.hosts)
         return [(stage, node) for stage in sorted(hosted)]
 
@@ -203,6 +210,7 @@ class Deployment:
                     del self.fragments[node]
             elif old is None or not _alike(old, new):
                 deploy[node] = self.fragments[node] = new
+                self.carried.add(node, _targets(new))
             if old is not None and (new is None or node in deploy):
                 self._redirect(node, old, new)
         self._changed |= dict.fromkeys((*deploy, *undeploy))
@@ -304,6 +312,7 @@ class Deployment:
     def restore(self, records: Iterable[PartRecord], version: Version) -> None:
         """Restore the deployment from its records. O(nodes × stages × height)."""
         found = list(records)
+        self.carried.restored()
         self.relays = {r.node: r.part for r in found if r.part is not None and r.part.relay}
         self._others = {r.node: r.part.others for r in found if r.part is not None and r.part.others}
         self.absent = {r.node: None for r in found if r.absent}

@@ -17,7 +17,7 @@ from rove.control.deployment.change_set import ChangeSet
 from rove.control.deployment.deployment import Deployment
 from rove.control.deployment.part import Part, PartRecord
 from rove.control.deployment.query import Query, QueryEvent, QueryRecord
-from rove.control.deployment.reroute import lead, move
+from rove.control.deployment.reroute import lead, move, relieve
 from rove.control.deployment.rollout import Rollout
 from rove.control.members.membership import Membership
 from rove.control.placement import Load, Placement, Request, SourceAt, strategy
@@ -38,12 +38,14 @@ class Waiting:
 @dataclass(slots=True)
 class _Mark:
     """What to look at in one query: `nodes`, everything below `relays`, nodes that were `restarted`, nodes whose
-    absence has changed (`absent`), and, with `retry`, all sources without a place or with a broken route."""
+    absence has changed (`absent`), nodes that lack a function that was placed there (`lacking`), and, with `retry`, all
+    sources without a place or with a broken route."""
 
     nodes: dict[NodeId, None] = field(default_factory=dict)
     relays: dict[NodeId, None] = field(default_factory=dict)
     restarted: dict[NodeId, None] = field(default_factory=dict)
     absent: dict[NodeId, bool] = field(default_factory=dict)
+    lacking: dict[NodeId, None] = field(default_factory=dict)
     retry: bool = False
 
 
@@ -61,6 +63,7 @@ class Deployments:
         self._of_stream: dict[str, dict[QueryId, None]] = {}
         self._unsettled: dict[QueryId, None] = {}  # queries that more nodes or room may help
         self._marks: dict[QueryId, _Mark] = {}
+        self.now = 0  # the time of the event that is being handled
 
     # Queries
 
@@ -73,6 +76,11 @@ class Deployments:
     def new(self, record: QueryRecord, plan: bytes) -> Query:
         """Make a query. It is not added yet."""
         return Query.of(record, plan, Rollout(self._membership.members))
+
+    def may_carry(self, query: QueryId, relay: NodeId, node: NodeId) -> bool:
+        """Whether a batch of a query that was made on `node` can have come to `relay`. O(nodes above `node`)."""
+        found = self.queries.get(query)
+        return found is None or found.deployment is None or found.deployment.carried.may_carry(relay, node)
 
     def add(self, query: Query) -> None:
         """Add a query, with its deployment if it has one."""
@@ -87,10 +95,11 @@ class Deployments:
         if record.gateway is not None and not record.stopped:
             query.deployment = query.deploy(record.gateway, self.load, self._membership.starts)
             query.deployment.restore(found, version)
-            query.rollout.restored(query.deployment)
+            query.rollout.restored(query.deployment, self.now)
             query.step(QueryEvent.CHANGE)
             self.absent |= {(query.id, node): None for node in query.deployment.absent}
-            query.cut = dict.fromkeys(n for n in query.deployment.tree.parts if self._broken(query.deployment, n))
+            broken = [n for n in query.deployment.tree.parts if self._broken(query.deployment, n)]
+            query.cut = dict.fromkeys(broken, self.now)
         for kept in found:
             self._index(query, kept.node)
         self.add(query)
@@ -164,10 +173,20 @@ class Deployments:
         if relay:
             self.grown()
 
+    def touch_lacking(self, node: NodeId, queries: Iterable[QueryId]) -> None:
+        """A node cannot load functions of these queries. O(these queries)."""
+        for id in queries:
+            if id in self.queries:
+                self._mark(self.queries[id]).lacking[node] = None
+
     def grown(self) -> None:
         """There is more room, or there are more routes. O(queries that wait for it)."""
         for id in self._unsettled:
             self._mark(self.queries[id]).retry = True
+
+    def unsettled(self) -> Iterable[QueryId]:
+        """The queries that wait for nodes, room or routes."""
+        return self._unsettled
 
     def set_absent(self, query: Query, node: NodeId, absent: bool) -> None:
         """Set whether a node is absent for a query."""
@@ -196,7 +215,8 @@ class Deployments:
                 try:
                     change = self.place(query)
                 except RoveError as error:
-                    query.waits_for, change = str(error), None
+                    query.wait(str(error), self.now)
+                    change = None
             else:
                 change = self._amend(query, query.deployment, mark)
             self._settled(query)
@@ -209,7 +229,7 @@ class Deployments:
         stages × height)."""
         request = self.request(query)
         if isinstance(request, Waiting):
-            query.waits_for = request.reason
+            query.wait(request.reason, self.now)
             return None
         placement = strategy(query.record.strategy)(request, self._membership.topology, self.load)
         return self.put_down(query, request, placement)
@@ -221,7 +241,8 @@ class Deployments:
         deployment = query.deploy(request.gateway, self.load, self._membership.starts)
         deployment.place(placement, request.sources)
         self._alternatives(query, deployment, request)
-        query.deployment, query.waits_for = deployment, ""
+        query.deployment, query.placed_us = deployment, self.now
+        query.wait("", self.now)
         change = deployment.settle()
         self._roll_out(query, change)
         return change
@@ -238,15 +259,17 @@ class Deployments:
         reaches; the others stand by. O(sources of its streams × gateways)."""
         gateways, sink = self._membership.gateways(), query.record.sink
         if sink.node is not None and not self._membership.topology.has(sink.node):
-            return Waiting(f"waits for node `{sink.node}`")
+            return Waiting(f"waits for node `{sink.node}`, where its sink is; start it")
         candidates = gateways if sink.node is None else (gateways or [sink.node])
         if not candidates:
-            return Waiting("waits for a gateway")
+            return Waiting("waits for a gateway; start one: rove gateway")
         for gateway in candidates:
             sources = self._reaching(query, sink.node or gateway)
             if any(sources.values()):
-                return query.request(gateway, sources)
-        return Waiting("waits for sources of " + ", ".join(f"`{s}`" for s in query.streams))
+                return query.request(gateway, sources, self._membership.troubled.lacking)
+        known = (self._membership.sources_of(stream, columns) for stream, columns in query.columns.items())
+        cut_off = next((node for nodes in known for node in nodes.values()), None)
+        return Waiting(_no_sources(query) if cut_off is None else _no_route(cut_off, sink.node or candidates[0]))
 
     def _reaching(self, query: Query, end: NodeId) -> dict[Stage, tuple[SourceAt, ...]]:
         """The sources of a query that have a route to its end."""
@@ -268,12 +291,12 @@ class Deployments:
     def _amend(self, query: Query, deployment: Deployment, mark: _Mark) -> ChangeSet:
         """Adapt a deployment to its present sources and links. O(marked nodes × stages × height); O(sources) if the
         query wants alternative routes."""
-        request = query.request(query.record.gateway or deployment.root, {})
+        request = query.request(query.record.gateway or deployment.root, {}, self._membership.troubled.lacking)
         nodes = dict(mark.nodes)
         for relay in mark.relays:
             nodes |= dict.fromkeys(deployment.source_nodes(relay))
         if mark.retry:
-            nodes |= query.cut | {node: None for node, _ in query.unplaced.values()}
+            nodes |= dict.fromkeys((*query.cut, *(each.node for each in query.unplaced.values())))
         for node in nodes:
             self._drop_gone(deployment, node)
         topology = self._membership.topology
@@ -281,14 +304,18 @@ class Deployments:
         for node in nodes:
             self._lead_new(query, deployment, request, node)
             if deployment.placed(node) and self._broken(deployment, node):
-                query.cut[node] = None
+                query.cut.setdefault(node, self.now)
             else:
                 query.cut.pop(node, None)
+        for node in mark.lacking:
+            if node in deployment.tree:
+                relieve(deployment, request, node, topology, self.load)
         for node in mark.restarted:
             deployment.restarted(node)
         for node, absent in mark.absent.items():
             deployment.set_absent(node, absent)
         self._alternatives(query, deployment, request)
+        query.wait("" if deployment.sourced else _no_sources(query), self.now)
         change = deployment.settle()
         self._roll_out(query, change)
         return change
@@ -312,24 +339,23 @@ class Deployments:
     def _lead_new(self, query: Query, deployment: Deployment, request: Request, node: NodeId) -> None:
         """Place the sources of a node that have no place."""
         here, have = self._wanted(query, node), dict.fromkeys(origin for _, origin in deployment.placed(node))
-        for origin in [o for o, (at, _) in query.unplaced.items() if at == node and o not in here]:
+        for origin in [o for o, each in query.unplaced.items() if each.node == node and o not in here]:
             del query.unplaced[origin]
         for origin, stage in here.items():
             if origin in have:
                 continue
-            query.unplaced.pop(origin, None)
             if not self._reaches(node, deployment.root):
-                query.unplaced[origin] = (node, f"`{origin}` has no route to `{deployment.root}`")
+                query.leave_out(origin, node, _no_route(node, deployment.root), self.now)
                 continue
             position = deployment.journal.position
             try:
                 lead(deployment, request, stage, SourceAt(origin, node), self._membership.topology, self.load)
             except RoveError as error:
                 deployment.roll_back(position)
-                query.unplaced[origin] = (
-                    node,
-                    f"`{origin}` cannot be routed to the operators that run already: {error}",
-                )
+                reason = f"`{origin}` cannot be routed to the operators that run already: {error}"
+                query.leave_out(origin, node, reason, self.now)
+            else:
+                query.unplaced.pop(origin, None)
 
     def _wanted(self, query: Query, node: NodeId) -> dict[Origin, Stage]:
         """The sources of a node that a query reads."""
@@ -343,7 +369,7 @@ class Deployments:
             deployment.set_alternatives(found.begin, found.relays)
 
     def _roll_out(self, query: Query, change: ChangeSet) -> None:
-        query.rollout.changed(change)
+        query.rollout.changed(change, self.now)
         for node in (*change.deploy, *change.undeploy):
             self._index(query, node)
         if change.deploy or change.undeploy:
@@ -368,7 +394,7 @@ class Deployments:
         """The part of a query that workers run, and the part that Spark runs."""
         halves = query.split()
         if halves is None:
-            raise PlanError(f"query `{query.id}` has no place yet: {query.trouble}")
+            raise PlanError(f"query `{query.id}` has no place yet: {query.waits_for}")
         return halves.lower, next(iter(halves.upper.values()), None)
 
     def explained(self, query: Query) -> str:
@@ -376,7 +402,8 @@ class Deployments:
         topology, placement = self._membership.topology, query.placement()
         if placement is not None and query.deployment is not None:
             gateway = query.record.gateway or query.deployment.root
-            return explain(query.request(gateway, query.deployment.sources()), placement, topology)
+            asked = query.request(gateway, query.deployment.sources(), self._membership.troubled.lacking)
+            return explain(asked, placement, topology)
         request = self.request(query)
         if isinstance(request, Waiting):
             return request.reason
@@ -400,3 +427,12 @@ class Deployments:
                 load.slots[node] = load.slots.get(node, 0) + used
         if load.slots != self.load.slots:
             raise PlanError("the slots that queries take contradict the load")
+
+
+def _no_sources(query: Query) -> str:
+    streams = ", ".join(f"`{stream}`" for stream in query.streams)
+    return f"waits for sources of {streams}; start a device that has one"
+
+
+def _no_route(node: NodeId, end: NodeId) -> str:
+    return f"`{node}` has no route to `{end}`; start the nodes between them, or give `{node}` another --parent"

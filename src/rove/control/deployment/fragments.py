@@ -18,7 +18,7 @@ from rove.control.deployment.split import Split
 from rove.model.errors import PlanError
 from rove.model.ids import NodeId, Origin, QueryId, Stage, Version
 from rove.model.messages import Fragment, Sink
-from rove.plan.operators import Aggregate
+from rove.plan.operators import Aggregate, Map
 from rove.plan.spans import keeps_time, span_us
 from rove.plan.stages import Stages, merges, ordered, stateful
 
@@ -46,6 +46,11 @@ class Terms:
     def in_order(self) -> bool:
         """Whether something depends on the order of batches."""
         return any(map(ordered, self.stages.operators)) or any(sink.time for sink in self.ends.values())
+
+    @property
+    def timed(self) -> bool:
+        """Whether results wait for the watermarks of all origins."""
+        return any(map(stateful, self.split.lower.operators)) or any(sink.time for sink in self.ends.values())
 
     @property
     def outputs(self) -> frozenset[Stage]:
@@ -142,6 +147,7 @@ def fragment(
         thins=terms.thins if feeds else 0,
         folds=terms.folds and bool(feeds),
         owners=dict(owners),
+        loads=tuple(sorted(number[s] for s in part.hosts if isinstance(terms.stages.operators[s], Map))),
     )
 
 

@@ -5,7 +5,7 @@ Law: the request is stored once. The deployment is stored node by node (`part`),
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -23,10 +23,10 @@ from rove.model.messages import Fragment, Sink, plan_digest
 from rove.model.schema import schema_text
 from rove.model.states import Table, advanced
 from rove.plan.codec import decode
-from rove.plan.operators import Source
+from rove.plan.operators import Map, Source
 from rove.plan.sites import Site
 from rove.plan.stages import Stages
-from rove.plan.user_functions import unread
+from rove.plan.user_functions import Unread, function_key, unread
 
 _ASKED = {
     "plan": "plan",
@@ -39,8 +39,8 @@ _ASKED = {
     "copies": "use of routes",
     "thins": "degrade",
     "folds": "degrade by folding",
+    "stops_at_fault": "onFault",
 }
-REASONS_SHOWN = 3  # reasons shown for sources without a place
 
 
 class QueryState(Enum):
@@ -81,6 +81,8 @@ class QueryRecord(msgspec.Struct, frozen=True, kw_only=True):
     copies: bool = True  # kept batches are sent over all routes; else over the best
     thins: int = 0  # keep every n-th row of batches that devices have no room for
     folds: bool = False  # fold rows that devices have no room for into partial aggregates
+    stops_at_fault: bool = False
+    stopped_by: str = ""  # why it was stopped, if no user did it
     stopped: bool = False
     gateway: NodeId | None = None  # None if it was not placed yet
     spark: tuple[Stage, ...] = ()
@@ -101,6 +103,7 @@ class QueryRecord(msgspec.Struct, frozen=True, kw_only=True):
             copies=asked.copies,
             thins=asked.thins,
             folds=asked.folds,
+            stops_at_fault=asked.stops_at_fault,
         )
 
     def asked_otherwise(self, other: QueryRecord) -> list[str]:
@@ -108,9 +111,19 @@ class QueryRecord(msgspec.Struct, frozen=True, kw_only=True):
         return [word for name, word in _ASKED.items() if getattr(self, name) != getattr(other, name)]
 
 
+@dataclass(frozen=True, slots=True)
+class Unplaced:
+    """A source that has no place: its node, the reason, and since when."""
+
+    node: NodeId
+    reason: str
+    since_us: int
+
+
 @dataclass(slots=True)
 class Query:
-    """A query and its deployment. Without a deployment it waits, and `waits_for` says for what."""
+    """A query and its deployment. Without a deployment, or without a source, it waits; `waits_for` says for what. What
+    hinders it is kept with the time since when."""
 
     record: QueryRecord
     plan: bytes
@@ -119,12 +132,14 @@ class Query:
     state: QueryState = QueryState.WAITING
     deployment: Deployment | None = None
     waits_for: str = ""
+    waits_since_us: int = 0
+    placed_us: int = 0
     sites: tuple[Site, ...] = ()  # where each operator can run
     streams: dict[str, Stage] = field(default_factory=dict)
     columns: dict[str, str] = field(default_factory=dict)  # the columns of its streams
-    # Sources that have no place, with their node and the reason.
-    unplaced: dict[Origin, tuple[NodeId, str]] = field(default_factory=dict)
-    cut: dict[NodeId, None] = field(default_factory=dict)  # nodes with sources whose route is broken
+    functions: dict[Stage, str] = field(default_factory=dict)  # the keys of users' functions (plan/user_functions)
+    unplaced: dict[Origin, Unplaced] = field(default_factory=dict)
+    cut: dict[NodeId, int] = field(default_factory=dict)  # nodes with sources whose route is broken, since when
 
     @classmethod
     def of(cls, record: QueryRecord, plan: bytes, rollout: Rollout) -> Query:
@@ -135,6 +150,9 @@ class Query:
             if isinstance(operator, Source):
                 found.streams[operator.stream] = stage
                 found.columns[operator.stream] = schema_text(operator.schema)
+        for n, operator in enumerate(stages.operators):
+            if isinstance(operator, Map) and isinstance(operator.function, Unread):
+                found.functions[Stage(n)] = function_key(operator.function.word)
         if record.stopped:
             found.step(QueryEvent.STOP)
         return found
@@ -157,16 +175,20 @@ class Query:
         return 0 if self.deployment is None else self.deployment.version
 
     @property
-    def trouble(self) -> str:
-        """Why the query does not run as it should; empty if it does."""
-        reasons = [reason for _, reason in self.unplaced.values()]
-        more = [f"and {len(reasons) - REASONS_SHOWN} more"] if len(reasons) > REASONS_SHOWN else []
-        return "; ".join([*([self.waits_for] if self.waits_for else []), *reasons[:REASONS_SHOWN], *more])
-
-    @property
     def unsettled(self) -> bool:
         """Whether more routes or more room could improve its placement."""
         return bool(self.deployment is None or self.unplaced or self.cut)
+
+    def wait(self, reason: str, now: int) -> None:
+        """Wait for something; an empty reason ends the wait. The time of a wait that goes on does not change."""
+        if reason != self.waits_for:
+            self.waits_for, self.waits_since_us = reason, now
+
+    def leave_out(self, origin: Origin, node: NodeId, reason: str, now: int) -> None:
+        """A source has no place. The time of a reason that goes on does not change."""
+        known = self.unplaced.get(origin)
+        if known is None or (known.node, known.reason) != (node, reason):
+            self.unplaced[origin] = Unplaced(node, reason, now)
 
     def step(self, event: QueryEvent) -> None:
         self.state = advanced(QUERIES, self.state, event, f"query `{self.id}`")
@@ -187,8 +209,14 @@ class Query:
         sink = self.record.sink
         return None if sink.kind == "log" and sink.node in (None, gateway) else sink.node or gateway
 
-    def request(self, gateway: NodeId, sources: Mapping[Stage, tuple[SourceAt, ...]]) -> Request:
-        """The request for a placement with these sources."""
+    def request(
+        self,
+        gateway: NodeId,
+        sources: Mapping[Stage, tuple[SourceAt, ...]],
+        lacking: Callable[[NodeId], Container[str]],
+    ) -> Request:
+        """The request for a placement with these sources. `lacking` gives the functions that a node cannot load."""
+        functions = self.functions
         return Request(
             query=self.id,
             stages=self.stages,
@@ -197,6 +225,7 @@ class Query:
             sink=self.end(gateway),
             hints=dict(self.stages.hints),
             sites=self.sites,
+            lacks=(lambda stage, node: functions.get(stage) in lacking(node)) if functions else None,
         )
 
     def split(self) -> Split | None:

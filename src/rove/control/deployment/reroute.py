@@ -60,6 +60,21 @@ def move(
     return []
 
 
+def relieve(deployment: Deployment, request: Request, node: NodeId, topology: Topology, load: Load) -> bool:
+    """Move the operators whose functions a node lacks to nodes above it. Returns whether that was possible; if not,
+    nothing changes. O(sources below the node × stages × height)."""
+    position = deployment.journal.position
+    going = dict.fromkeys(deployment.source_nodes(node))
+    stuck = _move_all(deployment, request, going, topology, load)
+    stuck = stuck or deployment.meetings.disturbed(deployment.journal, position)
+    part, lacks = deployment.tree.parts.get(node), request.lacks
+    if part is not None and lacks is not None and any(lacks(stage, node) for stage in part.hosts):
+        stuck = [node]
+    if stuck:
+        deployment.roll_back(position)
+    return not stuck
+
+
 def _move_all(
     deployment: Deployment, request: Request, going: Iterable[NodeId], topology: Topology, load: Load
 ) -> list[NodeId]:

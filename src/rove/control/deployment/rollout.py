@@ -56,7 +56,7 @@ class Rollout:
     def __init__(self, members: Container[NodeId]) -> None:
         self._members = members
         self.states: dict[NodeId, PartState] = {}
-        self.pending: dict[NodeId, None] = {}
+        self.pending: dict[NodeId, int] = {}  # since when
         self._runs: dict[NodeId, Version] = {}  # the versions that nodes reported, also of parts that they lost
         self._told: dict[NodeId, tuple[int, int]] = {}  # when a node was last told, and how often
         self._behind: dict[
@@ -65,20 +65,20 @@ class Rollout:
 
     # Events
 
-    def restored(self, deployment: Deployment) -> None:
+    def restored(self, deployment: Deployment, now: int) -> None:
         """A deployment was restored from its records. No node has reported yet."""
         for node in deployment.fragments:
-            self._step(node, PartEvent.CHANGE)
+            self._step(node, PartEvent.CHANGE, now)
 
-    def changed(self, change: ChangeSet) -> None:
+    def changed(self, change: ChangeSet, now: int) -> None:
         """Nodes got new parts, or lost theirs. O(touched nodes)."""
         for node in change.deploy:
-            self._step(node, PartEvent.CHANGE)
+            self._step(node, PartEvent.CHANGE, now)
             self._told.pop(node, None)
         for node in change.undeploy:
-            self._step(node, PartEvent.DROP)
+            self._step(node, PartEvent.DROP, now)
 
-    def heard(self, node: NodeId, runs: Version | None, fragment: Fragment | None) -> list[NodeId]:
+    def heard(self, node: NodeId, runs: Version | None, fragment: Fragment | None, now: int) -> list[NodeId]:
         """A node reports the version that it runs, or that it runs none. Returns the nodes to look at because of it.
         O(nodes that wait for it)."""
         if runs is None:
@@ -91,10 +91,10 @@ class Rollout:
                 self._told.pop(node, None)
             return []
         if runs is not None and runs >= fragment.version:
-            self._step(node, PartEvent.RUN)
+            self._step(node, PartEvent.RUN, now)
             return [node, *self._behind.pop(node, {})]
         if self.states.get(node) is PartState.RUNS:
-            self._step(node, PartEvent.FORGET)
+            self._step(node, PartEvent.FORGET, now)
         return [node]
 
     def look(self, node: NodeId, deployment: Deployment, now: int) -> bool:
@@ -110,7 +110,7 @@ class Rollout:
         last, often = self._told.get(node, (None, 0))
         if last is not None and now - last < TELL_AGAIN_US:
             return False
-        self._step(node, PartEvent.TELL)
+        self._step(node, PartEvent.TELL, now)
         self._told[node] = (now, often + 1)
         return True
 
@@ -118,12 +118,12 @@ class Rollout:
         """Whether the node was told the newest version of its part before."""
         return self._told.get(node, (0, 0))[1] > 1
 
-    def unhear(self, node: NodeId) -> None:
+    def unhear(self, node: NodeId, now: int) -> None:
         """A node is gone, or has restarted: its earlier reports no longer count."""
         self._runs.pop(node, None)
         self._told.pop(node, None)
         if node in self.states and self.states[node] is PartState.RUNS:
-            self._step(node, PartEvent.FORGET)
+            self._step(node, PartEvent.FORGET, now)
 
     # Reading
 
@@ -152,11 +152,11 @@ class Rollout:
             node = fragment.next
         return None
 
-    def _step(self, node: NodeId, event: PartEvent) -> None:
+    def _step(self, node: NodeId, event: PartEvent, now: int) -> None:
         before = self.states.get(node, PartState.WAITS)
         after = self.states[node] = advanced(PARTS, before, event, f"the part of `{node}`")
         if after in (PartState.WAITS, PartState.TOLD):
-            self.pending[node] = None
+            self.pending.setdefault(node, now)
         else:
             self.pending.pop(node, None)
 

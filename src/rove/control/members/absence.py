@@ -15,10 +15,12 @@ from rove.model.ids import NodeId, QueryId
 
 
 class Absence:
-    """Follows silences. `since` is when the coordinator began to listen; silence counts from then on."""
+    """Follows silences. `since` is when the coordinator began to listen; silence counts from then on. `away` says since
+    when nodes of a query are silent or have no route to its end, as of the last look."""
 
     def __init__(self) -> None:
         self.since: int | None = None
+        self.away: dict[QueryId, dict[NodeId, int]] = {}
         self._cut: dict[tuple[QueryId, NodeId], int] = {}  # since when nodes have no route to a query's end
 
     def look(self, deployments: Deployments, membership: Membership, now: int) -> None:
@@ -40,6 +42,9 @@ class Absence:
             for (id, node), since in away.items()
             if now - since > max(AWAY_US, deployments.queries[id].patience_us(node))
         }
+        self.away = {}
+        for (id, node), since in away.items():
+            self.away.setdefault(id, {})[node] = since
         for id, node in sorted(absent ^ deployments.absent.keys()):
             deployments.set_absent(deployments.queries[id], node, (id, node) in absent)
 

@@ -35,10 +35,13 @@ class Ended:
     def __init__(self) -> None:
         self._records: dict[tuple[NodeId, int, bool], EndedRecord] = {}
         self._news: dict[str, EndedRecord | None] = {}
+        self._lines: dict[tuple[QueryId, Origin], dict[str, Tally]] = {}  # by query and origin, then by record
         self.gone: dict[Origin, None] = {}
 
     def restore(self, records: Iterable[EndedRecord]) -> None:
         self._records = {(r.node, r.incarnation, r.lives): r for r in records}
+        for record in self._records.values():
+            self._list(record)
         self._settle()
 
     def over(
@@ -62,9 +65,11 @@ class Ended:
                 made=t.made if t.origin in sources else 0,
                 lost=t.lost_here,
                 evicted=t.evicted_here,
+                faulted=t.faulted_here,
+                counted=tuple((taker, spans) for taker, spans in t.counted if not taker),
             )
             if t.query in again
-            else replace(t, buffered=0)
+            else replace(t, buffered=0, open=0, held=())
             for t in tallies
         ]
         record = EndedRecord(node=node, incarnation=incarnation, tallies=tuple(kept), gone=tuple(ended))
@@ -77,7 +82,10 @@ class Ended:
         self._keep(EndedRecord(node=node, incarnation=incarnation, tallies=(), gone=tuple(ended), lives=True))
 
     def _keep(self, record: EndedRecord) -> None:
-        self._records[record.node, record.incarnation, record.lives] = self._news[record.name] = record
+        key = (record.node, record.incarnation, record.lives)
+        self._unlist(self._records.get(key))
+        self._records[key] = self._news[record.name] = record
+        self._list(record)
         self.gone |= dict.fromkeys(record.gone)
 
     def heard(self, node: NodeId, incarnation: int) -> None:
@@ -85,10 +93,24 @@ class Ended:
         record = self._records.pop((node, incarnation, False), None)
         if record is not None:
             self._news[record.name] = None
+            self._unlist(record)
             self._settle()
 
     def tallies(self) -> Iterator[Tally]:
         return (tally for record in self._records.values() for tally in record.tallies)
+
+    def of(self, line: tuple[QueryId, Origin]) -> list[Tally]:
+        """The counts of one query and origin."""
+        return list(self._lines.get(line, {}).values())
+
+    def _list(self, record: EndedRecord) -> None:
+        for tally in record.tallies:
+            self._lines.setdefault((tally.query, tally.origin), {})[record.name] = tally
+
+    def _unlist(self, record: EndedRecord | None) -> None:
+        if record is not None:
+            for tally in record.tallies:
+                self._lines[tally.query, tally.origin].pop(record.name, None)
 
     def news(self) -> dict[str, EndedRecord | None]:
         """The records that have changed since the last call, by name; None for removed ones."""

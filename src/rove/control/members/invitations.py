@@ -1,4 +1,4 @@
-"""Invitations: tokens that let one node join once.
+"""Invitations: tokens that let one node, or one process of `rove cloud`, join once.
 
 Law: a token is a key pair with which a node may send one message: the public key that it will use from then on. Unknown
 keys are always refused.
@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import msgspec
 
-from rove.control.asks.requests import Enlist, Invite
+from rove.control.asks.requests import Enlist, Invite, Invited
 from rove.model.errors import TopologyError
 from rove.model.ids import NodeId, checked_name
-from rove.model.messages import Kind, Peer
+from rove.model.messages import Peer
 
 
 class InviteRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """An open invitation: the public key of its token, the node, and when it expires."""
+    """An open invitation: the public key of its token, who may use it, and when it expires."""
 
     key: str
     node: NodeId
-    kind: Kind
+    kind: Invited
     expires_us: int
 
 
@@ -60,6 +60,10 @@ class Invitations:
         for record in gone:
             del self._open[record.key]
         return gone
+
+    def kinds(self, node: NodeId) -> set[Invited]:
+        """What a name is invited as. O(open invitations)."""
+        return {record.kind for record in self._open.values() if record.node == node}
 
     def peers(self) -> list[Peer]:
         return [Peer(node=NodeId(f"invited {r.node}"), key=r.key) for r in self._open.values()]

@@ -12,6 +12,8 @@ import msgspec
 from msgspec.structs import replace
 
 from rove.control.members.ended import Ended
+from rove.control.members.missing import Missing
+from rove.control.members.troubled import Troubled
 from rove.control.topology.changes import AddLink, AddNode, Change, RemoveLink, RemoveNode
 from rove.control.topology.nodes import Link, Node
 from rove.control.topology.topology import Topology
@@ -62,7 +64,6 @@ class Member:
     shrunk: tuple[int, int] = (0, 0)
     disk_bytes: int = 0  # its room on disk, beside its memory
     refused: dict[str, int] = field(default_factory=dict)
-    troubles: dict[QueryId, str] = field(default_factory=dict)
     trouble: str = ""  # what is wrong with its report
 
     def flows(self, taken_bytes: int, now: int) -> None:
@@ -111,13 +112,15 @@ class Member:
 class Heard:
     """What a report changed. `record` is the node's record if it changed, `before` the earlier one. `relinked` are
     nodes with a link that works now and did not before, or the other way round. `ran` maps queries that the node runs
-    in another version than before to that version; None if it no longer runs the query."""
+    in another version than before to that version; None if it no longer runs the query. `lacking` are queries with
+    functions that it cannot load."""
 
     record: NodeRecord | None
     before: NodeRecord | None
     restarted: bool
     relinked: tuple[NodeId, ...]
     ran: dict[QueryId, Version | None]
+    lacking: list[QueryId]
 
 
 class Membership:
@@ -127,6 +130,8 @@ class Membership:
         self.members: dict[NodeId, Member] = {}
         self.topology = Topology()
         self.ended = Ended()
+        self.missing = Missing(self.ended)
+        self.troubled = Troubled()
         self.starts: dict[NodeId, int] = {}  # the incarnations of nodes without a disk
         self._claims: dict[NodeId, dict[NodeId, Link]] = {}  # links to a node, by the node that reported them
         self._sources: dict[
@@ -170,13 +175,23 @@ class Membership:
             member = self.members[report.node] = Member(record)
         restarted = member.incarnation != report.incarnation
         self._lives(member, report, record, before, restarted, now)
+        if restarted:
+            self.troubled.restarted(report.node)
+        lacking = [] if report.troubles is None else self.troubled.heard(report.node, report.troubles, now)
         ran = self._take(member, report, conn, now)
         changed = record != before or not self.topology.has(record.node)
         if changed:
             self._settle(record)
         near = self.neighbours(report.node) if changed else ()
         relinked = tuple(node for node in (report.node, *near) if self._reached(node))
-        return Heard(record=record if changed else None, before=before, restarted=restarted, relinked=relinked, ran=ran)
+        return Heard(
+            record=record if changed else None,
+            before=before,
+            restarted=restarted,
+            relinked=relinked,
+            ran=ran,
+            lacking=lacking,
+        )
 
     def _record(self, report: Report, facts: Facts, before: NodeRecord | None) -> NodeRecord:
         if before is not None and before.key and before.kind != facts.kind:
@@ -244,8 +259,9 @@ class Membership:
                 member.tallies.pop((tally.query, tally.origin), None)
             else:
                 member.tallies[tally.query, tally.origin] = tally
+        self.missing.take(report.node, report.tallies, report.whole)
         member.conn, member.heard_us, member.incarnation, member.number = conn, now, report.incarnation, report.number
-        for name in ("unknown", "knows", "refused", "troubles", "held", "reaches"):
+        for name in ("unknown", "knows", "refused", "held", "reaches"):
             if (said := getattr(report, name)) is not None:
                 setattr(member, name, said)
         member.taken_bytes, member.shrunk = report.taken_bytes, report.shrunk
@@ -282,6 +298,7 @@ class Membership:
         gone = self.members.pop(node, None)
         self.starts.pop(node, None)
         self._quiet.pop(node, None)
+        self.troubled.forget(node)
         if gone is not None:
             self._index(None, gone.record)
         self._over(gone)
@@ -292,6 +309,7 @@ class Membership:
 
     def _over(self, member: Member | None) -> None:
         if member is not None:
+            self.missing.forget(member.record.node)
             gone = [source.origin for source in member.record.sources]
             self.ended.over(member.record.node, member.incarnation, member.tallies.values(), gone)
 
@@ -299,6 +317,7 @@ class Membership:
         """Revoke a node's key. The node cannot connect until it is invited again."""
         record = replace(self.members[node].record, key="", revoked=True, sources=())
         self._over(self.members[node])
+        self.troubled.forget(node)
         self._index(record, self.members[node].record)
         self.members[node] = Member(record)
         if self.topology.has(node):

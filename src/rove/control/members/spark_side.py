@@ -21,20 +21,30 @@ RECENT_MAX = 100
 
 
 class SparkSide:
-    """The last progress reports, by query."""
+    """The last progress reports, by query. `asked_us` is when Spark last asked what it should run; None if never."""
 
     def __init__(self) -> None:
         self._recent: dict[QueryId, deque[Progress]] = {}
         self._parts: dict[QueryId, CloudQuery] = {}
+        self._failing: dict[QueryId, int] = {}  # since when
+        self.asked_us: int | None = None
         self.trusts: bool | None = None  # whether it runs functions that come by value; None until it has asked
 
-    def heard(self, said: Progress) -> None:
+    def heard(self, said: Progress, now: int) -> None:
         """Take a progress report. It replaces the last one unless a new micro-batch was done or the state has
         changed."""
         recent = self._recent.setdefault(QueryId(said.query), deque(maxlen=RECENT_MAX))
         if recent and (recent[-1].batch, recent[-1].state) == (said.batch, said.state):
             recent.pop()
         recent.append(said)
+        if said.trouble:
+            self._failing.setdefault(QueryId(said.query), now)
+        else:
+            self._failing.pop(QueryId(said.query), None)
+
+    def failing_since(self, query: QueryId) -> int | None:
+        """Since when Spark reports trouble of a query; None if it reports none."""
+        return self._failing.get(query)
 
     def recent(self, query: QueryId) -> list[Progress]:
         """The last reports of a query, the newest last."""

@@ -52,7 +52,7 @@ def _on_nodes(query: Query, membership: Membership) -> dict[NodeId, str]:
     functions = {} if halves is None else _by_value(halves.lower)
     for node, fragment in query.fragments.items():
         member = membership.members.get(node)
-        name = next((functions[stage] for stage in fragment.runs if stage in functions), None)
+        name = next((functions[stage] for stage in fragment.loads if stage in functions), None)
         if name and member is not None and member.conn is not None and not member.record.trusts:
             found[node] = name
     return found

@@ -85,7 +85,19 @@ class Board:
         return self.demands[stage].spark or any(i in self.spark for i in self.request.stages.inputs[stage])
 
     def allowed(self, stage: Stage, start: NodeId) -> list[NodeId]:
-        """The nodes from `start` upwards that an operator's hint allows. If there are none, the error says why."""
+        """The nodes from `start` upwards that an operator's hint allows, and that have its function. If there are none,
+        the error says why."""
+        wanted, lacks = self._wanted(stage, start), self.request.lacks
+        found = wanted if lacks is None else [node for node in wanted if not lacks(stage, node)]
+        if wanted and not found:
+            raise TopologyError(
+                f"{_some(wanted)} cannot load the function of `{short(self.operators[stage])}`; install the module "
+                "that defines it there and start the node again, or let another node run it with .at(…)"
+            )
+        return found
+
+    def _wanted(self, stage: Stage, start: NodeId) -> list[NodeId]:
+        """The nodes from `start` upwards that an operator's hint allows."""
         route, hint, op = list(self.route(start)), self.demands[stage].hint, self.operators[stage]
         if hint is None and stage in self._on_forks:
             return route[-1:]

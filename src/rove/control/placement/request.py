@@ -36,6 +36,7 @@ class Request:
     hints: Mapping[Stage, str] = field(default_factory=dict)
     running: Callable[[Stage, NodeId], bool] | None = None
     sites: tuple[Site, ...] = ()  # where each operator can run, if that is known already
+    lacks: Callable[[Stage, NodeId], bool] | None = None  # whether a node lacks the user's function of an operator
 
     def __post_init__(self) -> None:
         known = self.stages.sources()

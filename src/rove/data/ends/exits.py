@@ -54,7 +54,9 @@ class Exits:
         for each in emitted:
             if each.fault is not None:
                 self._count(type(each.fault).__name__)
-                continue
+                if each.batch.data is None:  # a window
+                    running.lost(each.fault)
+                    continue
             same = batch is not None and each.batch.data is batch.data
             header = replace(each.batch.header, query=running.fragment.query, stage=each.stage)
             rows = payload if same and payload is not None else encode_rows(each.batch.data)

@@ -22,6 +22,7 @@ from rove.model.batch import Header, HeaderKind
 from rove.model.errors import RoveError, must
 from rove.model.events import Payload
 from rove.model.ids import Origin, QueryId
+from rove.model.spans import Spans
 
 FOLDER = "memory"
 NO_COLUMNS = pa.schema([])  # one folder holds rows of all stages
@@ -87,10 +88,22 @@ class InputLog:
         safe = log.done(event)
         return [PendingBatch(query, each.header, each.rows) for each in safe if each.header is not None]
 
+    def unwritten(self) -> dict[QueryId, str]:
+        """Why the disk does not take the input of which query. O(queries that wait)."""
+        troubled = ((query, log.partition.trouble) for query, log in self._dirty.items())
+        return {query: f"{input_folder(query)}: {trouble}" for query, trouble in troubled if trouble}
+
     def took(self, query: QueryId, origin: Origin, seq: int) -> bool:
         """Whether a batch of a source is in the log of a query, or is being written to it."""
         log = self._logs.get(query)
         return log is not None and log.partition.ledger.took(origin, seq)
+
+    def names(self) -> Iterator[tuple[str, Origin, Spans]]:
+        """The batches on the disk, or on their way to it: the query, the origin, the batches. O(origins × queries)."""
+        for query, log in self._logs.items():
+            for lane, spans in log.partition.ledger.lanes.spans():
+                if lane.kind is HeaderKind.INPUT:
+                    yield query, lane.origin.unsided, spans
 
     def close(self, query: QueryId) -> list[Header]:
         """A query was stopped. Its folder stays, and nothing is added. Returns the headers of batches being written."""

@@ -70,5 +70,6 @@ def parted(header: Header, rows: pa.RecordBatch, late: pa.Array) -> tuple[Batch,
     """Split a batch into rows that are in time and late rows, both under its name."""
     outside, kept = rows.filter(late), rows.filter(pc.invert(late))
     in_time = replace(header, rows=kept.num_rows, born=max(0, header.born - outside.num_rows))
-    too_late = replace(header, rows=outside.num_rows, born=outside.num_rows, evicted=0, lost=0, late=True)
+    count = outside.num_rows
+    too_late = replace(header, rows=count, born=count, evicted=0, lost=0, faulted=0, late=True)
     return Batch(in_time, kept if kept.num_rows else None), Batch(too_late, outside)

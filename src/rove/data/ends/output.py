@@ -27,9 +27,11 @@ from rove.model.errors import DiskError, SetupError, must
 from rove.model.events import Payload
 from rove.model.ids import NOBODY, Origin, QueryId, Stage
 from rove.model.messages import Fragment, Sink
+from rove.model.spans import Spans
 from rove.plan.stages import Stages
 
 OWN = ("log", "memory", "ring")  # folders of the node itself, in which no user's sink may be
+LATE, FAULT = "late-", "fault-"  # the prefixes of folders with late rows, and with rows at fault
 FOLDED = "-folded"  # the suffix of a folder with late rows that are folded
 
 
@@ -147,11 +149,11 @@ class Output:
     def take_late(
         self, running: RunningFragment, header: Header, rows: Payload | None, receipt: FrameReceipt | None
     ) -> None:
-        """Keep late rows beside the query's output, if there is a disk."""
+        """Keep late rows, and rows at fault, beside the query's output, if there is a disk."""
         if not self.durable:
             return
         query = running.fragment.query
-        name = f"log/{query}/late-{header.stage}" + (FOLDED if header.folded else "")
+        name = f"log/{query}/{FAULT if header.at_fault else LATE}{header.stage}" + (FOLDED if header.folded else "")
         if name not in self._ends:
             partition = self._folders.want(name, running.schema_of(header))
             if partition is None:
@@ -222,6 +224,17 @@ class Output:
         frontiers = [f for (q, _), f in self._discarded.items() if q == query]
         return any(f.has(name, seq) for f in frontiers for name in f.table() if name.unsided == origin)
 
+    def taken(self) -> Iterator[tuple[str, str, Origin, Spans]]:
+        """The batches that each output has taken: the query, the output, the origin, the batches.
+        O(origins × outputs)."""
+        for name in self._watermarks:
+            end = self._ends[name]
+            for origin, spans in end.partition.ledger.frontier.spans():
+                yield end.query, f"{name}{origin.sides}", origin.unsided, spans
+        for (query, stage), frontier in self._discarded.items():
+            for origin, spans in frontier.spans():
+                yield query, f"{stage}{origin.sides}", origin.unsided, spans
+
     def damage(self) -> dict[QueryId, str]:
         """What is damaged in the folders of which query. O(folders)."""
         found: dict[QueryId, list[str]] = {}
@@ -229,6 +242,12 @@ class Output:
             if end.partition.damage:
                 found.setdefault(end.query, []).append(f"{name}/{end.partition.damage}")
         return {query: f"its log is damaged: {'; '.join(texts)}" for query, texts in found.items()}
+
+    def unwritten(self) -> dict[QueryId, str]:
+        """Why the disk does not take the output of which query. O(folders that wait)."""
+        return {
+            end.query: f"{name}: {end.partition.trouble}" for name, end in self._dirty.items() if end.partition.trouble
+        }
 
     def close(self, query: QueryId) -> list[Header]:
         """A query was stopped. Its folders stay, and nothing is added. Returns the headers of batches being written."""
@@ -296,6 +315,7 @@ class Output:
             count.late += found.late
             count.evicted += found.evicted
             count.lost += found.lost
+            count.faulted += found.faulted
             count.seen = max(count.seen, partition.ledger.frontier.end(origin))
 
 
@@ -306,7 +326,7 @@ def sink_folder(query: str, stages: Stages, stage: Stage, sink: Sink) -> str:
 
 def late_folder(query: str, stages: Stages, stage: Stage) -> str:
     """The folder of an output's late rows."""
-    return f"log/{query}/late-{_output(stages, stage)}"
+    return f"log/{query}/{LATE}{_output(stages, stage)}"
 
 
 def _output(stages: Stages, stage: Stage) -> str:

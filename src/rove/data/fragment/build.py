@@ -15,6 +15,7 @@ from rove.data.fragment.watermarks import Watermarks
 from rove.data.operators.count_window import CountWindowConfig
 from rove.data.operators.join import JoinConfig
 from rove.data.operators.logic import Logic, Stateless
+from rove.data.operators.open_rows import OpenRows
 from rove.data.operators.scan import ScanConfig
 from rove.data.operators.stateless_run import compiled
 from rove.data.operators.watermark import WatermarkConfig
@@ -59,10 +60,12 @@ class Step:
 
     operator: Operator
     door: Door
+    stage: Stage  # of the operator, the first one of a run
     run: list[Operator] = field(default_factory=list)
     logic: Logic | None = None
     intake: Intake | None = None
     waits: Watermarks | None = None
+    open: OpenRows = field(default_factory=OpenRows)
     feeds_memory: bool = False  # whether a stateful operator here takes the output in order
     sides_alike: bool = False  # a union whose inputs read one source, so the same batch comes in on several sides
     _compiled: list[Stateless] | None = None
@@ -74,6 +77,11 @@ class Step:
         if self._compiled is None:
             self._compiled = compiled(self.run)
         return self._compiled
+
+    @property
+    def text(self) -> str:
+        """What it computes."""
+        return "; ".join(map(describe, self.run or [self.operator]))
 
     @property
     def identity(self) -> str:
@@ -138,7 +146,7 @@ class Steps:
             return
         if not site(operator).edge:
             raise EdgeRefusal(f"`{describe(operator)}` cannot run at the edge: {site(operator).why}")
-        step = self._steps[stage] = Step(operator, self.doors[stage])
+        step = self._steps[stage] = Step(operator, self.doors[stage], stage)
         match operator:
             case Filter() | Project() | Map():
                 step.run.append(operator)

@@ -32,12 +32,12 @@ from rove.data.store.kept_batch import KeptBatch
 from rove.data.store.retention import Retention
 from rove.data.turn import Turn
 from rove.model.batch import Batch, Header
-from rove.model.errors import PlanError, RoveError
+from rove.model.errors import MissingFunction, PlanError, RoveError
 from rove.model.ids import QueryId
-from rove.model.messages import Fragment
+from rove.model.messages import Fragment, TroubleHere
 from rove.plan.codec import decode
 from rove.plan.stages import ordered
-from rove.plan.user_functions import reader
+from rove.plan.user_functions import reader, unread
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -107,7 +107,8 @@ class Deployment:
 
     def _refuse(self, fragment: Fragment, error: RoveError) -> None:
         self.accounts.refuse(type(error).__name__)
-        self.fragments.troubles[fragment.query] = str(error)
+        lacks = error.function if isinstance(error, MissingFunction) else ""
+        self.fragments.troubles[fragment.query] = TroubleHere(str(error), final=True, lacks=lacks)
 
     def _needs(self, opening: OpeningFragment) -> dict[str, pa.Schema]:
         """The folders that a fragment needs, with the columns of each."""
@@ -116,7 +117,7 @@ class Deployment:
         if shape is not None and shape.fragment.plan == fragment.plan:
             stages = shape.stages
         else:
-            stages = decode(opening.plan, reader(self.trusts), fragment.runs)
+            stages = decode(opening.plan, unread)
         needs = self.output.needs(fragment, stages)
         if self.output.durable and any(ordered(stages.operators[n]) for n in fragment.runs):
             needs[input_folder(fragment.query)] = NO_COLUMNS
@@ -205,12 +206,12 @@ class Deployment:
         dropped: list[Header] = []
         if running is not None:
             running.machine.step(FragmentEvent.ENDED)
+            self.accounts.stopped(running, self.output)
             self.output.close(query)
             self.input_log.close(query)
             self.replay.pending.forget(
                 query
             )  # it is on the disk, and is read from there if the query is deployed again
-            self.accounts.stopped(query, running.counts())
             dropped += self.routes.forget(running)
         dropped += self.neighbours.forget(query)
         self.retention.forget(query)

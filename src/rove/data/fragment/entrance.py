@@ -57,6 +57,7 @@ class Entrance:
             self.refuse(conn, why, str(error))
             if why != "identity":  # the rows are not the sender's to lose
                 self.accounts.write_off(query, header)
+                running.lost(error)
         finally:  # a frame that cannot be taken must not hold up the frames behind it
             receipt.release()
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from rove.data.fragment.running_fragment import RunningFragment
 from rove.model.errors import must
 from rove.model.ids import QueryId
+from rove.model.messages import TroubleHere
 
 
 @dataclass(slots=True, eq=False)
@@ -17,7 +18,7 @@ class Fragments:
     running: dict[QueryId, RunningFragment] = field(default_factory=dict)
     plans: dict[str, bytes] = field(default_factory=dict)  # the plans of running fragments, by digest
     stopped: dict[QueryId, None] = field(default_factory=dict)
-    troubles: dict[QueryId, str] = field(default_factory=dict)
+    troubles: dict[QueryId, TroubleHere] = field(default_factory=dict)
 
     def forget_plans(self, waiting: Iterable[str] = ()) -> None:
         """Keep only the plans of fragments that run or wait for their folders. O(fragments)."""

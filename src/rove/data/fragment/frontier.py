@@ -10,11 +10,12 @@ of bounds lies at or below it. Origins whose seqs came without gaps, nearly all,
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from itertools import pairwise
 from typing import Generic, TypeVar
 
 from rove.model.errors import DataError, StateError, must
+from rove.model.spans import Spans
 
 By = TypeVar("By", bound=Hashable)  # an origin, or whatever else numbers batches
 
@@ -81,6 +82,12 @@ class Frontier(Generic[By]):
         """The ranges that are missing below the highest seq taken."""
         edges = [self._next.get(origin, 0), *self._beyond.get(origin, ())]
         return [(a, b - 1) for a, b in zip(edges[:-1:2], edges[1::2], strict=True)]
+
+    def spans(self) -> Iterator[tuple[By, Spans]]:
+        """The seqs that were taken, by origin."""
+        for origin, following in self._next.items():
+            begin = (0, following) if following else ()
+            yield origin, (*begin, *self._beyond.get(origin, ()))
 
     def table(self) -> dict[By, list[int]]:
         """Everything, for a snapshot: by origin its next seq, then the bounds of what was taken beyond it."""

@@ -7,11 +7,12 @@ counts only when every batch before it is in, and results do not depend on the r
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from rove.model.batch import Batch
 from rove.model.errors import UnknownOrigin, must
 from rove.model.ids import Origin
+from rove.model.spans import Spans
 
 
 class Intake:
@@ -23,6 +24,7 @@ class Intake:
 
     def __init__(self, origins: Iterable[Origin], forgets: bool = False) -> None:
         self._next = dict.fromkeys(origins, 0)
+        self._begin: dict[Origin, int] = {}  # where origins began, if not with 0
         self._forgets = forgets
         self._held: dict[Origin, dict[int, Batch]] = {}
         self._gone: set[Origin] = set()
@@ -34,6 +36,8 @@ class Intake:
         expected = self._next.get(origin)
         if expected is None:
             raise UnknownOrigin(f"no operator here waits for origin `{origin}`; deploy its query with this origin")
+        if expected == 0 and self._forgets and header.seq:
+            self._begin[origin] = header.seq
         if (expected == 0 and self._forgets) or (origin in self._gone and header.seq > expected):
             expected = header.seq
         if header.seq == expected and origin not in self._held:
@@ -71,6 +75,12 @@ class Intake:
     def table(self) -> dict[Origin, int]:
         """The next number of each origin. Held batches count as not taken."""
         return dict(sorted(self._next.items()))
+
+    def spans(self) -> Iterator[tuple[Origin, Spans]]:
+        """The numbers that were taken of each origin."""
+        for origin, following in self._next.items():
+            if following:
+                yield origin, (self._begin.get(origin, 0), following)
 
     def load(self, table: dict[Origin, int]) -> None:
         """Restore what `table` returned, for the origins that are waited for now."""

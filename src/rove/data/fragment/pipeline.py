@@ -14,26 +14,29 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+import pyarrow as pa
 from msgspec.structs import replace
 
 from rove.data.fragment.build import Door, Step, Steps, ends
+from rove.data.operators.faulted import Fault, rows_outside, set_aside, try_parts
 from rove.data.operators.join import JoinLogic
-from rove.data.operators.logic import NOTHING, Output
-from rove.data.operators.stateless_run import through
+from rove.data.operators.logic import NOTHING, Logic, Output, stepped
+from rove.data.operators.stateless_run import rows_through, through
+from rove.data.operators.window import WindowLogic
 from rove.model.batch import Batch, Header
 from rove.model.clock import END
 from rove.model.errors import DataError, StateError, must
 from rove.model.ids import Origin, Stage
+from rove.model.spans import Coverage, Spans, minus, union
 from rove.model.state import Snapshot
 from rove.plan.stages import Stages, stateful
 
 
 @dataclass(frozen=True, slots=True)
 class Emitted:
-    """A batch that left at a stage. `late` if its rows are late.
-
-    With a `fault` its rows could not be computed; its name goes on as an empty batch. A batch that `passes` is of an
-    origin that the operator here does not wait for: it is taken further up, or nowhere.
+    """A batch that left at a stage. `late` if its rows are set aside: they are late, or with a `fault` could not be
+    computed. A `fault` of a batch without rows is that of a window which could not be computed. A batch that `passes`
+    is of an origin that the operator here does not wait for: it is taken further up, or nowhere.
     """
 
     stage: Stage
@@ -56,7 +59,8 @@ class Saved:
 
 @dataclass(slots=True)
 class Count:
-    """The counts of one origin's rows here. A row that goes to several operators counts once for each.
+    """The counts of one origin's rows here. A row that goes to several operators counts once for each. Rows in `open`
+    windows are not delivered yet.
 
     `made` is the number of batches whose rows are among those produced, `seen` that of batches up to the last one that
     was counted otherwise. They tell which of two counts, of different moments, is the older one.
@@ -69,12 +73,15 @@ class Count:
     lost: int = 0
     made: int = 0
     seen: int = 0
+    open: int = 0
+    faulted: int = 0
 
     def take(self, header: Header) -> None:
         """Count a batch that has reached a stateful operator or a sink."""
         self.delivered += header.born
         self.evicted += header.evicted
         self.lost += header.lost
+        self.faulted += header.faulted
         self.saw(header)
 
     def saw(self, header: Header) -> None:
@@ -93,6 +100,8 @@ class Count:
         self.evicted += other.evicted
         self.late += other.late
         self.lost += other.lost
+        self.open += other.open
+        self.faulted += other.faulted
         self.made, self.seen = max(self.made, other.made), max(self.seen, other.seen)
 
 
@@ -119,7 +128,8 @@ class Pipeline:
         here = {Stage(n) for n in range(len(stages.operators))} if runs is None else set(runs)
         self._steps = Steps(stages, self.waited(), makes, here, forgets)
         self._with_memory = self._steps.with_memory
-        self.faults = 0  # batches whose rows could not be computed
+        self.faults = 0  # batches with rows that could not be computed
+        self.fault = ""  # the reason of the first one
         self.counts: dict[Origin, Count] = {}  # by origin
         self._ends = ends(stages)
 
@@ -141,8 +151,8 @@ class Pipeline:
             into = self._steps.origins_into(step.operator, new)
             if step.intake is not None:
                 step.intake.expect(into)
-            if step.waits is not None and step.waits.expect(into) and step.logic is not None:
-                self._pass_on(step, step.logic.watermark(step.waits.low), emitted)
+            if step.waits is not None and step.waits.expect(into):
+                self._rise(step, step.waits.low, emitted)
         return emitted
 
     def know(self, origins: Mapping[Stage, Iterable[Origin]]) -> None:
@@ -174,7 +184,7 @@ class Pipeline:
             wanted = set(self._steps.origins_into(step.operator, left))
             for name in self._steps.origins_into(step.operator, {stage: tuple(origins)}):
                 if name not in wanted and step.waits.leave(name):
-                    self._pass_on(step, step.logic.watermark(step.waits.low), emitted)
+                    self._rise(step, step.waits.low, emitted)
         return emitted
 
     def gone(self, origins: Collection[Origin]) -> list[Emitted]:
@@ -201,8 +211,8 @@ class Pipeline:
         """No more rows follow, so close every window."""
         emitted: list[Emitted] = []
         for step in self._with_memory:
-            if step.logic is not None and step.waits is not None:
-                self._pass_on(step, step.logic.watermark(END), emitted)
+            if step.waits is not None:
+                self._rise(step, END, emitted)
         return emitted
 
     @property
@@ -212,6 +222,23 @@ class Pipeline:
     def held(self) -> Iterable[Batch]:
         """The batches that came too early for an operator and wait for earlier ones."""
         return (b for s in self._with_memory if s.intake is not None for b in s.intake.held())
+
+    def open_batches(self) -> Iterable[tuple[Origin, Coverage]]:
+        """The batches with rows in open windows, by origin. O(open windows × origins)."""
+        return (found for step in self._with_memory for found in step.open.batches())
+
+    def taken(self) -> Iterable[tuple[str, Origin, Spans]]:
+        """The batches that each stateful operator has taken, without those in open windows: the operator and side, the
+        origin, the batches. O(origins × operators × open windows)."""
+        for step in self._with_memory:
+            if step.waits is None or step.intake is None:
+                continue
+            open_: dict[Origin, list[Spans]] = {}
+            for origin, batches in step.open.batches():
+                open_.setdefault(origin, []).append(batches.spans())
+            for name, spans in step.intake.spans():
+                done = minus(spans, union(open_[name.unsided])) if name.unsided in open_ else spans
+                yield f"{step.door.stage}{name.sides}", name.unsided, done
 
     def took(self, origin: Origin, seq: int) -> bool:
         """Whether a stateful operator has taken a batch."""
@@ -246,8 +273,8 @@ class Pipeline:
         running = {step.identity: step for step in other._with_memory}
         for step in self._with_memory:
             if (old := running.get(step.identity)) is not None:
-                step.logic, step.intake, step.waits = old.logic, old.intake, old.waits
-        self.counts, self.faults = other.counts, other.faults
+                step.logic, step.intake, step.waits, step.open = old.logic, old.intake, old.waits, old.open
+        self.counts, self.faults, self.fault = other.counts, other.faults, other.fault
         mine, theirs = self._stages.operators, other._stages.operators
         self.expect({n: found for n, found in other.waited().items() if n < len(mine) and mine[n] == theirs[n]})
 
@@ -268,7 +295,10 @@ class Pipeline:
         return self.counts.setdefault(origin.unsided, Count())
 
     def late_went(self, header: Header) -> None:
-        """Late rows of this node were evicted. They count as evicted and no longer as late."""
+        """Late rows of this node were evicted. They count as evicted and no longer as late. Rows at fault count as
+        faulted, whether they are kept or not."""
+        if header.at_fault:
+            return
         stage = header.stage
         rows = header.born * (1 if stateful(self._stages.operators[stage]) else self._ends[stage])
         count = self.count(header.origin)
@@ -284,9 +314,14 @@ class Pipeline:
                 step.waits.validate()
                 strange = [o for o in step.waits.table() if step.intake is None or not step.intake.expects(o)]
                 must(not strange, "an operator lets in whom it waits for", step.door.stage, strange)
+        within: dict[Origin, int] = {}
+        for step in self._with_memory:
+            for origin, rows in step.open.rows().items():
+                within[origin] = within.get(origin, 0) + rows
         for origin, c in self.counts.items():
-            counted = c.produced >= 0 and c.late >= 0 and c.evicted >= 0 and c.lost >= 0
+            counted = min(c.produced, c.late, c.evicted, c.lost, c.open, c.faulted) >= 0
             must(counted, "rows are counted", origin, c)
+            must(c.open == within.get(origin, 0), "rows of open windows are counted", origin, c, within)
 
     # Running
 
@@ -323,7 +358,7 @@ class Pipeline:
             try:
                 batch = through(step.compiled, batch)
             except DataError as fault:
-                batch = self._fault(step, batch, fault, emitted)
+                batch = self._without_faults(step, batch, fault, emitted)
         self._send(step.door, batch, emitted, left)
 
     def _compute(self, step: Step, origin: Origin, batch: Batch, emitted: list[Emitted], side: int) -> None:
@@ -333,21 +368,31 @@ class Pipeline:
         if step.waits is not None:
             self.count(header.origin).take(header)
         try:
-            output = logic.process(batch, side) if isinstance(logic, JoinLogic) else logic.process(batch)
+            output = _process(logic, batch, side)
         except DataError as fault:
-            empty = self._fault(step, batch, fault, emitted)
-            if step.waits is None:
-                self._send(step.door, empty, emitted)
-            else:
-                count = self.count(header.origin)
-                count.delivered -= header.born
-                count.lost += header.born
-            output = NOTHING
+            output, batch = self._process_rest(step, logic, batch, side, fault, emitted)
+            header = batch.header
         if output is not NOTHING:
             self._pass_on(step, output, emitted)
+            if output.open_until is not None:
+                rows = header.born - sum(late.header.born for late in output.late)
+                step.open.take(header, rows, output.open_until)
+                count = self.count(header.origin)
+                count.delivered -= rows
+                count.open += rows
         waits = step.waits
         if waits is not None and waits.heard(origin, header.watermark):
-            self._pass_on(step, logic.watermark(waits.low), emitted)
+            self._rise(step, waits.low, emitted)
+
+    def _rise(self, step: Step, low: int, emitted: list[Emitted]) -> None:
+        """The low watermark of an operator has risen. Windows may close, and then their rows are delivered."""
+        if step.logic is None:
+            return
+        self._pass_on(step, step.logic.watermark(low), emitted)
+        for origin, rows in step.open.close(low):
+            count = self.count(origin)
+            count.open -= rows
+            count.delivered += rows
 
     def _pass_on(self, step: Step, output: Output, emitted: list[Emitted]) -> None:
         for batch in output.batches:
@@ -369,9 +414,54 @@ class Pipeline:
             emitted.append(Emitted(step.door.stage, batch, fault=fault))
             self._send(step.door, batch, emitted)
 
-    def _fault(self, step: Step, batch: Batch, fault: DataError, emitted: list[Emitted]) -> Batch:
-        """Report a fault. The batch's name goes on, and its rows are counted as lost."""
-        self.faults += 1
-        emitted.append(Emitted(step.door.stage, batch, fault=fault))
+    # Faults
+
+    def _without_faults(self, step: Step, batch: Batch, fault: DataError, emitted: list[Emitted]) -> Batch:
+        """The results of the rows that can be computed by a stateless step. The others are set aside."""
+        tried = try_parts(lambda data: rows_through(step.compiled, data), batch.data, fault)
+        header = self._set_aside(step, batch, tried.faults, emitted)
+        computed = [part for part in tried.results if part.num_rows]
+        data = pa.concat_batches(computed) if computed else None
+        return stepped(header, data)
+
+    def _process_rest(
+        self, step: Step, logic: Logic, batch: Batch, side: int, fault: DataError, emitted: list[Emitted]
+    ) -> tuple[Output, Batch]:
+        """Process the rows of a batch that an operator with memory can compute. The others are set aside. Returns the
+        output, and the batch without them."""
+        data, whole = batch.data, [Fault(0, batch.rows, fault)]
+        faults, output, rest = whole, NOTHING, None
+        if isinstance(logic, WindowLogic) and not batch.header.folded:
+            faults = try_parts(logic.probe, data, fault).faults
+            rest = rows_outside(data, faults)
+        if rest is not None:
+            try:
+                output = _process(logic, stepped(batch.header, rest), side)
+            except DataError as again:  # not of single rows
+                faults, rest = [Fault(0, batch.rows, again)], None
+        header = self._set_aside(step, batch, faults, emitted)
+        if step.waits is not None:
+            count, rows = self.count(header.origin), header.faulted - batch.header.faulted
+            count.delivered -= batch.header.born - header.born
+            count.faulted += rows
+            count.lost += header.lost - batch.header.lost
+        elif rest is None:
+            self._send(step.door, stepped(header, None), emitted)
+        return output, stepped(header, rest)
+
+    def _set_aside(self, step: Step, batch: Batch, faults: list[Fault], emitted: list[Emitted]) -> Header:
+        """Send rows at fault to the fault table. Returns the header of the batch without them. Folded rows are states
+        that no table can hold; they are lost."""
         header = batch.header
-        return Batch(replace(header, rows=0, born=0, lost=header.lost + header.born))
+        self.faults += 1
+        self.fault = self.fault or str(faults[0].error)
+        if header.folded:
+            emitted.append(Emitted(step.stage, stepped(header, None), fault=faults[0].error))
+            return replace(header, born=0, lost=header.lost + header.born)
+        aside = set_aside(header, batch.data, faults, step.text)
+        emitted.append(Emitted(step.stage, aside, late=True, fault=faults[0].error))
+        return replace(header, born=header.born - aside.rows, faulted=header.faulted + aside.rows)
+
+
+def _process(logic: Logic, batch: Batch, side: int) -> Output:
+    return logic.process(batch, side) if isinstance(logic, JoinLogic) else logic.process(batch)

@@ -28,6 +28,7 @@ from rove.model.batch import Header, HeaderKind
 from rove.model.errors import DiskError, RoveError
 from rove.model.events import Payload
 from rove.model.ids import QueryId, Stage
+from rove.model.messages import TroubleHere
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -73,7 +74,7 @@ class Replay:
     def give_up(self, query: QueryId, error: RoveError) -> None:
         """Stop running a query whose input cannot be read. It is tried again when it is deployed again."""
         self.accounts.refuse(type(error).__name__)
-        self.fragments.troubles[query] = str(error)
+        self.fragments.troubles[query] = TroubleHere(str(error), final=True)
         self.pending.forget(query)
         running = self.fragments.running.pop(query, None)
         if running is not None:
@@ -97,6 +98,8 @@ class Replay:
             self.entrance.run(running, Stage(header.stage), batch, payload, None)
         except RoveError as error:  # it is on the disk, and every start counts it as lost again
             self.accounts.refuse(type(error).__name__)
+            running.lost(error)
             count = running.pipeline.count(header.origin)
             count.lost += header.born + header.lost
             count.evicted += header.evicted
+            count.faulted += header.faulted

@@ -14,6 +14,7 @@ from rove.data.fragment.build import ends
 from rove.data.fragment.pipeline import Count, Emitted, Pipeline
 from rove.data.fragment.states import FRAGMENT, HOLDS, REPLAYS, FragmentState
 from rove.data.link.queue import Queue
+from rove.data.operators.faulted import fault_schema
 from rove.data.operators.folded import folded_schema, folds_into, window_at
 from rove.data.rows import decode_rows, unpack_rows
 from rove.model.batch import Batch, Header
@@ -26,7 +27,7 @@ from rove.model.states import Machine
 from rove.plan.codec import decode
 from rove.plan.operators import Source
 from rove.plan.stages import Stages, ordered
-from rove.plan.user_functions import Reader, by_name
+from rove.plan.user_functions import Reader, by_name, later
 
 
 class RunningFragment:
@@ -39,13 +40,14 @@ class RunningFragment:
 
     def __init__(self, fragment: Fragment, plan: bytes, forgets: bool = False, read: Reader = by_name) -> None:
         self.fragment, self._forgets, self._read = fragment, forgets, read
-        self.stages: Stages = decode(plan, read, fragment.runs)
+        self.stages: Stages = decode(plan, read, fragment.loads, later(read))
         self._check()
         # The origins to wait for are set by `expect`: on a node with a disk they have their place among the batches.
         goes_on = fragment.next is not None
         self.pipeline = Pipeline(self.stages, {}, fragment.makes, fragment.runs, forgets, goes_on)
         self.route = fragment.next  # the route that is used now
         self.machine = Machine(FRAGMENT, FragmentState.RUNNING, f"the fragment of query `{fragment.query}`")
+        self.fault = ""  # why rows were lost here for the first time
         self.kept = Queue()  # output that is kept until the nodes above know its origins
         self.ends = ends(self.stages)
         self.sources = _sources(self.stages)
@@ -61,7 +63,7 @@ class RunningFragment:
         new = RunningFragment(fragment, plan, self._forgets, self._read)
         new.pipeline.adopt(self.pipeline)
         new.pipeline.know(fragment.knows)
-        new.machine, new.kept = self.machine, self.kept
+        new.machine, new.kept, new.fault = self.machine, self.kept, self.fault
         return new
 
     @property
@@ -125,14 +127,15 @@ class RunningFragment:
 
     def schema_of(self, header: Header) -> pa.Schema:
         """The columns of a batch: the output columns of its stage. Rows that were late for an operator have its input
-        columns, and folded rows have the columns of its states."""
+        columns, rows at fault the reason too, and folded rows have the columns of its states."""
         if header.folded:
             return self._folded_schema(header)
         inputs = self.stages.inputs[header.stage]
         if not header.late or not inputs:
             return self.stages.operators[header.stage].schema
         side = header.origin.side[-1] if header.origin.side and len(inputs) > 1 else 0
-        return self.stages.operators[inputs[side]].schema
+        schema = self.stages.operators[inputs[side]].schema
+        return fault_schema(schema) if header.at_fault else schema
 
     def _folded_schema(self, header: Header) -> pa.Schema:
         stage = Stage(header.stage)
@@ -162,6 +165,10 @@ class RunningFragment:
 
     def process(self, stage: Stage, batch: Batch) -> list[Emitted]:
         return self.pipeline.process(stage, batch)
+
+    def lost(self, why: Exception) -> None:
+        """Rows were lost here. The first reason is kept."""
+        self.fault = self.fault or str(why)
 
     def counts(self) -> dict[Origin, Count]:
         return self.pipeline.counts

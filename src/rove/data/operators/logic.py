@@ -18,11 +18,12 @@ from rove.model.state import Snapshot
 
 class Output(msgspec.Struct, frozen=True):
     """The output of a step: batches that go on, late rows, and the names of batches that could not be computed, with
-    the reason."""
+    the reason. Rows of the batch that came in are in open windows until the watermark `open_until`."""
 
     batches: tuple[Batch, ...] = ()
     late: tuple[Batch, ...] = ()
     faults: tuple[tuple[Batch, DataError], ...] = ()
+    open_until: int | None = None
 
 
 NOTHING = Output()
@@ -69,7 +70,7 @@ class StatelessLogic:
 def late_rows(header: Header, data: pa.RecordBatch, which: pa.Array) -> Batch:
     """The late rows of a batch, under its name. They are counted as late."""
     data = data.filter(which)
-    return stepped(header, data, born=data.num_rows, evicted=0, lost=0, late=True)
+    return stepped(header, data, born=data.num_rows, evicted=0, lost=0, faulted=0, late=True)
 
 
 def stepped(header: Header, data: pa.RecordBatch | None, **changes: int | None) -> Batch:

@@ -142,6 +142,10 @@ class PaneClock:
             batches.append(self._nothing_until(last))
         return Output(tuple(batches), faults=tuple(faults))
 
+    def open_until(self, pane: int) -> int:
+        """The watermark at which the last window that holds a pane closes."""
+        return self.window.start_us(pane // self.panes_per_slide) + self.window.size_us
+
     @property
     def first_needed_pane(self) -> int:
         """Panes below this number are in no future window."""

@@ -40,12 +40,19 @@ def compiled(run: list[Operator]) -> list[Stateless]:
 
 def through(steps: list[Stateless], batch: Batch) -> Batch:
     """Apply a run of stateless steps. A batch that loses all rows becomes a header."""
-    data: pa.RecordBatch = batch.data
+    data = rows_through(steps, batch.data)
+    if not data.num_rows:
+        return Batch(replace(batch.header, rows=0))
+    return Batch(replace(batch.header, rows=data.num_rows), data)
+
+
+def rows_through(steps: list[Stateless], data: pa.RecordBatch) -> pa.RecordBatch:
+    """Apply a run to rows. If no rows are left, the columns are those of the step that left none."""
     for step in steps:
         data = step.apply(data)
         if not data.num_rows:
-            return Batch(replace(batch.header, rows=0))
-    return Batch(replace(batch.header, rows=data.num_rows), data)
+            return data
+    return data
 
 
 def _only_leaves_out(projection: Project) -> bool:

@@ -57,6 +57,14 @@ class WindowLogic:
         self._merged: dict[int, Any] = {}  # complete panes, in that form
         self._sliding = Sliding(self._clock.panes_per_window, self._pane, self._form.merge)
 
+    def probe(self, data: pa.RecordBatch) -> None:
+        """Compute what can fail for single rows, and change nothing."""
+        moments = self._time(data)
+        if moments.null_count:
+            data = data.filter(pc.is_valid(moments))
+        if data.num_rows:
+            self._states.lift(data)
+
     def process(self, batch: Batch) -> Output:
         data, header = batch.data, batch.header
         if data is None:
@@ -76,7 +84,8 @@ class WindowLogic:
         )
         for number, part in zip(split.numbers, parts, strict=True):
             self._opened(number, header.origin).add(part)
-        return NOTHING if split.late is None else Output(late=(_late(header, data, split.late),))
+        late = () if split.late is None else (_late(header, data, split.late),)
+        return Output(late=late, open_until=self._clock.open_until(split.numbers[-1]) if split.numbers else None)
 
     def watermark(self, time_us: int) -> Output:
         output = self._clock.close(time_us, self._occupied, self._emit)

@@ -22,6 +22,7 @@ from rove.model.errors import must
 from rove.model.events import Payload
 from rove.model.ids import Origin, QueryId
 from rove.model.messages import Held
+from rove.model.spans import Coverage
 
 K = TypeVar("K", bound=Hashable)
 
@@ -39,6 +40,7 @@ class Store:
         self._entries: dict[str, dict[int, KeptBatch]] = {}  # by query, the oldest first
         self._bytes: dict[str, int] = {}
         self._rows: dict[tuple[str, Origin], int] = {}
+        self._names: dict[tuple[str, Origin], Coverage] = {}  # which batches are kept, without late ones
         self.in_memory = Candidates(self.bytes_of)  # batches that may be evicted to free memory
         self.on_disk = Candidates(self.bytes_of)  # batches that may be evicted to free disk space
         self._unwritten: OrderedDict[int, KeptBatch] = (
@@ -244,6 +246,7 @@ class Store:
             born=a.born + b.born,
             evicted=a.evicted + b.evicted,
             lost=a.lost + b.lost,
+            faulted=a.faulted + b.faulted,
             produced_at=b.produced_at,
         )
         self._account(entry, 1)
@@ -287,6 +290,10 @@ class Store:
         """The rows kept, as counted at their origins, by query and origin."""
         return dict(self._rows)
 
+    def names(self) -> dict[tuple[str, Origin], Coverage]:
+        """Which batches are kept, by query and origin."""
+        return self._names
+
     def __len__(self) -> int:
         return sum(map(len, self._entries.values()))
 
@@ -298,6 +305,7 @@ class Store:
         memory = disk = leaving = in_lists = 0
         by_query: dict[str, int] = {}
         rows: dict[tuple[str, Origin], int] = {}
+        names: dict[tuple[str, Origin], Coverage] = {}
         for query, entries in self._entries.items():
             must(len(entries) > 0, "a query in the store has batches", query)
             for entry in entries.values():
@@ -307,12 +315,17 @@ class Store:
                 _count(by_query, query, entry.bytes + entry.disk_bytes)
                 if entry.original is None:
                     in_lists += not entry.header.late
-                    _count(rows, (query, entry.header.origin), entry.header.born)
+                    header = entry.header
+                    _count(rows, (query, header.origin), header.born)
+                    if not header.late:
+                        names.setdefault((query, header.origin), Coverage()).add(header.seq, header.through)
         must(self.bytes == memory, "the bytes of a store are those of its batches", self.bytes, memory)
         must(self.disk_bytes == disk, "its bytes on the disk are those of its batches", self.disk_bytes, disk)
         must(self.leaving_bytes == leaving, "bytes on their way out are counted", self.leaving_bytes, leaving)
         must(self._bytes == by_query, "bytes by query add up", self._bytes, by_query)
         must(self._rows == rows, "rows by query and origin add up", self._rows, rows)
+        kept = ({key: found.spans() for key, found in each.items()} for each in (self._names, names))
+        must(next(kept) == next(kept), "the names of a store are those of its batches", self._names.keys())
         listed = 0
         for key, last in self._last.items():
             must(last.after is None, "nothing follows the last batch of an origin", key)
@@ -350,7 +363,13 @@ class Store:
         self.disk_bytes += sign * entry.disk_bytes
         _count(self._bytes, header.query, sign * (entry.bytes + entry.disk_bytes))
         if entry.original is None:
-            _count(self._rows, (header.query, header.origin), sign * header.born)
+            key = (header.query, header.origin)
+            _count(self._rows, key, sign * header.born)
+            if not header.late:  # late rows have no numbers of their own
+                names = self._names.setdefault(key, Coverage())
+                names.add(header.seq, header.through, sign)
+                if not names:
+                    del self._names[key]
 
 
 def _count(numbers: dict[K, int], key: K, more: int) -> None:

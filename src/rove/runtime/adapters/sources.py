@@ -133,6 +133,7 @@ class Producer:
     begun: bool = False
     waits: bool = False
     ended: bool = False
+    made: int = 0  # rows
     quiet_us: int = 0  # when it last produced rows or reported silence
 
     def __post_init__(self) -> None:
@@ -150,6 +151,7 @@ class Producer:
                 return
             self.ended = data is None
             self.quiet_us = now
+            self.made += 0 if data is None else data.num_rows
             yield Produced(self.origin, data, wall_us(), ended=self.ended)
             if self.spec.rate:
                 # More than a second late means that the source waited, or that the computer slept.

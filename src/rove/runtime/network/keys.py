@@ -11,17 +11,16 @@ import os
 import stat
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 import zmq
 
 from rove.model.errors import SetupError
 from rove.model.ids import checked_name
-from rove.model.messages import Kind
 
 if TYPE_CHECKING:
-    from rove.control.asks.requests import Invite
+    from rove.control.asks.requests import Invite, Invited
 
 TOKEN_HOURS = 24
 KEY_CHARACTERS = 40  # of a CURVE key in Z85
@@ -43,14 +42,15 @@ class Keys(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Token(msgspec.Struct, frozen=True, kw_only=True):
-    """An invitation, handed over outside of Rove. It lets one node join once, until it expires."""
+    """An invitation, handed over outside of Rove. It lets one node, or one process of `rove cloud`, join once, until it
+    expires."""
 
     url: str
     coordinator: str
     public: str
     secret: str
     node: str
-    kind: Kind
+    kind: Literal["device", "edge", "gateway", "cloud"]
     expires_us: int
 
     def __repr__(self) -> str:
@@ -85,7 +85,8 @@ def load_keys(path: str | Path) -> Keys:
         mode = path.stat().st_mode
         data = path.read_bytes()
     except OSError as error:
-        raise SetupError(f"keys {path} cannot be read: {error.strerror}; make some with: rove keys new") from error
+        how = "get one with a token: rove join --token" if path.name == KEY_FILE else "make some with: rove keys new"
+        raise SetupError(f"keys {path} cannot be read: {error.strerror}; {how}") from error
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise SetupError(f"keys {path} can be read by others; make them yours alone with: chmod 600 {path}")
     try:
@@ -110,7 +111,7 @@ def coordinator_keys(folder: str | Path, url: str) -> tuple[Keys, Keys]:
     return keys, load_keys(operator)
 
 
-def new_token(operator: Keys, node: str, kind: Kind, hours: float = TOKEN_HOURS) -> tuple[Token, Invite]:
+def new_token(operator: Keys, node: str, kind: Invited, hours: float = TOKEN_HOURS) -> tuple[Token, Invite]:
     """A token for a node, and the `Invite` request that makes the coordinator accept it."""
     from rove.control.asks.requests import Invite
 

@@ -1,0 +1,59 @@
+"""What is wrong on a node: for its log and its reports to the coordinator.
+
+Law: a trouble is a sentence that says what to do. Its words stay the same while it lasts, so that it is logged once and
+its beginning is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from rove.data.ends.input_log import InputLog
+from rove.data.ends.output import Output
+from rove.data.fragment.fragments import Fragments
+from rove.data.fragment.opening import Openings
+from rove.data.fragment.replay import Replay
+from rove.data.link.link import Link
+from rove.data.log.folders import Folders
+from rove.data.store.retention import Retention
+from rove.model.ids import NodeId, QueryId
+from rove.model.messages import TroubleHere
+
+FREE_IT = "what it should take is not acknowledged, and its senders keep it. Free the disk, or mend it"
+
+
+def of_queries(
+    output: Output, input_log: InputLog, fragments: Fragments, openings: Openings
+) -> dict[QueryId, tuple[TroubleHere, ...]]:
+    """What is wrong with which query. O(queries with trouble, and folders)."""
+    found: dict[QueryId, list[TroubleHere]] = {}
+    for query, text in output.damage().items():
+        found.setdefault(query, []).append(TroubleHere(text))
+    for book in (output.unwritten(), input_log.unwritten()):
+        for query, text in book.items():
+            found.setdefault(query, []).append(TroubleHere(f"{text}; {FREE_IT}", holds=True))
+    for query, text in openings.troubles().items():
+        found.setdefault(query, []).append(TroubleHere(text, holds=True))
+    for query, running in fragments.running.items():
+        if running.pipeline.fault:
+            text = f"rows that cannot be computed go to the fault table; the first: {running.pipeline.fault}"
+            found.setdefault(query, []).append(TroubleHere(text, fault=True))
+        if running.fault:
+            text = f"rows that could not be computed were lost: {running.fault}"
+            found.setdefault(query, []).append(TroubleHere(text, fault=True))
+    for query, trouble in fragments.troubles.items():
+        found.setdefault(query, []).append(replace(trouble, holds=query not in fragments.running))
+    return {query: tuple(troubles) for query, troubles in sorted(found.items())}
+
+
+def of_node(folders: Folders, replay: Replay, links: Mapping[NodeId, Link], retention: Retention) -> dict[str, str]:
+    """What is wrong with the node's disk, by folder or part. O(folders + links)."""
+    found = {f"folder {name}": text for name, text in folders.troubles().items()}
+    found |= {f"damage in {name}": text for name, text in folders.damage().items()}
+    found |= {f"reading {name}": text for name, text in replay.pending.troubles().items()}
+    found |= {f"rows for {name}": link.trouble for name, link in links.items() if link.trouble}
+    if retention.trouble:
+        found["ring on the disk"] = retention.trouble
+    return found
