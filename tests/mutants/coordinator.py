@@ -57,8 +57,8 @@ COORDINATOR = (
     Mutant(
         "a coordinator that restarts waits for origins that are gone",
         "control/members/ended.py",
-        "        self._records = {(r.node, r.incarnation, r.lives): r for r in records}\n        self._settle()\n",
-        "        self._records = {(r.node, r.incarnation, r.lives): r for r in records}\n",
+        "            self._list(record)\n        self._settle()\n\n    def over",
+        "            self._list(record)\n\n    def over",
         test="tests/control/members/test_ended.py::test_a_coordinator_that_restarts_knows_which_origins_are_gone_and_which_came_back",
     ),
     Mutant(
@@ -71,8 +71,8 @@ COORDINATOR = (
     Mutant(
         "what a removed node ran is still believed",
         "control/coordinator.py",
-        "            query.rollout.unhear(node)\n",
-        "",
+        "            query.rollout.unhear(node, self.now)\n",
+        "            pass\n",
         test="tests/control/test_coordinator.py::test_a_relay_that_leaves_and_comes_back_is_told_its_part_again",
     ),
     Mutant(
@@ -85,8 +85,8 @@ COORDINATOR = (
     Mutant(
         "a user's command may come from any node with a key",
         "control/coordinator.py",
-        "elif self._keys and event.key != self._operator.key:",
-        "elif self._keys and not event.key:",
+        "if not self._keys or key == self._operator.key:",
+        "if not self._keys or key:",
         test="tests/runtime/network/test_keys_and_client.py::test_a_nodes_key_gives_no_commands",
     ),
     Mutant(
@@ -113,8 +113,8 @@ COORDINATOR = (
     Mutant(
         "a node whose part is pending is not looked at when its parent is ready",
         "control/coordinator.py",
-        "            for each in query.rollout.heard(node, version, query.fragments.get(node)):\n                self._look(query, each)\n",
-        "            query.rollout.heard(node, version, query.fragments.get(node))\n",
+        "            for each in query.rollout.heard(node, version, query.fragments.get(node), self.now):\n                self._look(query, each)\n",
+        "            query.rollout.heard(node, version, query.fragments.get(node), self.now)\n",
         test="tests/control/test_coordinator.py::test_a_device_that_is_back_at_another_parent_is_led_there_before_the_old_one_lets_go",
     ),
     Mutant(

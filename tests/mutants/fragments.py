@@ -129,8 +129,8 @@ FRAGMENTS = (
     Mutant(
         "late rows count as delivered too",
         "data/fragment/pipeline.py",
-        "                count.delivered -= rows\n",
-        "",
+        "                count.delivered -= rows\n                count.late += rows\n",
+        "                count.late += rows\n",
         seed=0,
     ),
     Mutant(
@@ -213,8 +213,8 @@ FRAGMENTS = (
     Mutant(
         "a node that leaves a query forgets what it counted",
         "data/fragment/deployment.py",
-        "            self.accounts.stopped(query, running.counts())\n",
-        "",
+        "            self.accounts.stopped(running, self.output)\n",
+        "            pass\n",
         test="tests/data/test_strangers.py::test_what_operators_have_counted_stays_counted_when_a_node_leaves_the_query",
     ),
     Mutant(

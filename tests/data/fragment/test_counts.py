@@ -19,8 +19,8 @@ def test_a_batch_is_counted_in_every_account() -> None:
 
 
 def test_a_sum_forgets_no_account_and_covers_what_either_covers() -> None:
-    one = Count(produced=1, delivered=2, evicted=3, late=4, lost=5, made=6, seen=70)
-    other = Count(produced=10, delivered=20, evicted=30, late=40, lost=50, made=60, seen=7)
+    one = Count(produced=1, delivered=2, evicted=3, late=4, lost=5, made=6, seen=70, open=8, faulted=9)
+    other = Count(produced=10, delivered=20, evicted=30, late=40, lost=50, made=60, seen=7, open=80, faulted=90)
     one.add(other)
     assert asdict(one) == {
         "produced": 11,
@@ -30,4 +30,6 @@ def test_a_sum_forgets_no_account_and_covers_what_either_covers() -> None:
         "lost": 55,
         "made": 60,
         "seen": 70,
+        "open": 88,
+        "faulted": 99,
     }
