@@ -19,6 +19,7 @@ from rove.data.rows import encode_rows
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
 from rove.model.batch import Header
+from rove.model.clock import END
 from rove.model.events import Arrived, Send, Tick
 from rove.model.ids import NodeId, Origin, QueryId, Stage, Version
 from rove.model.messages import PROTOCOL, Data, Fragment, Hello, Orders, Peer, Sink, Tally, Welcome
@@ -154,8 +155,8 @@ def test_what_is_lost_in_a_second_run_is_lost_once_however_often_the_node_starts
 def test_what_operators_have_counted_stays_counted_when_a_node_leaves_the_query() -> None:
     worker = edge(UP)
     told(worker, KNOWN)
-    later = Header(query="q", origin=KNOWN, seq=1, through=1, watermark=10**15)  # its windows close
-    worker.handle(Arrived(b"d", Data(2, later)), 4)
+    last = Header(query="q", origin=KNOWN, seq=1, through=1, watermark=END)  # all windows close
+    worker.handle(Arrived(b"d", Data(2, last)), 4)
     for orders in (Orders(PROTOCOL, (), (), leave=(QueryId("q"),)), Orders(PROTOCOL, (), (QueryId("q"),))):
         worker.handle(Arrived("coordinator", orders), 5)
         assert [(t.delivered, t.lost) for t in worker.report().tallies if t.origin == KNOWN] == [(2, 0)]

@@ -57,8 +57,8 @@ COORDINATOR = (
     Mutant(
         "a coordinator that restarts waits for origins that are gone",
         "control/members/ended.py",
-        "            self._list(record)\n        self._settle()\n",
-        "            self._list(record)\n",
+        "            self._list(record)\n        self._settle()\n\n    def over",
+        "            self._list(record)\n\n    def over",
         test="tests/control/members/test_ended.py::test_a_coordinator_that_restarts_knows_which_origins_are_gone_and_which_came_back",
     ),
     Mutant(
@@ -72,7 +72,7 @@ COORDINATOR = (
         "what a removed node ran is still believed",
         "control/coordinator.py",
         "            query.rollout.unhear(node, self.now)\n",
-        "",
+        "            pass\n",
         test="tests/control/test_coordinator.py::test_a_relay_that_leaves_and_comes_back_is_told_its_part_again",
     ),
     Mutant(
@@ -85,8 +85,8 @@ COORDINATOR = (
     Mutant(
         "a user's command may come from any node with a key",
         "control/coordinator.py",
-        "        if not self._keys or key == self._operator.key:\n",
-        "        if not self._keys or key:\n",
+        "if not self._keys or key == self._operator.key:",
+        "if not self._keys or key:",
         test="tests/runtime/network/test_keys_and_client.py::test_a_nodes_key_gives_no_commands",
     ),
     Mutant(

@@ -102,7 +102,7 @@ LINKS = (
         "data/link/link.py",
         "while self._unacked and self._unacked[0].number <= through:",
         "while self._unacked and self._unacked[0].number <= through + 1:",
-        test="tests/data/link/test_link.py::TestLink::runTest",
+        test="tests/data/link/test_gaps.py::test_an_ack_lets_go_of_what_it_covers_and_no_more",
     ),
     Mutant(
         "rows that cannot be read any more take credit",
