@@ -31,7 +31,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=None, help="draws the faults; default: from the clock")
     parser.add_argument("--folder", type=Path, default=None, help="for disks and logs; it is kept")
     parser.add_argument(
-        "--known-failures", action="store_true", help="also damage input logs and the catalog's WAL: both fail today"
+        "--known-failures", action="store_true", help="also what has stalled once: a watermark on an edge"
     )
     given = parser.parse_args()
     if given.seed is None:

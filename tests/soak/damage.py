@@ -15,12 +15,12 @@ FILES_MAX = 3
 OWN = ("remembered", "starts")
 
 
-def damageable(disk: Path, inputs: bool) -> list[Path]:
-    """The files of a node that may be damaged. With `inputs` also input logs of operators."""
+def damageable(disk: Path) -> list[Path]:
+    """The files of a node that may be damaged."""
     found = [disk / name for name in OWN]
     found += [file for file in disk.glob("ring/*/*/*") if file.name != "lock"]
     for query in HURT:
-        found += [file for file in disk.glob(f"memory/{query}/*") if inputs and file.name != "lock"]
+        found += [file for file in disk.glob(f"memory/{query}/*") if file.name != "lock"]
         found += [file for file in disk.glob(f"log/{query}/*/*") if file.name != "lock"]
     return sorted(file for file in found if file.is_file() and file.stat().st_size)
 

@@ -153,13 +153,13 @@ class Soak:
         network.kill(name)
         time.sleep(fault.lasts_s)
         if name != COORDINATOR:
-            told = flip(random, damageable(network.disk(name), self._known_failures))
+            told = flip(random, damageable(network.disk(name)))
             network.again(name)
             return "; ".join(told)
         disk, copy = network.disk(name), self.folder / "catalog.copy"
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(disk, copy)
-        files = disk.glob("catalog.sqlite*" if self._known_failures else "catalog.sqlite")
+        files = disk.glob("catalog.sqlite*")
         told = flip(random, sorted(file for file in files if file.stat().st_size), 1)
         network.begin(name)
         if network.ready(name):

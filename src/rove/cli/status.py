@@ -20,8 +20,8 @@ def status(
     keys: Keys = None,
     as_json: AsJson = False,
 ) -> None:
-    """Account for every row, by query and origin: delivered, in flight, or counted as evicted, late or lost. Also list
-    the nodes that are away or buffer rows, and what holds queries up, since when.
+    """Account for every row, by query and origin: delivered, in flight, or counted as evicted, late, lost or faulted.
+    Also list the nodes that are away or buffer rows, and what holds queries up, since when.
 
     Rows in flight are buffered, in open windows, or just being passed on. A row may be buffered on two nodes at once.
     Rows are missing if no node has them and they did not arrive. Lag is how far an origin's
