@@ -8,7 +8,7 @@ for it. An event costs what it touches: the queries and nodes that it concerns, 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import msgspec
@@ -29,6 +29,7 @@ from rove.control.members.invitations import Invitations, InviteRecord
 from rove.control.members.judge import Judge
 from rove.control.members.membership import Heard, Member, Membership, NodeRecord
 from rove.control.members.spark_side import SparkSide
+from rove.control.order import Order
 from rove.model.errors import BadName, DiskError, RoveError, TopologyError, nearest
 from rove.model.events import COORDINATOR, Allow, Arrived, Conn, Drop, Garbled, Send, Tick
 from rove.model.ids import NodeId, QueryId, Version
@@ -36,7 +37,6 @@ from rove.model.messages import (
     PROTOCOL,
     Answer,
     Ask,
-    Fragment,
     Goodbye,
     Orders,
     Peer,
@@ -62,19 +62,6 @@ Event: TypeAlias = Arrived | Garbled | Tick
 Command: TypeAlias = Send | Keep | Allow | Drop
 
 
-@dataclass(slots=True)
-class _Order:
-    """What one node will be told because of one event."""
-
-    deploy: list[Fragment] = field(default_factory=list)
-    stop: dict[QueryId, None] = field(default_factory=dict)
-    leave: dict[QueryId, None] = field(default_factory=dict)
-    plans: dict[str, bytes] = field(default_factory=dict)
-    peers: tuple[Peer, ...] | None = None
-    trouble: str = ""
-    whole: bool = False
-
-
 class Coordinator:
     """One machine for topology, streams, queries and deployments. `now` never runs backwards; `wall` is the wall clock,
     for people."""
@@ -95,7 +82,7 @@ class Coordinator:
             str, Answer
         ] = {}  # to requests that changed something, so that repeating them changes nothing
         self._commands: list[Command] = []
-        self._orders: dict[NodeId, _Order] = {}
+        self._orders: dict[NodeId, Order] = {}
         self.now = self.wall = 0
 
     def restore(self, records: Iterable[tuple[str, str, bytes]]) -> list[Command]:
@@ -475,24 +462,15 @@ class Coordinator:
     def keep_bytes(self, kind: str, name: str, record: bytes | None) -> None:
         self._commands.append(Keep(kind, name, record))
 
-    def _order(self, node: NodeId) -> _Order:
-        return self._orders.setdefault(node, _Order())
+    def _order(self, node: NodeId) -> Order:
+        return self._orders.setdefault(node, Order())
 
     def _say_orders(self) -> None:
         """Send each node one message with everything it is told."""
         for node, order in self._orders.items():
             member = self.membership.members.get(node)
             if member is not None and member.conn is not None:
-                said = Orders(
-                    PROTOCOL,
-                    tuple(order.deploy),
-                    tuple(order.stop),
-                    order.peers,
-                    order.trouble,
-                    tuple(order.leave),
-                    order.plans,
-                )
-                self._commands.append(Send(member.conn, said))
+                self._commands.append(Send(member.conn, order.message()))
 
     def _refuse(self, conn: Conn, why: str, text: str) -> None:
         self.count(why)
