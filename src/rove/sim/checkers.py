@@ -71,7 +71,7 @@ class NothingLost:
 
     def _anywhere(self, world: World, name: Name) -> bool:
         query, origin, _ = name
-        if query in world.stopped or name in world.evicted:
+        if query in world.stopped or query in world.forgot or name in world.evicted:
             return True
         if origin in world.dead:  # its device has lost it, and other nodes may die too
             return True  # batches on its disk are checked at the end
@@ -275,7 +275,7 @@ def check_rows(world: World, query: QueryId) -> int:
     if machine is None:
         raise BrokenLaw("the coordinator is down after healing")
     deployed = machine.queries[query]
-    if query in world.stopped or _unknowable(world, query, deployed.stages):
+    if query in world.stopped or query in world.forgot or _unknowable(world, query, deployed.stages):
         return 0
     expected = rows_of(oracle(world, query, deployed.stages))
     most = rows_of(oracle(world, query, deployed.stages, evicted=False)) if query in world.thinned else expected
@@ -372,7 +372,8 @@ def check_accounts(world: World) -> None:
     placed = [id for id in world.first if machine.queries[id].deployment is not None]
     made = {id: _made(world, id, machine.deployments.parts(machine.queries[id])[0]) for id in placed}
     for line in machine.snapshot(world.now, START_US + world.now).accounts:
-        if excess(line) or line.in_flight != line.open or line.missing:
+        missing = line.missing if line.query in world.forgot else 0  # rows of open windows that no node has
+        if excess(line) or line.in_flight != line.open + missing or line.missing != missing:
             raise BrokenLaw(f"the account of {line.origin} for `{line.query}` does not add up: {line}")
         most = made.get(QueryId(line.query), {}).get(line.origin)  # none, if it was stopped before a restart
         if most is not None and line.produced > most:

@@ -32,6 +32,7 @@ KINDS = (
 BAD_DISKS = (0.0, 0.0, 0.5, 0.9)  # how often openings and reads fail for a while after a crash
 BAD_US = 2_000_000
 LEAVES = (0, 0, 0, 1, 3)  # devices that leave for good
+RELAPSES = (0, 0, 1, 2)
 MOVES = (0, 1, 4, 12)  # some fleets never move, some move often
 
 
@@ -89,6 +90,45 @@ def plan_leaves(world: World, random: Random) -> None:
         goodbye = random.random() < 0.5
         world.at(begins, partial(world.leave, name, goodbye))
         world.at(min(HEAL_US, begins + removed), partial(world.remove, name))
+
+
+def plan_relapses(world: World, random: Random) -> None:
+    """Plan nodes that die again while they recover, and nodes without a disk that die with the state of operators."""
+    durable = sorted(n.name for n in world.nodes.values() if n.shelf is not None and n.settings.kind != "device")
+    for _ in range(random.choice(RELAPSES)):
+        begins, name = random.randint(3_000_000, HEAL_US - 3_000_000), random.choice(durable)
+        for _ in range(random.randint(1, 3)):
+            world.at(begins, partial(_relapse, world, name, random.random() < 0.5))
+            world.at(begins + 200_000, partial(_recover, world, name))
+            begins += 200_000 + random.randint(0, 400_000)
+    for _ in range(random.choice(RELAPSES)):
+        world.at(random.randint(3_000_000, HEAL_US - 3_000_000), partial(_forget, world, random))
+
+
+def _relapse(world: World, name: NodeId, power: bool) -> None:
+    if world.nodes[name].worker is not None:
+        world.kill(name, power)
+
+
+def _forget(world: World, random: Random) -> None:
+    """Kill an edge node without a disk that runs stateful operators. Rows of open windows that it had taken are
+    missing."""
+    relays = (n for n in world.nodes.values() if n.shelf is None and n.settings.kind != "device")
+    stateful = {
+        n.name: {query for query, running in n.worker.running().items() if running.remembers}
+        for n in relays
+        if n.worker is not None
+    }
+    if names := sorted(name for name, queries in stateful.items() if queries):
+        name = random.choice(names)
+        world.forgot |= stateful[name]
+        world.kill(name)
+        world.at(world.now + random.choice((100_000, 4_000_000)), partial(_recover, world, name))
+
+
+def _recover(world: World, name: NodeId) -> None:
+    if world.nodes[name].worker is None and not world.nodes[name].left:
+        world.start(name)
 
 
 def _cut_some(world: World, random: Random, most: int, ends: int) -> None:

@@ -25,7 +25,7 @@ from rove.sim.checkers import (
     check_rows,
     check_sums,
 )
-from rove.sim.faults import HEAL_US, plan_faults, plan_leaves, plan_moves
+from rove.sim.faults import HEAL_US, plan_faults, plan_leaves, plan_moves, plan_relapses
 from rove.sim.nodes import SimSource
 from rove.sim.queries import STREAMS, some_query
 from rove.sim.world import World
@@ -143,6 +143,7 @@ def _begin(world: World, random: Random, relays: list[NodeId]) -> None:
     plan_faults(world, Random(random.random()))
     plan_moves(world, Random(random.random()))
     plan_leaves(world, Random(random.random()))
+    plan_relapses(world, _apart(random))
 
 
 def _apart(random: Random) -> Random:
@@ -160,7 +161,7 @@ def live(world: World) -> int:
         raise BrokenLaw(
             f"after {PATIENCE_US // SECOND_US} s without faults something has still not arrived: {_unsettled(world)}"
         )
-    world.run(world.now + 5 * SECOND_US)
+    world.run(world.now + (12 if world.forgot else 5) * SECOND_US)  # batches are missing after a while
     for node in world.nodes.values():
         if node.worker is not None:
             node.worker.validate()

@@ -82,6 +82,7 @@ class World:
         self.impatient: set[QueryId] = (
             set()
         )  # queries with a short return timeout: rows of devices that are away become late
+        self.forgot: set[QueryId] = set()  # queries that lost the state of an operator with a node without a disk
         self.dead: set[Origin] = set()  # origins that ended with their processes
         self.safe: set[tuple[str, Origin, int]] = (
             set()
