@@ -53,7 +53,7 @@ class ForwardingCoordinator(Coordinator):
                 slots={},
                 memory_bytes={},
             )
-            request = query.request(GATEWAY, {Stage(0): (SourceAt(ORIGIN, DEVICE),)})
+            request = query.request(GATEWAY, {Stage(0): (SourceAt(ORIGIN, DEVICE),)}, lambda _: ())
             change = self.deployments.put_down(query, request, placement)
             self.deployments.add(query)
             self.roll_out(query, change)
