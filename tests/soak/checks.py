@@ -100,7 +100,8 @@ class Checks:
 
     def _accounts(self, lines: list[AccountLine]) -> None:
         for line in lines:
-            if excess(line) or ((line.in_flight or getattr(line, "missing", 0)) and not self._named(line.query)):
+            unsettled = line.in_flight > line.open or line.missing
+            if excess(line) or (unsettled and not self._named(line.query)):
                 self._fail(f"the account is not settled: {line}")
         for query in (*KEPT, *HURT):
             whole = Counter[str]()

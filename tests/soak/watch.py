@@ -95,8 +95,10 @@ class Watch:
         self.answered += 1
         self.check(self.lines)
         for query in self.queries:
-            if query.trouble:
-                self.troubles.setdefault(query.query, Counter())[query.trouble[:300]] += 1
+            for trouble in query.troubles:  # those that name damage; others come and go with the faults
+                if not (trouble.final or "damaged" in trouble.reason):
+                    continue
+                self.troubles.setdefault(query.query, Counter())[trouble.reason[:300]] += 1
 
     def check(self, lines: list[AccountLine]) -> None:
         """What must hold at every moment."""
@@ -192,7 +194,7 @@ class Watch:
         for a source."""
         found = []
         for line in self.lines:
-            if line.in_flight or line.buffered:
+            if line.in_flight > line.open + line.missing or line.buffered:
                 found.append(
                     (line.query, f"{line.query} {line.origin}: {line.in_flight} in flight, {line.buffered} kept")
                 )
