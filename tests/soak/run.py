@@ -17,7 +17,7 @@ from random import Random
 
 import msgspec
 
-from rove.control.asks.requests import QueryLine, Submit, Submitted
+from rove.control.asks.requests import NodeLine, QueryLine, Submit, Submitted
 from rove.model.messages import Sink
 from rove.plan import codec
 from rove.plan.stages import Stages
@@ -76,9 +76,14 @@ class Soak:
         network.join_all()
         network.start(GATEWAY, *EDGES)
         network.start(*DEVICES)
-        known = lambda: network.client.ask("streams", None, dict[str, str]).keys() == STREAMS.keys()  # noqa: E731
+
+        def known() -> bool:
+            up = {line.node for line in network.client.ask("topology", None, list[NodeLine]) if line.state == "up"}
+            streams = network.client.ask("streams", None, dict[str, str])
+            return up >= {GATEWAY, *EDGES, *DEVICES} and streams.keys() == STREAMS.keys()
+
         if not eventually(known, START_S):
-            raise RuntimeError("the coordinator does not hear of the streams")
+            raise RuntimeError("the coordinator does not hear of all nodes and streams")
         for query, plan in plans(self._known_failures).items():
             asked = Submit(name=query, plan=codec.encode(Stages.of({"out": plan})), sink=Sink(kind="log"))
             network.client.ask("submit", asked, Submitted)
