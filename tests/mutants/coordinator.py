@@ -45,7 +45,7 @@ COORDINATOR = (
         "control/members/ended.py",
         "                evicted=t.evicted_here,\n",
         "",
-        test="tests/control/members/test_ended.py::test_what_a_node_with_a_disk_evicted_without_a_trace_stays_evicted_when_it_starts_anew",
+        test="tests/control/members/test_ended.py::test_what_a_node_with_a_disk_lost_without_a_trace_stays_lost_when_it_starts_anew",
     ),
     Mutant(
         "a start that reports again is counted twice after a restart of the coordinator",

@@ -118,13 +118,14 @@ def test_whoever_comes_back_under_an_old_number_is_not_counted_twice() -> None:
     assert town.accounts()["s/d1~1"] == (100, 70, 0, 30)
 
 
-def test_what_a_node_with_a_disk_lost_without_a_trace_stays_lost_when_it_starts_anew() -> None:
+@pytest.mark.parametrize(("what", "lost"), [("lost", 5), ("evicted", 0)])
+def test_what_a_node_with_a_disk_lost_without_a_trace_stays_lost_when_it_starts_anew(what: str, lost: int) -> None:
     town = Town()
     town.device(1, produced=100)
-    town.gateway(delivered=70, lost=5, lost_here=3)
-    assert town.accounts()["s/d1~1"] == (100, 70, 5, 25)
-    town.gateway(start=2, delivered=70, lost=2)  # its disk knows of two
-    assert town.accounts()["s/d1~1"] == (100, 70, 5, 25)
+    town.gateway(delivered=70, **{what: 5, f"{what}_here": 3})
+    assert town.accounts()["s/d1~1"] == (100, 70, lost, 25)
+    town.gateway(start=2, delivered=70, **{what: 2})  # its disk knows of two
+    assert town.accounts()["s/d1~1"] == (100, 70, lost, 25)
 
 
 def test_what_arrived_of_a_query_that_was_stopped_counts_when_the_gateway_starts_anew() -> None:
@@ -136,15 +137,6 @@ def test_what_arrived_of_a_query_that_was_stopped_counts_when_the_gateway_starts
     town.gateway(runs=False)
     town.gateway(start=2, runs=False, delivered=0)
     assert town.accounts()["s/d1~1"] == (100, 70, 30, 0)
-
-
-def test_what_a_node_with_a_disk_evicted_without_a_trace_stays_evicted_when_it_starts_anew() -> None:
-    town = Town()
-    town.device(1, produced=100)
-    town.gateway(delivered=70, evicted=5, evicted_here=3)
-    assert town.accounts()["s/d1~1"] == (100, 70, 0, 25)
-    town.gateway(start=2, delivered=70, evicted=2)  # its disk knows of two
-    assert town.accounts()["s/d1~1"] == (100, 70, 0, 25)
 
 
 def test_a_coordinator_that_restarts_knows_which_origins_are_gone_and_which_came_back() -> None:

@@ -40,11 +40,6 @@ class Tried(Generic[T]):
     results: list[T]
     faults: list[Fault]
 
-    @property
-    def rows(self) -> int:
-        """How many rows are at fault."""
-        return sum(fault.end - fault.start for fault in self.faults)
-
 
 def try_parts(compute: Callable[[pa.RecordBatch], T], data: pa.RecordBatch, error: DataError) -> Tried[T]:
     """Halve a batch, which failed with `error`, until the rows at fault are alone. O(rows at fault × log rows) calls.
