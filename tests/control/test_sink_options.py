@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from psycopg.conninfo import conninfo_to_dict
 
 from rove.control.asks.requests import CloudSink, Submit, check_submit
-from rove.control.asks.sink_options import URL_PARAMETERS, check_options, check_url
+from rove.control.sink_options import URL_PARAMETERS, check_options, check_url
 from rove.model.errors import PlanError
 from rove.model.messages import Sink
 

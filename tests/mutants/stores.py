@@ -75,7 +75,7 @@ STORES = (
         "data/store/kept_batch.py",
         "return not self.alone or not (header.born or header.evicted or header.lost or header.faulted)",
         "return True",
-        test="tests/data/store/test_spill.py::test_a_batch_that_an_earlier_start_may_have_sent_says_what_went_of_it_alone",
+        test="tests/data/store/test_left_behind.py::test_a_batch_that_an_earlier_start_may_have_sent_says_what_went_of_it_alone",
     ),
     Mutant(
         "a batch that was sent is packed",
@@ -131,7 +131,7 @@ STORES = (
         "data/store/retention.py",
         "None, now, alone=True))",
         "None, now))",
-        test="tests/data/store/test_spill.py::test_a_batch_that_an_earlier_start_may_have_sent_says_what_went_of_it_alone",
+        test="tests/data/store/test_left_behind.py::test_a_batch_that_an_earlier_start_may_have_sent_says_what_went_of_it_alone",
     ),
     Mutant(
         "files with batches that are still needed are deleted",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from rove.api.by_value import pickled
 from rove.api.query import Query
 from rove.control.asks.requests import PATIENCE_US, CloudKind, CloudSink, Submit, Submitted, check_sink
-from rove.control.asks.sink_options import check_options
+from rove.control.sink_options import check_options
 from rove.model.clock import parse_duration
 from rove.model.errors import PlanError, nearest
 from rove.model.ids import NodeId, checked_name

@@ -22,7 +22,7 @@ from pyarrow import csv
 from pyspark.sql import functions as F
 
 from rove.control.asks.requests import CloudSink
-from rove.control.asks.sink_options import URL, check_url
+from rove.control.sink_options import URL, check_url
 from rove.model.errors import DataError, PlanError, RoveError, SetupError, nearest
 from rove.model.names import quoted
 

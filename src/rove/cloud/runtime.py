@@ -21,7 +21,7 @@ from rove.cloud.sinks import writer_of
 from rove.cloud.source import register
 from rove.cloud.stream import LogAt, streams_of
 from rove.control.asks.requests import CloudQuery, CloudSink, Progress
-from rove.control.asks.sink_options import SOURCE_OPTIONS
+from rove.control.sink_options import SOURCE_OPTIONS
 from rove.data.log.segments.reader import Reader
 from rove.model.errors import RoveError
 from rove.plan.codec import decode

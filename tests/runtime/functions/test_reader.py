@@ -166,13 +166,18 @@ def started(reads: int, writes: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, pass_fds=(reads, writes), env=ENVIRONMENT)
 
 
-def test_a_process_without_a_node_ends_itself_a_while_after_the_bound_of_its_call() -> None:
+def beside() -> tuple[subprocess.Popen[bytes], Pipe]:
+    """A process beside this one, and the pipe to it."""
     reads, its_writes = os.pipe()
     its_reads, writes = os.pipe()
     child = started(its_reads, its_writes)
     os.close(its_reads)
     os.close(its_writes)
-    pipe = Pipe(reads, writes)
+    return child, Pipe(reads, writes)
+
+
+def test_a_process_without_a_node_ends_itself_a_while_after_the_bound_of_its_call() -> None:
+    child, pipe = beside()
     pipe.send(Load(wire.Reference(user_code.__name__, "bad"), 0))
     pipe.receive()
     pipe.send(Call(1), [to_bytes(pa.record_batch({"text": ["loop"]}))])
@@ -181,12 +186,7 @@ def test_a_process_without_a_node_ends_itself_a_while_after_the_bound_of_its_cal
 
 
 def test_a_process_whose_pipe_ends_has_ended_by_itself() -> None:
-    reads, its_writes = os.pipe()
-    its_reads, writes = os.pipe()
-    child = started(its_reads, its_writes)
-    os.close(its_reads)
-    os.close(its_writes)
-    pipe = Pipe(reads, writes)
+    child, pipe = beside()
     pipe.send(Load(SAME, 0))
     pipe.receive()
     pipe.close()

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from rove.control.asks.sink_options import check_options
+from rove.control.sink_options import check_options
 from rove.model.errors import PlanError
 from rove.model.ids import checked_name
 from rove.model.messages import Sink
