@@ -21,6 +21,7 @@ from rove.model.messages import (
     Peer,
     Refused,
     Sink,
+    Welcome,
     plan_digest,
 )
 from rove.model.schema import parse_schema
@@ -59,7 +60,6 @@ def log(caplog: pytest.LogCaptureFixture) -> Log:
 
 
 def test_a_coordinator_that_is_not_there_is_missed_after_a_while(log: Log) -> None:
-    log.watch.reached = False
     assert log.at(1) == [], "it may just be starting, too"
     assert log.at(4) == [
         ("WARNING", "the coordinator: cannot be reached; trying again. Start it, or correct --coordinator")
@@ -69,7 +69,21 @@ def test_a_coordinator_that_is_not_there_is_missed_after_a_while(log: Log) -> No
     assert ("INFO", "the coordinator: over") in log.at(6)
 
 
+def test_a_node_that_was_reached_before_may_be_away_for_a_while(log: Log) -> None:
+    log.watch.reached = True
+    log.at(1, Orders(PROTOCOL, (), (), peers=(Peer(node=NodeId("mast"), address="there"),)))
+    assert log.at(10, Welcome(PROTOCOL, NodeId("mast"), 7, 1, 0, 10**6), "mast") == [("INFO", "link to mast: up")]
+    log.watch.reached = False
+    log.worker.handle(Tick(), 20 * SECOND)
+    assert log.at(39) == [("INFO", "link to mast: down")], "a tunnel is no problem"
+    assert log.at(40) == [
+        ("WARNING", "the coordinator: cannot be reached; trying again. Start it, or correct --coordinator"),
+        ("WARNING", "parents: cannot be reached: mast. Rows are kept here; start one of them, or mend the way"),
+    ]
+
+
 def test_a_parent_that_nobody_knows_is_named(log: Log) -> None:
+    log.watch.reached = True
     ((level, text),) = log.at(4)
     assert level == "WARNING"
     assert text.startswith("parent mast: the coordinator does not know a node of that name")

@@ -16,7 +16,8 @@ from rove.model.messages import Orders, Refused
 log = logging.getLogger("rove")
 
 LOOK_US = 1_000_000  # how often the state is checked
-PATIENCE_US = 3_000_000  # after the start, before something missing is logged
+PATIENCE_US = 3_000_000  # before a node that was never reached is logged: its name or address may be wrong
+AWAY_US = 30_000_000  # before a node that was reached earlier is logged: things that move are often out of reach
 SAID_US = 5_000_000  # how long a problem that the coordinator reported counts; it repeats it with every report
 
 
@@ -38,12 +39,26 @@ class Once:
         self._seen = found
 
 
+class Absence:
+    """Since when a node is out of reach, and whether that is long enough to be logged as a problem."""
+
+    def __init__(self, now: int) -> None:
+        self._since, self._patience = now, PATIENCE_US
+
+    def lasts(self, here: bool, now: int) -> bool:
+        """Whether the absence has lasted too long. `here` says whether the node can be reached now."""
+        if here:
+            self._since, self._patience = now, AWAY_US
+        return now - self._since >= self._patience
+
+
 class Watch:
     """The log of one node. `reached` says whether the last message to the coordinator could be sent."""
 
     def __init__(self, now: int) -> None:
-        self.reached = True
+        self.reached = False
         self._began = now
+        self._absences = {what: Absence(now) for what in ("coordinator", "parents")}
         self._due = 0
         self._said, self._said_us = "", 0  # the last problem that the coordinator reported
         self._seen: dict[str, str] = {}
@@ -85,19 +100,19 @@ class Watch:
             found["refused `identity`"] = str(worker.refused["identity"])
         if self._said and now - self._said_us < SAID_US:
             found["the coordinator says"] = self._said
-        if now - self._began < PATIENCE_US:
-            return found
-        if not self.reached:
+        links = worker.links()
+        known = [parent for parent in worker.settings.parents if parent in links]
+        if self._absences["coordinator"].lasts(self.reached, now):
             found["the coordinator"] = "cannot be reached; trying again. Start it, or correct --coordinator"
-        else:
+        elif self.reached and now - self._began >= PATIENCE_US:
             for parent in worker.settings.parents:
-                if parent not in worker.links():
+                if parent not in links:
                     found[f"parent {parent}"] = (
                         "the coordinator does not know a node of that name that can be reached yet; start it, or "
                         "correct --parent"
                     )
-        known = [parent for parent in worker.settings.parents if parent in worker.links()]
-        if known and not any(worker.links()[parent].up for parent in known):
+        here = any(links[parent].up for parent in known)
+        if self._absences["parents"].lasts(here, now) and known:
             found["parents"] = (
                 f"cannot be reached: {', '.join(known)}. Rows are kept here; start one of them, or mend the way"
             )
