@@ -53,7 +53,10 @@ def picture_of(member: Member) -> dict[str, Any]:
     return {name: getattr(member, name) for name in LAWS} | {"tallies": set(member.tallies.values())}
 
 
-@given(st.lists(st.tuples(PICTURES, st.booleans()), min_size=1, max_size=8))
+HISTORIES = st.lists(st.tuples(PICTURES, st.booleans()), min_size=1, max_size=8)
+
+
+@given(HISTORIES)
 def test_whoever_hears_all_reports_has_the_whole_picture_and_who_misses_one_asks_for_it(
     told: list[tuple[Report, bool]],
 ) -> None:
