@@ -96,8 +96,8 @@ BOOKS = (
     Mutant(
         "a batch is open until the first of its windows closes",
         "data/operators/panes.py",
-        "        return self.window.start_us(pane // self.panes_per_slide) + self.window.size_us\n",
-        "        return self.window.start_us(pane // self.panes_per_slide) + self.window.slide_us\n",
+        "        return self.window.start_us(panes[-1] // self.panes_per_slide) + self.window.size_us\n",
+        "        return self.window.start_us(panes[-1] // self.panes_per_slide) + self.window.slide_us\n",
         test="tests/data/operators/test_open_rows.py::test_a_batch_is_open_until_the_last_of_its_windows_closes",
     ),
     Mutant(

@@ -6,6 +6,27 @@ from rove.cli.mutants import Mutant
 
 OPERATORS = (
     Mutant(
+        "rows of a join's open windows count as delivered",
+        "data/operators/join.py",
+        "return Output(late=late, open_until=self._clock.open_until(split.numbers))",
+        "return Output(late=late)",
+        test="tests/data/operators/test_open_rows.py::test_rows_of_both_sides_of_a_join_are_open_until_their_window_closes",
+    ),
+    Mutant(
+        "rows that wait for their place in the order count as delivered",
+        "data/operators/ordered.py",
+        "return Output(late=tuple(outside), open_until=until)",
+        "return Output(late=tuple(outside))",
+        test="tests/data/operators/test_open_rows.py::test_rows_that_wait_for_their_place_in_the_order_are_open",
+    ),
+    Mutant(
+        "rows at fault are found when they are among others",
+        "data/operators/ordered.py",
+        "if self._lifts_fail:",
+        "if False:",
+        test="tests/data/operators/test_faulted.py::test_an_operator_in_the_order_of_time_takes_the_rows_that_it_can_compute",
+    ),
+    Mutant(
         "a pane is complete one pane too early",
         "data/operators/panes.py",
         "self.complete = max(self.complete, self.pane_of(time_us))",

@@ -12,6 +12,7 @@ from rove.plan.cuts import highest_cut
 from rove.plan.explain import describe
 from rove.plan.operators import Operator, Project, Received, column_of, walk
 from rove.plan.optimizer import RULES, optimize, optimize_together
+from rove.plan.rules.filter_after_join import filter_after_join
 from rove.plan.rules.fold_constants import fold_constants
 from rove.plan.rules.fuse_neighbours import fuse_neighbours
 from rove.plan.rules.lower_watermarks import lower_watermarks
@@ -89,6 +90,17 @@ def test_filters_on_one_side_go_below_a_join(s: Any) -> None:
     names = [type(o).__name__ for o in walk(plan)]
     assert names[-1] == "Join"
     assert names.count("Filter") == 3  # two guard the windows against rows without a time
+
+
+def test_the_condition_of_an_inner_join_at_the_edge_is_a_filter_after_it(s: Any) -> None:
+    window = F.window("ts", "5 seconds")
+    left = s.withWatermark("ts", "1 second").select(window.alias("w"), "a")
+    right = s.withWatermark("ts", "1 second").select(window.alias("v"), "b")
+    within = filter_after_join(left.join(right, F.expr("w = v AND a < b")).plan)
+    assert [type(o).__name__ for o in walk(within)][-2:] == ["Join", "Filter"]
+    for how, condition in (("inner", "a = b AND a < 3"), ("left", "w = v AND a < b")):
+        in_spark = left.join(right, F.expr(condition), how).plan
+        assert filter_after_join(in_spark) == in_spark
 
 
 def test_neighbours_fuse(s: Any) -> None:
@@ -187,4 +199,4 @@ def test_the_optimizer_settles(s: Any) -> None:
     plan = s.select("place", "a", "ts").where("place.lat > 1").select("place.lon", "a").where("a > 2").plan
     once = optimize(plan)
     assert optimize(once) == once
-    assert len(RULES) == 7
+    assert len(RULES) == 8

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 
 from rove.model.errors import PlanError
 from rove.plan.operators import Operator
+from rove.plan.rules.filter_after_join import filter_after_join
 from rove.plan.rules.fold_constants import fold_constants
 from rove.plan.rules.fuse_neighbours import fuse_neighbours
 from rove.plan.rules.lower_watermarks import lower_watermarks
@@ -22,6 +23,7 @@ Rule = Callable[[Operator], Operator]
 
 RULES: tuple[Rule, ...] = (
     fold_constants,
+    filter_after_join,
     push_filters,
     lower_watermarks,
     fuse_neighbours,

@@ -123,6 +123,32 @@ def test_a_window_takes_the_rows_that_it_can_compute() -> None:
     assert (count.delivered, count.faulted, count.open, count.lost) == (3, 3, 0, 0)
 
 
+@pytest.mark.parametrize("verb", ["scan", "countWindow"])
+def test_an_operator_in_the_order_of_time_takes_the_rows_that_it_can_compute(verb: str) -> None:
+    quotient = F.sum(F.expr("100 / (fuel - 80)")).alias("s")
+    timed = stream().withWatermark("ts", "1 second")  # type: ignore[attr-defined]
+    ordered = timed.scan(quotient) if verb == "scan" else timed.countWindow(1).agg(quotient)
+    found, pipeline = run(ordered.plan, fuel(79, 80, 81), fuel(80, 80), fuel(90))
+    results = [row["s"] for a in found if not a.late and a.batch.data is not None for row in a.batch.data.to_pylist()]
+    assert results == ([-100.0, 0.0, 10.0] if verb == "scan" else [-100.0, 100.0, 10.0])
+    assert [a.batch.rows for a in found if a.late] == [1, 2]
+    count = pipeline._pipeline.count(ORIGIN)
+    assert (count.delivered, count.faulted, count.open, count.lost) == (3, 3, 0, 0)
+
+
+def test_a_pair_of_a_join_that_cannot_be_computed_goes_alone() -> None:
+    left = stream().withWatermark("ts", "1 second").select(F.window("ts", "1 minute").alias("w"), "id", "fuel")  # type: ignore[attr-defined]
+    right = left.select("w", F.col("id").alias("other"))
+    joined = left.join(right.withColumnRenamed("w", "v"), F.expr("w = v AND id = other AND 100 / (fuel - 80) > 0"))
+    found, pipeline = run(joined.select("id").plan, fuel(79, 80, 81, 90))
+    results = [row["id"] for a in found if not a.late and a.batch.data is not None for row in a.batch.data.to_pylist()]
+    assert results == [2, 3]
+    (aside,) = [a for a in found if a.late]
+    assert [(row["id"], row["fuel"]) for row in aside.batch.data.to_pylist()] == [(1, 80)]
+    count = pipeline._pipeline.count(aside.batch.header.origin)
+    assert count.produced == 4
+
+
 def test_a_function_that_raises_takes_the_rows_it_raised_for() -> None:
     def picky(batches):  # type: ignore[no-untyped-def]
         for batch in batches:

@@ -7,6 +7,7 @@ import pytest
 
 import rove
 from rove import functions as F
+from rove.api.stream import Stream
 from rove.data.fragment.local import LocalPipeline
 from rove.data.operators.open_rows import OpenRows
 from rove.model.batch import Header, named
@@ -36,6 +37,51 @@ def test_a_batch_is_open_until_the_last_of_its_windows_closes(slide: str, closes
     pipeline.finish()
     assert (count.open, count.delivered) == (0, 3)
     pipeline._pipeline.validate()
+
+
+def timed() -> Stream:
+    return rove.Session.local().stream("s", schema="ts timestamp, n bigint").withWatermark("ts", "0 seconds")
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        timed().scan(F.sum("n").alias("sum"), every="4 seconds"),
+        timed().countWindow(1, every="4 seconds").agg(F.sum("n")),
+    ],
+    ids=["scan", "count window"],
+)
+def test_rows_that_wait_for_their_place_in_the_order_are_open(stream: Stream) -> None:
+    pipeline = LocalPipeline({"out": optimize(stream.plan)}, {"s": [ORIGIN]})
+    count = pipeline._pipeline.count(ORIGIN)
+    for seq, (second, expected) in enumerate([(9, (1, 0)), (11, (2, 0)), (12, (1, 2))]):
+        pipeline.process("s", named(ORIGIN, seq, pa.record_batch([[second * SECOND], [1]], schema=SCHEMA)))
+        assert (count.open, count.delivered) == expected
+        pipeline._pipeline.validate()
+
+
+def test_rows_of_both_sides_of_a_join_are_open_until_their_window_closes() -> None:
+    session = rove.Session.local()
+    sides = [
+        session.stream(name, schema=f"ts timestamp, {name} bigint")
+        .withWatermark("ts", "0 seconds")
+        .select(F.window("ts", "4 seconds").alias("w"), name)
+        for name in ("s", "t")
+    ]
+    origins = {name: Origin(name, "van-7") for name in ("s", "t")}
+    plan = optimize(sides[0].join(sides[1], "w").plan)
+    pipeline = LocalPipeline({"out": plan}, {name: [origin] for name, origin in origins.items()})
+
+    def rows_at(second: int, seq: int) -> list[tuple[int, int]]:
+        for name, origin in origins.items():
+            rows = pa.record_batch([[second * SECOND], [1]], schema=SCHEMA.set(1, pa.field(name, pa.int64())))
+            pipeline.process(name, named(origin, seq, rows))
+        pipeline._pipeline.validate()
+        counts = [pipeline._pipeline.count(origin) for origin in origins.values()]
+        return [(count.open, count.delivered) for count in counts]
+
+    assert rows_at(9, 0) == [(1, 0), (1, 0)]
+    assert rows_at(12, 1) == [(1, 1), (1, 1)]
 
 
 def test_batches_that_close_together_take_no_memory_of_their_own() -> None:

@@ -21,6 +21,7 @@ from rove.data.fragment.build import Door, Step, Steps, ends
 from rove.data.operators.faulted import TEXT_MAX, Fault, rows_outside, set_aside, try_parts
 from rove.data.operators.join import JoinLogic
 from rove.data.operators.logic import NOTHING, Logic, Output, stepped
+from rove.data.operators.ordered import OrderedLogic
 from rove.data.operators.stateless_run import rows_through, through
 from rove.data.operators.window import WindowLogic
 from rove.model.batch import Batch, Header
@@ -431,7 +432,7 @@ class Pipeline:
         output, and the batch without them."""
         data, whole = batch.data, [Fault(0, batch.rows, fault)]
         faults, output, rest = whole, NOTHING, None
-        if isinstance(logic, WindowLogic) and not batch.header.folded:
+        if isinstance(logic, WindowLogic | OrderedLogic) and not batch.header.folded:
             faults = try_parts(logic.probe, data, fault).faults
             rest = rows_outside(data, faults)
         if rest is not None:

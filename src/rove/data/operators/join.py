@@ -40,8 +40,8 @@ class JoinLogic:
 
     def __init__(self, plan: Join, origin: Origin) -> None:
         found = plan.window_key()
-        if found is None:
-            raise PlanError("the edge joins only within a shared window of event time")
+        if found is None or plan.condition is not None:
+            raise PlanError("the edge joins only within a shared window of event time, and on equal columns")
         position, self._window = found
         slide, offset = self._window.slide_us, self._window.offset_us
         self._plan = plan
@@ -57,8 +57,6 @@ class JoinLogic:
             for (side, _), name in zip(sides, self._windows, strict=True)
         )
         self._keys = tuple([k for i, k in enumerate(keys) if i != position] for _, keys in sides)
-        both = pa.schema([*plan.left.schema, *plan.right.schema]) if not plan.using else plan.schema
-        self._condition = compile_expression(plan.condition, both) if plan.condition is not None else None
 
     def process(self, batch: Batch, side: int = LEFT) -> Output:
         data, header = batch.data, batch.header
@@ -74,7 +72,8 @@ class JoinLogic:
         split = self._clock.split(micros, (None, None))
         for number, part in split.by_pane(rows):
             self._sides[side].add(number, header.origin, part)
-        return NOTHING if split.late is None else Output(late=(late_rows(header, data, split.late),))
+        late = () if split.late is None else (late_rows(header, data, split.late),)
+        return Output(late=late, open_until=self._clock.open_until(split.numbers))
 
     def watermark(self, time_us: int) -> Output:
         return self._clock.close(time_us, self._occupied, self._emit)
@@ -108,8 +107,7 @@ class JoinLogic:
                 columns.append(left.column(name).take(left_rows))
             else:
                 columns.append(right.column(name).take(right_rows))
-        joined = pa.RecordBatch.from_arrays(columns, schema=self._plan.schema)
-        return joined if self._condition is None else joined.filter(self._condition(joined))
+        return pa.RecordBatch.from_arrays(columns, schema=self._plan.schema)
 
     def _window_column(self, number: int, rows: int) -> pa.Array:
         end = self._clock.window.start_us(number) + self._window.size_us

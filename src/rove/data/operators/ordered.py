@@ -16,7 +16,7 @@ from rove.model.batch import Batch, one_batch
 from rove.model.ids import Origin
 from rove.model.schema import BIGINT
 from rove.model.state import Snapshot
-from rove.plan.expressions.tree import Column
+from rove.plan.expressions.tree import Column, fallible
 from rove.plan.operators import CountWindow, Scan
 from rove.plan.windows import Window
 
@@ -36,24 +36,33 @@ class OrderedLogic:
         keys = tuple((k, Column(schema.field(k).type, k)) for k in plan.keys)
         self._states = States(keys, plan.aggregates, schema)
         self._carried = one_batch(self._states.schema.empty_table())
+        self._lifts_fail = any(fallible(s.lift) for call in plan.aggregates for s in call.states)
+
+    def probe(self, data: pa.RecordBatch) -> None:
+        """Compute what can fail for single rows, and change nothing."""
+        self._states.lift(data)
 
     def process(self, batch: Batch) -> Output:
         data, header = batch.data, batch.header
         if data is None:
             return NOTHING
+        if self._lifts_fail:  # rows at fault are found before they are among those of other batches
+            self.probe(data)
         micros = micros_of(data.column(self._time))
         outside: list[Batch] = []
+        until: int | None = None
         if micros.null_count:  # rows without a time have no place in the order
             known = pc.is_valid(micros)
             outside.append(late_rows(header, data, pc.invert(known)))
             data, micros = data.filter(known), micros.filter(known)
         if data.num_rows:
             split = self._clock.split(micros, (header.event_min, header.event_max))
+            until = self._clock.open_until(split.numbers)
             for number, rows in split.by_pane(data):
                 self._rows.add(number, header.origin, rows)
             if split.late is not None:
                 outside.append(late_rows(header, data, split.late))
-        return Output(late=tuple(outside)) if outside else NOTHING
+        return Output(late=tuple(outside), open_until=until)
 
     def watermark(self, time_us: int) -> Output:
         return self._clock.close(time_us, self._rows.occupied, self._emit)

@@ -142,9 +142,11 @@ class PaneClock:
             batches.append(self._nothing_until(last))
         return Output(tuple(batches), faults=tuple(faults))
 
-    def open_until(self, pane: int) -> int:
-        """The watermark at which the last window that holds a pane closes."""
-        return self.window.start_us(pane // self.panes_per_slide) + self.window.size_us
+    def open_until(self, panes: list[int]) -> int | None:
+        """The watermark at which the last window that holds one of these panes closes; None if there are no panes."""
+        if not panes:
+            return None
+        return self.window.start_us(panes[-1] // self.panes_per_slide) + self.window.size_us
 
     @property
     def first_needed_pane(self) -> int:

@@ -85,7 +85,7 @@ class WindowLogic:
         for number, part in zip(split.numbers, parts, strict=True):
             self._opened(number, header.origin).add(part)
         late = () if split.late is None else (_late(header, data, split.late),)
-        return Output(late=late, open_until=self._clock.open_until(split.numbers[-1]) if split.numbers else None)
+        return Output(late=late, open_until=self._clock.open_until(split.numbers))
 
     def watermark(self, time_us: int) -> Output:
         output = self._clock.close(time_us, self._occupied, self._emit)
