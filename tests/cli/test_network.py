@@ -178,9 +178,3 @@ def test_flags_win_over_the_environment_and_that_over_the_file(
     assert (section.node, section.kind, section.slots, section.report_ms) == ("mast", "edge", 2, 7)
     assert (section.memory_bytes, section.parents) == (1_500, ("a", "b"))
     assert (section.listen, section.coordinator) == ("tcp://127.0.0.1:0", "tcp://127.0.0.1:4700")
-
-
-def test_a_machine_without_typer_is_told_the_line_to_type(monkeypatch: pytest.MonkeyPatch, rove: Rove) -> None:
-    monkeypatch.setitem(sys.modules, "typer", None)
-    assert "python -m rove.runtime.process SETTINGS.toml" in rove("device").error
-    assert rove("queries").error.endswith("Type: pip install 'rove[coordinator]'\n")

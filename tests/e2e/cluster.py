@@ -36,10 +36,14 @@ class Cluster:
 
     def join(self, name: str, kind: Invited) -> Path:
         """Invite a node or `rove cloud`, and let it use its token. Returns the folder of its key."""
+        join(self.invitation(name, kind), self.folder / f"{name}.joined")
+        return self.folder / f"{name}.joined"
+
+    def invitation(self, name: str, kind: Invited) -> str:
+        """Invite a node or `rove cloud`. Returns the token."""
         token, invite = new_token(self.operator, name, kind)
         self.client.ask("invite", invite, Named)
-        join(token_text(token), self.folder / f"{name}.joined")
-        return self.folder / f"{name}.joined"
+        return token_text(token)
 
     def start(self, *names: str, program: tuple[str, ...] = ("-m", "rove.runtime.process")) -> None:
         """Start processes, and wait until they listen."""

@@ -3,16 +3,44 @@
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 
-MORE = "pip install 'rove[coordinator]'"
+MORE = "All others: pip install 'rove[coordinator]'"
 
 
 def main() -> None:
     """The entry point. Every error that Rove raises on purpose is printed as one line, with a non-zero exit code."""
+    from rove.model.errors import RoveError
+    from rove.runtime.broken import EXIT_CODE, Broken
+
+    if sys.argv[1:] == ["--version"]:
+        sys.argv[1:] = ["version"]
+    run = _everything if find_spec("typer") else _on_a_device
     try:
-        import typer
-    except ModuleNotFoundError:
-        sys.exit(_without_typer(sys.argv[1:]))
+        run()
+    except RoveError as error:
+        sys.exit(f"rove: {error}")
+    except Broken as broken:
+        print(f"rove: {broken}", file=sys.stderr)
+        sys.exit(EXIT_CODE)
+
+
+def _on_a_device() -> None:
+    """The commands that need no package beyond those of a device."""
+    from rove.cli import device, doctor, gateway, join, worker
+    from rove.cli.flags import run_plain
+
+    listed = (device.device, worker.worker, gateway.gateway, join.join, doctor.doctor, version)
+    commands = {command.__name__: command for command in listed}
+    args = sys.argv[1:] or ["--help"]
+    if args[0] not in commands and not args[0].startswith("-"):
+        sys.exit(f"rove: `{args[0]}` is not a command of a device, which has: {', '.join(commands)}. {MORE}")
+    run_plain(commands, args, MORE)
+
+
+def _everything() -> None:
+    import typer
+
     from rove.cli import (
         advise,
         bench,
@@ -20,6 +48,7 @@ def main() -> None:
         coordinator,
         demo,
         device,
+        doctor,
         explain,
         gateway,
         join,
@@ -33,46 +62,32 @@ def main() -> None:
         topology,
         worker,
     )
-    from rove.model.errors import RoveError
-    from rove.runtime.broken import EXIT_CODE, Broken
+    from rove.cli.flags import for_typer
 
     app = typer.Typer(
         name="rove",
         help="Stream processing for things that move: one query from the device through the edge into Spark.",
         no_args_is_help=True,
-        add_completion=False,
         pretty_exceptions_enable=False,
     )
     panels = {
         "Nodes": (coordinator.coordinator, gateway.gateway, worker.worker, device.device, cloud.cloud),
         "Queries": (submit.submit, queries.queries, status.status, explain.explain, stop.stop, streams.streams),
-        "Who belongs to it": (join.join,),
+        "Who belongs to it": (join.join, doctor.doctor),
         "Try and prove": (demo.demo, sim.sim, bench.bench),
     }
     for panel, commands in panels.items():
         for command in commands:
-            app.command(rich_help_panel=panel)(command)
+            app.command(rich_help_panel=panel)(for_typer(command))
     for name, group in (("topology", topology.app), ("keys", keys.app)):
         app.add_typer(group, name=name, rich_help_panel="Who belongs to it")
     app.add_typer(advise.app, name="advise", rich_help_panel="Try and prove")
-    app.command("version", help="Print the version.")(_version)
-    try:
-        app()
-    except RoveError as error:
-        sys.exit(f"rove: {error}")
-    except Broken as broken:
-        print(f"rove: {broken}", file=sys.stderr)
-        sys.exit(EXIT_CODE)
+    app.command()(version)
+    app()
 
 
-def _version() -> None:
+def version() -> None:
+    """Print the version."""
     from rove import __version__
 
     print(__version__)
-
-
-def _without_typer(args: list[str]) -> str:
-    """What to type on a device that has only the core packages."""
-    if args[:1] in (["device"], ["worker"], ["gateway"]):
-        return f"with flags, rove {args[0]} needs: {MORE}. Without: python -m rove.runtime.process SETTINGS.toml"
-    return f"the rove command needs its extra packages. Type: {MORE}"

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from rove.cli.starting import DEFAULT_URL
+
 if TYPE_CHECKING:
     import msgspec
 
     from rove.api.session import Session
 
 T = TypeVar("T")
-
-DEFAULT_URL = "tcp://127.0.0.1:4700"
 
 Coordinator = Annotated[
     str,

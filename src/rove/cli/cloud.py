@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rove.cli.asking import DEFAULT_URL
-from rove.cli.starting import Coordinator, Keys, SettingsFile, TrustFunctions, key_file, loaded
+from rove.cli.starting import DEFAULT_URL, Coordinator, Keys, SettingsFile, TrustFunctions, key_file, loaded
 from rove.model.errors import SetupError
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
+from rove.cli.flags import Flag
 from rove.cli.starting import (
     Coordinator,
     Data,
@@ -25,13 +24,11 @@ def device(
     name: Name = None,
     source: Annotated[
         list[str] | None,
-        typer.Option(metavar="SPEC", help="stream=generate:rows=50,rate=20 or stream=file:x.parquet. Can be repeated."),
+        Flag("stream=generate:rows=50,rate=20 or stream=file:x.parquet. Can be repeated.", metavar="SPEC"),
     ] = None,
     columns: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="COLUMNS", help="The columns of a stream: 'stream: a int, ts timestamp'. Can be repeated."
-        ),
+        Flag("The columns of a stream: 'stream: a int, ts timestamp'. Can be repeated.", metavar="COLUMNS"),
     ] = None,
     coordinator: Coordinator = None,
     parent: Parents = None,
@@ -40,35 +37,33 @@ def device(
     memory: Memory = None,
     disk: Annotated[
         str | None,
-        typer.Option(
+        Flag(
+            "Disk space in --data for rows that wait. It is used when memory is full, and survives a crash.",
             metavar="SIZE",
-            help="Disk space in --data for rows that wait. It is used when memory is full, and survives a crash.",
         ),
     ] = None,
     evict: Annotated[
         str | None,
-        typer.Option(
-            metavar="POLICY",
-            help="What to drop when the store is full: block (nothing, sources wait), fifo, query_aware, priority, or "
+        Flag(
+            "What to drop when the store is full: block (nothing, sources wait), fifo, query_aware, priority, or "
             "your own policy: module:Name or file.py:Name.",
+            metavar="POLICY",
         ),
     ] = None,
     compress: Annotated[
-        str | None, typer.Option(metavar="CODEC", help="How waiting batches are compressed: zstd, lz4 or off.")
+        str | None, Flag("How waiting batches are compressed: zstd, lz4 or off.", metavar="CODEC")
     ] = None,
     backlog: Annotated[
         str | None,
-        typer.Option(
-            metavar="ORDER",
-            help="After a cut, send kept rows beside, before or after new rows, for queries to which the order does "
+        Flag(
+            "After a cut, send kept rows beside, before or after new rows, for queries to which the order does "
             "not matter.",
+            metavar="ORDER",
         ),
     ] = None,
     hooks: Annotated[
         str | None,
-        typer.Option(
-            metavar="MODULE", help="A module or file.py with your functions on_disconnect, on_reconnect and on_evict."
-        ),
+        Flag("A module or file.py with your functions on_disconnect, on_reconnect and on_evict.", metavar="MODULE"),
     ] = None,
     trust_functions: TrustFunctions = None,
     functions: Functions = None,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from rove.cli.flags import Flag
 
 
 def join(
-    token: Annotated[str, typer.Option(help="The token that `rove keys invite` printed.", envvar="ROVE_TOKEN")],
-    keys: Annotated[Path, typer.Option("--keys", metavar="DIR", help="Where to keep the new key.")] = Path("keys"),
+    token: Annotated[str, Flag("The token that `rove keys invite` printed.", environment="ROVE_TOKEN")],
+    keys: Annotated[Path, Flag("Where to keep the new key.", metavar="DIR")] = Path("keys"),
 ) -> None:
     """Make this machine the node, or the `rove cloud`, that a token is for. Its secret key never leaves the folder."""
     from rove.runtime.network.keys import join as use

@@ -7,8 +7,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from rove.cli.asking import DEFAULT_URL, AsJson, Coordinator, ask
+from rove.cli.asking import AsJson, Coordinator, ask
 from rove.cli.listing import print_json
+from rove.cli.starting import DEFAULT_URL
 
 app = typer.Typer(
     help="Make the keys of a coordinator, invite nodes and `rove cloud`, and revoke them.",

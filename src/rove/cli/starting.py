@@ -14,9 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from rove.cli.asking import DEFAULT_URL
+from rove.cli.flags import Flag
 from rove.model.errors import SetupError
 from rove.model.ids import checked_name
 
@@ -24,42 +22,39 @@ if TYPE_CHECKING:
     from rove.model.messages import Kind
     from rove.runtime.settings import Settings, WorkerSection
 
+DEFAULT_URL = "tcp://127.0.0.1:4700"
 LISTEN = "tcp://127.0.0.1:0"  # any free port; the coordinator tells other nodes which
 
-Name = Annotated[str | None, typer.Option(help="The node's name. Default: the name in its keys.")]
+Name = Annotated[str | None, Flag("The node's name. Default: the name in its keys.")]
 Listen = Annotated[
-    str | None,
-    typer.Option(metavar="URL", help="Where it listens, such as tcp://127.0.0.1:4701. Default: any free port."),
+    str | None, Flag("Where it listens, such as tcp://127.0.0.1:4701. Default: any free port.", metavar="URL")
 ]
 Coordinator = Annotated[
-    str | None,
-    typer.Option(metavar="URL", help=f"The coordinator's address. Default: the one in the keys, or {DEFAULT_URL}."),
+    str | None, Flag(f"The coordinator's address. Default: the one in the keys, or {DEFAULT_URL}.", metavar="URL")
 ]
 Parents = Annotated[
-    list[str] | None, typer.Option("--parent", metavar="NODE", help="A node that it may send rows to. Can be repeated.")
+    list[str] | None, Flag("A node that it may send rows to. Can be repeated.", "--parent", metavar="NODE")
 ]
-Data = Annotated[Path | None, typer.Option(metavar="DIR", help="A folder for data that must survive a restart.")]
-Slots = Annotated[int | None, typer.Option(help="How many operators it may run.", min=0)]
-Memory = Annotated[str | None, typer.Option(metavar="SIZE", help="Memory for batches, such as 64MiB.")]
-Keys = Annotated[Path | None, typer.Option(metavar="DIR", help="The folder where `rove join` put its keys.")]
+Data = Annotated[Path | None, Flag("A folder for data that must survive a restart.", metavar="DIR")]
+Slots = Annotated[int | None, Flag("How many operators it may run.", least=0)]
+Memory = Annotated[str | None, Flag("Memory for batches, such as 64MiB.", metavar="SIZE")]
+Keys = Annotated[Path | None, Flag("The folder where `rove join` put its keys.", metavar="DIR")]
 TrustFunctions = Annotated[
     bool | None,
-    typer.Option(
+    Flag(
+        "Run users' functions that queries send by value. Then everyone who may submit queries can run code here.",
         "--trust-functions",
-        help="Run users' functions that queries send by value. Then everyone who may submit queries can run code here.",
     ),
 ]
 Functions = Annotated[
     str | None,
-    typer.Option(
-        metavar="WHERE",
-        help="Where users' functions run: process (in processes of their own, with bounds) or inline (inside the node, "
+    Flag(
+        "Where users' functions run: process (in processes of their own, with bounds) or inline (inside the node, "
         "which is faster, and ends with a function that crashes). Default: process.",
+        metavar="WHERE",
     ),
 ]
-SettingsFile = Annotated[
-    Path | None, typer.Option("--settings", metavar="FILE", help="A TOML file of settings. Flags override it.")
-]
+SettingsFile = Annotated[Path | None, Flag("A TOML file of settings. Flags override it.", "--settings", metavar="FILE")]
 
 _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 
