@@ -1,4 +1,4 @@
-"""The documents name files and tests that exist, and the README's Python compiles."""
+"""The documents name files and tests that exist."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ MADE_BY_COMMANDS = {"bench/out"}
 IN_BACKTICKS = re.compile(r"`([^`\n]+)`")
 PATH = re.compile(r"[\w.-]+(/[\w.-]+)*/?(::\w+)?")
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)\s]*)?\)")
-PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 
 def prose(document: Path) -> str:
@@ -65,8 +64,3 @@ def test_the_decisions_are_all_in_their_index() -> None:
     folder = ROOT / "docs" / "decisions"
     index = (folder / "README.md").read_text()
     assert [d.name for d in sorted(folder.glob("0*.md")) if f"]({d.name})" not in index] == []
-
-
-@pytest.mark.parametrize("number", range(len(PYTHON.findall((ROOT / "README.md").read_text()))))
-def test_the_python_in_the_readme_compiles(number: int) -> None:
-    compile(PYTHON.findall((ROOT / "README.md").read_text())[number], f"README.md, snippet {number}", "exec")

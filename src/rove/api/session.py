@@ -5,24 +5,24 @@ Law: a session connects to its coordinator only when it needs an answer. Plannin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
 from rove.api.by_value import pickled
+from rove.api.local_data import Given, LocalData, by_origin, collect
 from rove.api.stream import Stream
 from rove.model.errors import PlanError, SetupError, nearest
 from rove.model.ids import Origin, checked_name
-from rove.model.schema import conformed, parse_schema
+from rove.model.schema import parse_schema
 from rove.plan.operators import Source, walk
 from rove.plan.user_functions import encode_function
 
 if TYPE_CHECKING:
     import msgspec
 
-    from rove.api.local import LocalData
     from rove.api.local_world import LocalWorld
     from rove.api.query import Query
     from rove.api.reader import TableReader
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 LOCAL = "local"
 OPERATOR_FILE = "operator.keys"  # the file in a folder of keys that holds the key for giving commands
-Rows: TypeAlias = pa.Table | Iterable[pa.RecordBatch] | Mapping[str, Iterable[pa.RecordBatch]]
 
 
 class Session:
@@ -74,11 +73,12 @@ class Session:
         """The coordinator's address, or `local`."""
         return self._url
 
-    def stream(self, name: str, schema: str | pa.Schema | None = None, data: Rows | None = None) -> Stream:
+    def stream(self, name: str, schema: str | pa.Schema | None = None, data: Given = None) -> Stream:
         """A stream by name. With a schema it is declared; without, it is one declared before or known to the
         coordinator.
 
-        `data` is the data of a local session: a table, batches, or batches by the device they come from.
+        `data` is the data of a local session: a pyarrow table or batches, a pandas or Polars frame, or a list of dicts;
+        or a dict that has such data for each device.
         """
         if schema is None:
             return self._known(name)
@@ -86,7 +86,7 @@ class Session:
         columns = parse_schema(schema) if isinstance(schema, str) else schema
         self._data.pop(name, None)
         if data is not None:
-            self._data[name] = _by_origin(name, columns, data)
+            self._data[name] = by_origin(name, columns, data)
         self._streams[name] = Stream(self, Source(name, columns))
         return self._streams[name]
 
@@ -181,8 +181,6 @@ class Session:
 
     def collect(self, stream: Stream) -> pa.Table:
         """All rows of a stream over the data this session was given."""
-        from rove.api.local import collect
-
         return collect(stream.plan, self.data_of(stream))
 
     def data_of(self, stream: Stream) -> LocalData:
@@ -201,17 +199,3 @@ def _dialled(url: str, keys: Path | None) -> Client:
     if keys is not None and keys.is_dir():
         keys = keys / OPERATOR_FILE
     return Client(url, None if keys is None else load_keys(keys))
-
-
-def _by_origin(stream: str, schema: pa.Schema, data: Rows) -> dict[Origin, list[pa.RecordBatch]]:
-    given: Mapping[str, Iterable[pa.RecordBatch]]
-    if isinstance(data, pa.Table):
-        given = {"0": data.to_batches()}
-    elif isinstance(data, Mapping):
-        given = {device: part.to_batches() if isinstance(part, pa.Table) else part for device, part in data.items()}
-    else:
-        given = {"0": data}
-    origins = {Origin(stream, checked_name(device, "a node")): batches for device, batches in given.items()}
-    return {
-        origin: [conformed(batch, schema, f"`{origin}`") for batch in batches] for origin, batches in origins.items()
-    }

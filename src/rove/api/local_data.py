@@ -1,0 +1,180 @@
+"""The data of a local session: takes rows in the forms that users have them in, and runs queries over them.
+
+Law: a value is taken as it is or refused with its column's name. A column may come in a wider type than its stream has,
+if all values fit; a fraction takes the precision of its column. Times without a zone are UTC, with a warning.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from rove.data.fragment.local import Rows, run
+from rove.model.errors import SchemaMismatch, nearest
+from rove.model.ids import Origin, checked_name
+from rove.model.schema import schema_text, type_name
+from rove.plan.cuts import Cut, highest_cut
+from rove.plan.operators import Operator
+from rove.plan.optimizer import optimize
+
+LocalData = Rows
+_ZONE = re.compile(r"(Z|[+-]\d\d(:?\d\d)?)$")  # at the end of a time in ISO 8601
+# A table, a batch or batches of Arrow, a pandas or Polars frame, or rows as dicts; or by device each of these.
+Given: TypeAlias = Any
+
+
+def by_origin(stream: str, schema: pa.Schema, data: Given) -> dict[Origin, list[pa.RecordBatch]]:
+    """The rows of a stream as batches, by the device that they come from. Rows without a device come from `0`."""
+    given = data if isinstance(data, Mapping) else {"0": data}
+    tables = {device: _table(part, schema, f"`{stream}`") for device, part in given.items()}
+    naive = {field.name for table in tables.values() for field in table.schema if _is_naive(field.type)}
+    if naive:
+        names = ", ".join(f"`{name}`" for name in sorted(naive))
+        warnings.warn(f"the times in {names} of `{stream}` have no zone; they are taken as UTC", stacklevel=3)
+    return {
+        Origin(stream, checked_name(device, "a node")): _fitting(table, schema, f"`{stream}`")
+        for device, table in tables.items()
+    }
+
+
+def _fitting(table: pa.Table, schema: pa.Schema, whose: str) -> list[pa.RecordBatch]:
+    if extra := [name for name in table.column_names if name not in schema.names]:
+        raise SchemaMismatch(f"{whose} has no column `{extra[0]}`; {nearest(extra[0], schema.names)}")
+    columns = [_column(table, field, schema, whose) for field in schema]
+    batches: list[pa.RecordBatch] = pa.Table.from_arrays(columns, schema=schema).to_batches()
+    return batches
+
+
+def _table(data: Given, schema: pa.Schema, whose: str) -> pa.Table:
+    if isinstance(data, pa.Table):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data])
+    if type(data).__module__.partition(".")[0] == "pandas":
+        return pa.Table.from_pandas(data, preserve_index=False)
+    if hasattr(data, "__arrow_c_stream__"):
+        return pa.table(data)
+    rows = list(data) if isinstance(data, Iterable) and not isinstance(data, str | bytes) else [data]
+    if all(isinstance(row, pa.RecordBatch) for row in rows):
+        return pa.Table.from_batches(rows) if rows else schema.empty_table()
+    if all(isinstance(row, Mapping) for row in rows):
+        return _table_of_dicts(rows, schema, whose)
+    raise SchemaMismatch(
+        f"data of {whose} is {type(data).__name__}; give a pyarrow table, a pandas frame, a list of dicts, or for each "
+        "device one of these"
+    )
+
+
+def _table_of_dicts(rows: list[Mapping[str, Any]], schema: pa.Schema, whose: str) -> pa.Table:
+    """Each column by itself, so that an error names it. A value that a row lacks is null."""
+    for row in rows:
+        if extra := [name for name in row if name not in schema.names]:
+            raise SchemaMismatch(f"{whose} has no column `{extra[0]}`; {nearest(extra[0], schema.names)}")
+    columns = []
+    for field in schema:
+        values = [row.get(field.name) for row in rows]
+        try:
+            columns.append(_array(values, field.type))
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            raise SchemaMismatch(
+                f"column `{field.name}` of {whose} is {type_name(field.type)}, and a value is not: {error}"
+            ) from error
+    return pa.Table.from_arrays(columns, schema.names)
+
+
+def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
+    """Python's values as a column. Dates and times may be texts as in JSON, such as 2026-05-04T08:00:02Z."""
+    if not pt.is_temporal(kind):
+        return pa.array(values, kind)
+    if any(isinstance(value, datetime) and value.tzinfo is None for value in values):
+        return pa.array(values, pa.timestamp("us"))
+    if not any(isinstance(value, str) for value in values):
+        return pa.array(values, kind)
+    texts = pa.array(values, pa.string())
+    zoned = any(value is not None and _ZONE.search(value) for value in values)
+    return texts.cast(kind if zoned or not pt.is_timestamp(kind) else pa.timestamp("us"))
+
+
+def _column(table: pa.Table, field: pa.Field, schema: pa.Schema, whose: str) -> pa.ChunkedArray:
+    if table.column_names.count(field.name) != 1:
+        count = table.column_names.count(field.name)
+        raise SchemaMismatch(f"data of {whose} has {count} columns named `{field.name}`; give: {schema_text(schema)}")
+    values = table[field.name]
+    if values.type == field.type:
+        return values
+    if not _widens(field.type, values.type):
+        raise SchemaMismatch(
+            f"column `{field.name}` of {whose} is {type_name(field.type)}, and the data has {values.type}; cast it, or "
+            f"name that type in the stream's schema"
+        )
+    if _is_naive(values.type):
+        values = values.cast(pa.timestamp(values.type.unit, "UTC"))
+    try:
+        return values.cast(field.type)
+    except pa.ArrowInvalid as error:
+        raise SchemaMismatch(
+            f"column `{field.name}` of {whose} is {type_name(field.type)}, and a value does not fit: {error}"
+        ) from error
+
+
+def _widens(narrow: pa.DataType, wide: pa.DataType) -> bool:
+    """Whether values of the type `wide` may be taken for a column of the type `narrow`, if they fit."""
+    if pt.is_dictionary(wide):
+        return _widens(narrow, wide.value_type) or wide.value_type == narrow
+    same = (pt.is_integer, pt.is_floating, pt.is_decimal, pt.is_timestamp, _is_text, _is_binary, pt.is_date)
+    return pt.is_null(wide) or any(kind(narrow) and kind(wide) for kind in same) or _nested_alike(narrow, wide)
+
+
+def _nested_alike(narrow: pa.DataType, wide: pa.DataType) -> bool:
+    if _is_list(narrow) and _is_list(wide):
+        return wide.value_type == narrow.value_type or _widens(narrow.value_type, wide.value_type)
+    if pt.is_struct(narrow) and pt.is_struct(wide):
+        if [f.name for f in narrow.fields] != [f.name for f in wide.fields]:
+            return False
+        pairs = zip(narrow.fields, wide.fields, strict=True)
+        return all(w.type == n.type or _widens(n.type, w.type) for n, w in pairs)
+    return False
+
+
+def _is_naive(kind: pa.DataType) -> bool:
+    return bool(pt.is_timestamp(kind) and kind.tz is None)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pt.is_string(kind) or pt.is_large_string(kind) or pt.is_string_view(kind))
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    return bool(pt.is_binary(kind) or pt.is_large_binary(kind))
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pt.is_list(kind) or pt.is_large_list(kind))
+
+
+def collect(plan: Operator, data: LocalData) -> pa.Table:
+    """All rows of a plan, with as much of it as possible at the edge."""
+    return run_cut(highest_cut(optimize(plan)), data)
+
+
+def run_cut(cut: Cut, data: LocalData) -> pa.Table:
+    """All rows of a cut plan. Spark starts only if the cut has an upper part."""
+    results = run(dict(cut.lower), data)
+    if late := sum(result.late for result in results.values()):
+        warnings.warn(
+            f"{late} rows came too late and are not in the result; give withWatermark a longer delay", stacklevel=4
+        )
+    parts = {name: result.rows for name, result in results.items()}
+    if not cut.needs_spark:
+        return parts[cut.lower[0][0]]
+    from rove.cloud.compile import compile_plan
+    from rove.cloud.session import frame_of, spark_session
+
+    spark = spark_session()
+    return compile_plan(cut.upper, {name: frame_of(spark, table) for name, table in parts.items()}).toArrow()
