@@ -1,5 +1,6 @@
 """A whole network in which every process has a key of its own, made by the commands that a user types: coordinator,
-gateway, device and `rove cloud`, which writes into PostgreSQL with a password that nobody else knows."""
+gateway, device and `rove cloud`, which writes into PostgreSQL with a password that nobody else knows. A session in
+Python reads one of its tables."""
 
 from __future__ import annotations
 
@@ -10,7 +11,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+import rove
 from rove.control.asks.requests import QueryLine
+from rove.model.errors import PlanError, RoveError
 from tests.cloud.postgres_server import PASSWORD, Server
 from tests.e2e.cluster import Cluster, eventually
 from tests.runtime.queries import COLUMNS
@@ -45,10 +50,10 @@ def test_rove_cloud_joins_with_a_token_and_its_password_is_nowhere_else(
     invited = cluster.rove("keys", "invite", "spark", "--kind", "cloud", "--json")
     assert invited.returncode == 0, invited.stderr
     mine = tmp_path / "spark.joined"
-    rove = (sys.executable, "-c", "from rove.cli import main; main()")
+    typed_rove = (sys.executable, "-c", "from rove.cli import main; main()")
     token = json.loads(invited.stdout)["token"]
     joined = subprocess.run(
-        [*rove, "join", "--token", token, "--keys", str(mine)], capture_output=True, text=True, check=False
+        [*typed_rove, "join", "--token", token, "--keys", str(mine)], capture_output=True, text=True, check=False
     )
     assert joined.stdout == (
         f"this machine may run Spark as `spark`; start it with: rove cloud --keys {mine} --logs DIR\n"
@@ -58,16 +63,20 @@ def test_rove_cloud_joins_with_a_token_and_its_password_is_nowhere_else(
     file.write_text(QUERY)
     url = f"postgresql://rove@127.0.0.1:{postgres.port}/postgres"
     cluster.submit(file, "--sink", "postgres:joined", "--option", f"url={url}")
+    session = rove.Session(cluster.url, keys=cluster.folder)
+    seen = session.stream("trains", schema=COLUMNS).select("train", "boarding").writeStream.toTable("seen")
     secret = tmp_path.parent / f"{tmp_path.name}.pgpass"  # outside of the folder in which the password is looked for
     secret.touch(0o600)
     secret.write_text(f"127.0.0.1:{postgres.port}:postgres:rove:{PASSWORD}\n")
     cluster.start("gateway", "dev0")
-    assert eventually(lambda: [q.state for q in lines(cluster)] == ["running"], 60)
+    assert eventually(lambda: [q.state for q in lines(cluster)] == ["running"] * 2, 60)
+    with pytest.raises(RoveError, match="no `rove cloud` has asked for work lately; start: rove cloud"):
+        session.table("seen")
     go.touch()
     with open(tmp_path / "cloud.log", "w") as log:
         cloud = subprocess.Popen(
             [
-                *rove, "cloud", "--keys", str(mine), "--logs", str(tmp_path / "gateway"), "--master", "local[1]",
+                *typed_rove, "cloud", "--keys", str(mine), "--logs", str(tmp_path / "gateway"), "--master", "local[1]",
                 "--tables", str(tmp_path / "tables"), "--state", str(tmp_path / "state"),
             ],
             stdout=log,
@@ -76,16 +85,22 @@ def test_rove_cloud_joins_with_a_token_and_its_password_is_nowhere_else(
         )  # fmt: skip
     try:
         assert eventually(lambda: rows_in(postgres) == ROWS, WAIT_S), (tmp_path / "cloud.log").read_text()[-3_000:]
-        assert eventually(lambda: [q.spark.state for q in lines(cluster) if q.spark] == ["running"], 30)
+        assert eventually(lambda: [q.spark.state for q in lines(cluster) if q.spark] == ["running"] * 2, 30)
+        seen.processAllAvailable(timeout=60)
+        assert session.table("seen").num_rows == ROWS
+        assert session.table("seen", limit=3).num_rows == 3
+        with pytest.raises(PlanError, match="table `scene` cannot be read: there is no table `scene` yet"):
+            session.table("scene")
         shown = [cluster.rove("queries", "--json"), cluster.rove("queries"), cluster.rove("topology", "--json")]
         assert '"state": "running"' in shown[0].stdout
-        typed = (*rove, "stop", "busy", "--keys", str(mine / "node.keys"))
+        typed = (*typed_rove, "stop", "busy", "--keys", str(mine / "node.keys"))
         refused = subprocess.run(typed, capture_output=True, text=True, check=False)
         assert "this key may not give commands" in refused.stderr
         assert cluster.rove("keys", "revoke", "spark").returncode == 0
         away = "queries go on without the coordinator"
         assert eventually(lambda: away in (tmp_path / "cloud.log").read_text(), 60)
     finally:
+        session.close()
         cloud.send_signal(signal.SIGTERM)
         assert cloud.wait(60) == 0
     found = {str(path): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}

@@ -192,11 +192,12 @@ class LocalWorld:
         )
         self._cloud.start()
 
-    def table(self, name: str) -> pa.Table:
-        """The present content of a table that Spark keeps."""
-        if self._spark is None or not (self.folder / "tables" / name).is_dir():
-            raise SetupError(f"there is no table `{name}` yet; begin one with .writeStream.toTable('{name}')")
-        table: pa.Table = self._spark.read.parquet(str(self.folder / "tables" / name)).toArrow()
+    def table(self, name: str, limit: int | None) -> pa.Table:
+        """The present content of a table that Spark keeps: the first `limit` rows, or all."""
+        self.start_spark()
+        if self.runtime is None:
+            raise SetupError("Spark has not started")
+        table: pa.Table = self.runtime.table(name, limit).toArrow()
         return table
 
     def close(self) -> None:

@@ -6,6 +6,7 @@ Law: the handle keeps a name and nothing else. Every answer comes from the coord
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -78,9 +79,41 @@ class Query:
         return sentence(t for t in self.status().troubles if t.holds) or None
 
     def processAllAvailable(self, timeout: float = 600) -> None:
-        """In a local session: let all data flow, and wait until every row has arrived at its sink, Spark included. It
-        raises if rows cannot arrive: the query was stopped, cannot go on (`status().troubles`), or has lost rows."""
-        self._session.world.finish(self.name, timeout)
+        """Wait until every row that has been made by now has arrived at its sink, Spark included, or is in a window
+        that is still open. A local session lets all its data flow first. It raises if rows cannot arrive: the query was
+        stopped, cannot go on (`status().troubles`), or has lost rows."""
+        if self._session.is_local:
+            self._session.world.finish(self.name, timeout)
+            return
+        deadline = time.monotonic() + timeout
+        made = {line.origin: line.produced for line in self.accounts}
+        self._await(lambda: self._has_counted(made), deadline, "to get its rows")
+        if (line := self.status()).in_spark:
+            number = 0 if line.spark is None else line.spark.number
+            # The next report may have been made before the rows came; the one after it was not.
+            self._await(lambda: self._caught_up(number + 2), deadline, "to be finished in Spark")
+        if lost := sum(line.lost for line in self.accounts):
+            raise RoveError(f"{lost:,} rows of query `{self.name}` were lost; look at query.accounts")
+
+    def _has_counted(self, made: dict[str, int]) -> bool:
+        """Whether all rows of `made` have reached an end, or wait in an open window."""
+        counted = {line.origin: line.produced - line.in_flight + line.open for line in self.accounts}
+        return all(counted.get(origin, 0) >= rows for origin, rows in made.items())
+
+    def _caught_up(self, number: int) -> bool:
+        """Whether Spark says in its report of this number, or a later one, that it has read all of the log."""
+        spark = self.status().spark
+        return spark is not None and spark.number >= number and spark.state == "running" and not spark.lag_entries
+
+    def _await(self, condition: Callable[[], bool], deadline: float, what: str) -> None:
+        while not condition():
+            line = self.status()
+            if why := hopeless(line):
+                raise RoveError(why)
+            if time.monotonic() > deadline:
+                held = sentence(line.troubles) or "look at query.status() and query.accounts"
+                raise RoveError(f"waited in vain for query `{self.name}` {what}: {held}")
+            time.sleep(POLL_S)
 
     def explain(self) -> None:
         """Print where each operator runs, why, and how much each link is expected to carry."""

@@ -5,15 +5,19 @@ Law: a session connects to its coordinator only when it needs an answer. Plannin
 
 from __future__ import annotations
 
+import time
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import uuid4
 
 import pyarrow as pa
 
 from rove.api.by_value import pickled
 from rove.api.local_data import Given, LocalData, by_origin, collect
 from rove.api.stream import Stream
+from rove.control.asks.requests import TableAsk, TableRows
 from rove.model.errors import PlanError, SetupError, nearest
 from rove.model.ids import Origin, checked_name
 from rove.model.schema import parse_schema
@@ -30,6 +34,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 LOCAL = "local"
+ROWS_MAX = 10_000  # of a table, through the coordinator, if nobody says how many
+TABLE_S, POLL_S = 60, 0.2  # how long Spark may take to read a table, and how often to ask
 OPERATOR_FILE = "operator.keys"  # the file in a folder of keys that holds the key for giving commands
 
 
@@ -72,6 +78,11 @@ class Session:
     def url(self) -> str:
         """The coordinator's address, or `local`."""
         return self._url
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the nodes are in this process."""
+        return self._url == LOCAL
 
     def stream(self, name: str, schema: str | pa.Schema | None = None, data: Given = None) -> Stream:
         """A stream by name. With a schema it is declared; without, it is one declared before or known to the
@@ -149,9 +160,24 @@ class Session:
             return self.world.keep_function(function), b""
         return getattr(function, "__qualname__", repr(function)), encode_function(function, pickled)
 
-    def table(self, name: str) -> pa.Table:
-        """The present content of a table that a query of this local session writes."""
-        return self.world.table(name)
+    def table(self, name: str, limit: int | None = None) -> pa.Table:
+        """The present content of a table that a query writes with `toTable`: the first `limit` rows. Without a limit
+        it is all rows in a local session. Elsewhere rows come through the coordinator: it is the first 10,000, with a
+        warning if there are more. Let Spark read the files of large tables."""
+        checked_name(name, "a table")
+        if self._url == LOCAL:
+            return self.world.table(name, limit)
+        asked = TableAsk(id=uuid4().hex, table=name, limit=ROWS_MAX if limit is None else limit)
+        end = time.monotonic() + TABLE_S
+        while not (found := self.ask("read", asked, TableRows)).ready:
+            if time.monotonic() > end:
+                raise SetupError(f"Spark has not read table `{name}` in {TABLE_S} s; look at the log of `rove cloud`")
+            time.sleep(POLL_S)
+        if found.trouble:
+            raise PlanError(f"table `{name}` cannot be read: {found.trouble}")
+        if found.more and limit is None:
+            warnings.warn(f"these are the first {ROWS_MAX:,} rows of `{name}`; it has more", stacklevel=2)
+        return pa.ipc.open_stream(found.rows).read_all()
 
     def close(self) -> None:
         """Disconnect. Queries go on, except those of a local session. A later question connects again."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from rove.cloud.runtime import CloudRuntime
 from rove.cloud.session import spark_session, streaming_settings
-from rove.control.asks.requests import CloudAsk, CloudQuery, Named
+from rove.control.asks.requests import CloudAsk, CloudQuery, Named, TableAsk
 from rove.model.errors import RoveError, SetupError
 from rove.runtime.network.client import Client
 from rove.runtime.network.keys import load_keys
@@ -52,6 +52,8 @@ def follow(runtime: CloudRuntime, ask: Callable[[str, Any, Any], Any], every_s: 
             runtime.settle(ask("cloud", CloudAsk(trusts=runtime.trusts), list[CloudQuery]))
             for progress in runtime.watch():
                 ask("progress", progress, Named)
+            for wanted in ask("reads", None, list[TableAsk]):
+                ask("rows", runtime.answer(wanted), Named)
             if said:
                 log.info("the coordinator is there again")
             said = ""

@@ -16,14 +16,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+from msgspec.structs import replace
+
 from rove.cloud.compile import compile_plan
 from rove.cloud.sinks import writer_of
 from rove.cloud.source import register
 from rove.cloud.stream import LogAt, streams_of
-from rove.control.asks.requests import CloudQuery, CloudSink, Progress
+from rove.control.asks.requests import TABLE_BYTES_MAX, CloudQuery, CloudSink, Progress, TableAsk, TableRows
 from rove.control.sink_options import SOURCE_OPTIONS
 from rove.data.log.segments.reader import Reader
-from rove.model.errors import RoveError
+from rove.model.errors import RoveError, SetupError
 from rove.plan.codec import decode
 from rove.plan.operators import Received, walk
 from rove.plan.user_functions import decode_function, reader
@@ -78,6 +81,7 @@ class CloudRuntime:
             str, Callable[[Any, int], None]
         ] = {}  # users' functions of this process, by the name of the sink
         self._runs: dict[str, _Run] = {}
+        self._reports = time.time_ns()  # so that a later process has higher numbers
         self._readers: dict[tuple[str, str], Reader] = {}
         register(spark)
 
@@ -93,12 +97,40 @@ class CloudRuntime:
 
     def watch(self) -> list[Progress]:
         """The progress of all queries. A failed query is noted, and waits for its next start."""
-        return [self._watch(run) for run in self._runs.values()]
+        self._reports += 1
+        return [replace(self._watch(run), number=self._reports) for run in self._runs.values()]
 
     def query(self, name: str) -> Any:
         """Spark's own handle of a running query; None if it does not run."""
         run = self._runs.get(name)
         return None if run is None else run.spark
+
+    def table(self, name: str, limit: int | None = None) -> Any:
+        """The rows of a table that queries write, as a DataFrame: the first `limit`, or all. Tables of rows set aside
+        have a folder for each stage."""
+        folder = self.tables / name
+        if folder.is_dir():
+            frame = self.spark.read.option("recursiveFileLookup", "true").parquet(str(folder))
+        elif self.spark.catalog.tableExists(name):  # of a sink in memory
+            frame = self.spark.table(name)
+        else:
+            raise SetupError(f"there is no table `{name}` yet; begin one with .writeStream.toTable('{name}')")
+        return frame if limit is None else frame.limit(limit)
+
+    def answer(self, asked: TableAsk) -> TableRows:
+        """The rows that a user has asked for, or why there are none."""
+        try:
+            table = self.table(asked.table, asked.limit + 1).toArrow()
+            buffer = pa.BufferOutputStream()
+            with pa.ipc.new_stream(buffer, table.schema) as stream:
+                stream.write_table(table.slice(0, asked.limit))
+            rows = buffer.getvalue().to_pybytes()
+        except Exception as error:  # whatever Spark raises, its queries go on
+            return TableRows(id=asked.id, ready=True, trouble=first_line(error))
+        if len(rows) > TABLE_BYTES_MAX:
+            why = f"these rows take {len(rows):,} bytes, and an answer has room for {TABLE_BYTES_MAX:,}; ask for fewer"
+            return TableRows(id=asked.id, ready=True, trouble=why)
+        return TableRows(id=asked.id, ready=True, rows=rows, more=table.num_rows > asked.limit)
 
     def stop(self) -> None:
         """Stop all queries. Checkpoints stay, so the next start continues from them."""

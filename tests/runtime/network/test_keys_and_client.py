@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -166,3 +168,18 @@ def test_a_token_is_one_word_and_expires() -> None:
     time.sleep(0.01)
     with pytest.raises(SetupError, match="has expired"):
         read_token(text_of(old))
+
+
+def test_a_client_that_nobody_closes_keeps_nobody_waiting(processes: None) -> None:
+    """It is part of a cycle, as after an exception, and collected with its sockets in any order."""
+    script = (
+        "import gc\n"
+        "from rove.runtime.network.client import Client\n"
+        "client = Client('tcp://127.0.0.1:9', None, 0.1)\n"
+        "client.itself = client\n"
+        "try: client.ask('queries', None, list)\n"
+        "except Exception as error: print(error)\n"
+        "del client; gc.collect(); print('done')"
+    )
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert said.stdout.endswith("done\n"), said.stderr

@@ -86,6 +86,7 @@ def _query_line(query: Query, troubles: Troubles) -> QueryLine:
         state=_shown_state(query, found),
         version=query.version,
         strategy=record.strategy,
+        in_spark=record.cloud is not None,
         sink=_where(record.sink) if record.cloud is None else f"{record.cloud.kind} {record.cloud.name} in Spark",
         nodes=0 if query.stopped else len(query.fragments),
         missing=missing,

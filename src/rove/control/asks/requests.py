@@ -26,6 +26,7 @@ NOT_A_PLACE = (
     "a url is not the name of a table; for PostgreSQL name the table, and give the url as an option: "
     "--sink postgres:TABLE --option url=postgresql://user@host:5432/database"
 )
+TABLE_BYTES_MAX = 8 * 1024 * 1024  # of rows of a table in one answer
 PATIENCE_US = 300_000_000  # how long event time waits for a node that is away
 
 
@@ -96,6 +97,25 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     failures: int = 0  # in a row
     watermark: str = ""
     trouble: str = ""  # the first line of the last failure, until a micro-batch is done again
+    number: int = 0  # of the report; a later report has a higher number
+
+
+class TableAsk(msgspec.Struct, frozen=True, kw_only=True):
+    """A request for the first rows of a table that Spark keeps. The user makes up the id."""
+
+    id: str
+    table: str
+    limit: int
+
+
+class TableRows(msgspec.Struct, frozen=True, kw_only=True):
+    """The rows of a table, as an Arrow stream. While it is not `ready`, Spark has not answered."""
+
+    id: str
+    ready: bool = False
+    rows: bytes = b""
+    more: bool = False  # the table has more rows than were asked for
+    trouble: str = ""  # why there are no rows
 
 
 class Named(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,6 +149,7 @@ class QueryLine(msgspec.Struct, frozen=True, kw_only=True):
     nodes: int
     missing: tuple[str, ...]  # nodes that do not run their fragment yet
     troubles: tuple[Trouble, ...] = ()
+    in_spark: bool = False  # it ends in Spark
     spark: Progress | None = None
 
 

@@ -11,7 +11,7 @@ from rove.control.asks.import_topology import import_topology
 from rove.control.asks.invite import invite, revoke
 from rove.control.asks.listings import queries, streams, topology
 from rove.control.asks.remove import remove
-from rove.control.asks.spark import cloud, progress, recent
+from rove.control.asks.spark import cloud, progress, read, reads, recent, rows
 from rove.control.asks.status import status
 from rove.control.asks.stop import stop
 from rove.control.asks.submit import submit
@@ -49,5 +49,8 @@ VERBS = {
         Verb("cloud", cloud, for_cloud=True),
         Verb("progress", progress, for_cloud=True),
         Verb("recent", recent),
+        Verb("read", read),
+        Verb("reads", reads, for_cloud=True),
+        Verb("rows", rows, for_cloud=True),
     )
 }

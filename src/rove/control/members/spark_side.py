@@ -10,6 +10,7 @@ from collections import deque
 from rove.control.asks.requests import CloudQuery, CloudSink, Progress
 from rove.control.deployment.query import Query
 from rove.control.deployment.split import OUTPUT
+from rove.control.members.table_reads import TableReads
 from rove.model.errors import PlanError
 from rove.model.ids import QueryId
 from rove.plan.codec import encode
@@ -27,6 +28,7 @@ class SparkSide:
         self._recent: dict[QueryId, deque[Progress]] = {}
         self._parts: dict[QueryId, CloudQuery] = {}
         self._failing: dict[QueryId, int] = {}  # since when
+        self.reads = TableReads()
         self.asked_us: int | None = None
         self.trusts: bool | None = None  # whether it runs functions that come by value; None until it has asked
 

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import TypeVar
 from uuid import uuid4
+from weakref import finalize
 
 import msgspec
 import zmq
@@ -35,8 +36,12 @@ class Client:
         self._events: Socket | None = None  # of the socket: whether somebody is there, and accepts our key
         self._seen: set[int] = set()  # the events so far
         self._context = zmq.Context()
+        self._open: list[
+            Socket
+        ] = []  # kept for `_hang_up`: without a reference they may be collected before the context
+        self._hang_up = finalize(self, _hang_up, self._context, self._open)  # also if nobody closes this client
         with ExitStack() as undo:
-            undo.callback(self._context.destroy, linger=0)
+            undo.callback(self._hang_up)
             self._socket = self._dial()
             undo.pop_all()
 
@@ -64,7 +69,7 @@ class Client:
         )
 
     def close(self) -> None:
-        self._context.destroy(linger=0)
+        self._hang_up()
 
     def __enter__(self) -> Client:
         return self
@@ -82,6 +87,7 @@ class Client:
         """Listen to the events of a new socket."""
         self._listen()
         self._events = socket.get_monitor_socket(zmq.EVENT_CONNECTED | zmq.EVENT_HANDSHAKE_SUCCEEDED)
+        self._open[:] = [socket, self._events]
 
     def _listen(self) -> None:
         while self._events is not None and self._events.poll(0):
@@ -115,6 +121,12 @@ class Client:
             if isinstance(message, Answer | Refused):
                 return message
         return None
+
+
+def _hang_up(context: zmq.Context[Socket], sockets: list[Socket]) -> None:
+    """Close all sockets of a context. What was not sent is dropped."""
+    context.destroy(linger=0)
+    sockets.clear()
 
 
 def _ms(until: float) -> int:

@@ -1,0 +1,55 @@
+"""A user's request for rows of a table reaches Spark, and its answer the user."""
+
+from __future__ import annotations
+
+import pytest
+
+from rove.control.asks.requests import CloudAsk, CloudQuery, Named, TableAsk, TableRows
+from rove.control.asks.spark import SILENT_US
+from rove.control.members.table_reads import KEPT_US, WAITING_MAX, TableReads
+from rove.model.errors import PlanError, RoveError
+from tests.api.desk import Desk
+
+ASKED = TableAsk(id="a", table="seen", limit=3)
+ROWS = TableRows(id="a", ready=True, rows=b"rows")
+
+
+def test_a_request_waits_for_spark_and_its_answer_can_be_fetched_again() -> None:
+    desk = Desk()
+    desk.ask("cloud", CloudAsk(), list[CloudQuery])
+    assert desk.ask("read", ASKED, TableRows) == TableRows(id="a")
+    assert desk.ask("reads", None, list[TableAsk]) == [ASKED]
+    assert desk.ask("read", ASKED, TableRows) == TableRows(id="a")
+    assert desk.ask("reads", None, list[TableAsk]) == [ASKED]
+    desk.ask("rows", ROWS, Named)
+    assert desk.ask("reads", None, list[TableAsk]) == []
+    assert [desk.ask("read", ASKED, TableRows) for _ in range(2)] == [ROWS, ROWS]
+
+
+def test_without_a_spark_that_asks_nobody_waits() -> None:
+    desk = Desk()
+    with pytest.raises(RoveError, match="only Spark can read tables"):
+        desk.ask("read", ASKED, TableRows)
+    desk.ask("cloud", CloudAsk(), list[CloudQuery])
+    desk.now += SILENT_US + 1
+    with pytest.raises(RoveError, match="start: rove cloud"):
+        desk.ask("read", ASKED, TableRows)
+
+
+def test_a_name_that_is_no_table_is_refused() -> None:
+    desk = Desk()
+    desk.ask("cloud", CloudAsk(), list[CloudQuery])
+    with pytest.raises(RoveError, match="a table"):
+        desk.ask("read", TableAsk(id="a", table="../etc", limit=1), TableRows)
+
+
+def test_requests_are_bounded_and_forgotten() -> None:
+    reads = TableReads()
+    for number in range(WAITING_MAX):
+        reads.ask(TableAsk(id=str(number), table="t", limit=1), 0)
+    with pytest.raises(PlanError, match="are being read already"):
+        reads.ask(ASKED, KEPT_US)
+    assert not reads.ask(ASKED, KEPT_US + 1).ready
+    assert reads.wanted() == [ASKED]
+    reads.heard(TableRows(id="strange", ready=True))
+    assert reads.wanted() == [ASKED]
