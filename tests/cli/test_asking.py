@@ -135,6 +135,17 @@ def test_explain_shows_the_places_and_starts_nothing(rove: Rove, desk: Desk, bus
     assert rove("explain", busy).out.startswith("edge or Spark   Filter boarding = 0")
 
 
+def test_explain_of_sql_asks_the_coordinator_or_takes_the_columns(rove: Rove, desk: Desk, tmp_path: Path) -> None:
+    file = tmp_path / "full.sql"
+    file.write_text("SELECT train FROM trains WHERE boarding > 40")
+    assert "links carry, by estimate:" in rove("explain", str(file)).out
+    file.write_text("SELECT tram FROM trams WHERE riders > 40")
+    assert rove("explain", str(file)).error.startswith("rove: no stream `trams`")
+    said = rove("explain", str(file), "--columns", "trams: tram string, riders int")
+    assert said.out.startswith("edge or Spark   Project tram")
+    assert not desk.machine.queries
+
+
 def test_queries_and_streams_are_listed(rove: Rove, desk: Desk, busy: str) -> None:
     assert rove("queries").out == "No queries yet. Type: rove submit query.py\n"
     assert json.loads(rove("queries", "--json").out) == []
@@ -274,7 +285,6 @@ def test_topology_takes_a_pair_of_nebulastreams(rove: Rove, desk: Desk, tmp_path
         (("submit", "{tmp}/good.sql", "--strategy", "topdown"), "no placement strategy `topdown`"),
         (("submit", "{tmp}/good.sql", "--coordinator", "here"), "`here` is not an address of a coordinator"),
         (("submit", "{tmp}/unknown.sql"), "no stream `trams`; there are: trains; did you mean `trains`?"),
-        (("explain", "{tmp}/good.sql"), "give its address: --coordinator URL"),
         (("topology", "import", "{tmp}/none.toml"), "none.toml cannot be read"),
         (("topology", "remove", "trom"), "no node `trom`; there are: gateway, mast, tram; did you mean `tram`?"),
         (("topology", "import", "{tmp}/bad.py"), "a topology that is not TOML"),

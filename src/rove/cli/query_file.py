@@ -26,16 +26,12 @@ if TYPE_CHECKING:
 FUNCTION = re.compile(r"[\w.]+:[\w.]+")  # MODULE:FUNCTION
 
 
-def stream_in(file: Path, variable: str, session: Session | None) -> Stream:
+def stream_in(file: Path, variable: str, session: Session) -> Stream:
     """The stream of a query file. A SQL statement reads the streams of the session."""
     if file.suffix == ".py":
         return _in_python(file, variable)
     if file.suffix != ".sql":
         raise PlanError(f"{file} is neither Python (.py) nor a SQL statement (.sql)")
-    if session is None:
-        raise PlanError(
-            f"{file} reads streams whose columns only the coordinator knows; give its address: --coordinator URL"
-        )
     return session.sql(_text(file).strip().removesuffix(";"))
 
 

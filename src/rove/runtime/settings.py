@@ -28,29 +28,28 @@ class WorkerSection(msgspec.Struct, frozen=True, kw_only=True):
     """A device, edge or gateway. Without `folder` it keeps nothing through a restart. Without `keys` it can only be
     reached from this computer."""
 
-    node: str
-    kind: Kind
+    node: str  # its name, which no other node has
+    kind: Kind  # device, edge or gateway
     coordinator: str = ""  # its url; empty: the one that came with the keys
-    listen: str = ""  # not needed for devices
+    listen: str = ""  # where nodes below reach it, such as tcp://127.0.0.1:4701; a device needs none
     advertise: str = ""  # the address at which others reach `listen`, if it differs
-    parents: tuple[str, ...] = ()
-    slots: int = 8
-    memory_bytes: int = 50_000_000
+    parents: tuple[str, ...] = ()  # the nodes that it may send rows to
+    slots: int = 8  # how many operators it may run
+    memory_bytes: int = 50_000_000  # memory for waiting batches
     disk_bytes: int = 0  # disk space in `folder` for waiting batches; they survive a restart
     hooks: str = ""  # a module or file with on_disconnect, on_reconnect, on_evict
-    backlog: Literal["beside", "first", "last"] = (
-        "beside"  # when kept batches are sent after a cut, relative to new ones
-    )
+    # After a cut, kept batches are sent beside, before or after new ones.
+    backlog: Literal["beside", "first", "last"] = "beside"
     silent_ms: Annotated[int, msgspec.Meta(ge=100)] = 3_000  # a parent that is silent for this long is away
     compress: Literal["zstd", "lz4", "off"] = "zstd"  # how waiting batches are packed
     evict: str = "block"  # what a full store does: block (sources wait), fifo, query_aware or priority
     weights: dict[str, float] = {}  # the weights of queries, for priority
-    report_ms: int = 1_000
-    folder: str = ""
+    report_ms: int = 1_000  # how often it reports to the coordinator
+    folder: str = ""  # for everything that must survive a restart
     keep_hours: float | None = None  # delete older entries from its log, read or not
     keep_bytes: int | None = None  # delete the oldest entries of a partition beyond this size, read or not
     keys: str = ""  # a key file
-    sources: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()  # such as trains=generate:rows=50,rate=20 or trains=file:/data/x.parquet
     columns: dict[str, str] = {}  # the columns of the streams that sources here produce
     leave: bool = False  # say goodbye when stopped, for good
     trust_functions: bool = False  # run users' functions that come by value, so users who submit queries run code here
@@ -60,14 +59,13 @@ class WorkerSection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CoordinatorSection(msgspec.Struct, frozen=True, kw_only=True):
-    """The coordinator. Its catalog is in `folder`; `keys` is the folder of its keys. `metrics` is the address of its
-    metrics, such as 127.0.0.1:9470; empty for none."""
+    """The coordinator."""
 
-    listen: str = "tcp://127.0.0.1:4700"
-    advertise: str = ""
-    folder: str = "rove-coordinator"
-    keys: str = ""
-    metrics: str = ""
+    listen: str = "tcp://127.0.0.1:4700"  # where nodes and users reach it
+    advertise: str = ""  # the address at which others reach `listen`, if it differs
+    folder: str = "rove-coordinator"  # of its catalog
+    keys: str = ""  # the folder of its keys; without keys it is reached from this computer only
+    metrics: str = ""  # the address of its metrics, such as 127.0.0.1:9470; empty for none
 
 
 class CloudSection(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,9 +73,9 @@ class CloudSection(msgspec.Struct, frozen=True, kw_only=True):
 
     coordinator: str = ""  # its url; empty: the one that came with the keys
     logs: str  # the folder of the gateway, or a copy that is kept up to date
-    tables: str = "rove-tables"
+    tables: str = "rove-tables"  # the folder of tables
     state: str = "rove-cloud"  # checkpoints; without them queries start over
-    master: str = "local[*]"
+    master: str = "local[*]"  # of Spark
     memory: str = "1g"  # memory of Spark's driver
     keys: str = ""  # a key file
     poll_ms: int = 500  # how often to ask what should run
@@ -86,7 +84,9 @@ class CloudSection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LogSection(msgspec.Struct, frozen=True, kw_only=True):
-    level: Literal["debug", "info", "warning", "error"] = "info"
+    """What a process logs."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"  # what is logged at least
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,7 +96,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     log: LogSection = LogSection()
 
 
-_SECTIONS: dict[str, type[msgspec.Struct]] = {
+SECTIONS: dict[str, type[msgspec.Struct]] = {
     "worker": WorkerSection,
     "coordinator": CoordinatorSection,
     "cloud": CloudSection,
@@ -156,9 +156,9 @@ def _file(path: str | Path | None) -> dict[str, Any]:
 
 
 def _merge(tree: dict[str, dict[str, object]], section: str, values: Mapping[str, object], where: str) -> None:
-    kind = _SECTIONS.get(section)
+    kind = SECTIONS.get(section)
     if kind is None:
-        raise SetupError(f"{where}: no section `{section}`; {nearest(section, list(_SECTIONS))}")
+        raise SetupError(f"{where}: no section `{section}`; {nearest(section, list(SECTIONS))}")
     known = get_type_hints(kind)
     for key, value in values.items():
         if key not in known:
