@@ -130,7 +130,7 @@ def test_waiting_for_rows_that_cannot_come_raises_and_says_why(monkeypatch: pyte
         divided = files(trains.selectExpr("train", "100 / boarding AS x"), "divided")
         with pytest.warns(UserWarning, match=r"rows of query `divided` could not be computed: a: .*division by zero"):
             divided.processAllAvailable(60)
-        assert divided.status().state == "running"
+        assert divided.listed().state == "running"
         stopped = files(trains.where("boarding > 3"), "stopped")
         stopped.stop()
         with pytest.raises(RoveError, match="query `stopped` was stopped, and no more rows come"):
@@ -175,12 +175,12 @@ def test_a_query_that_fails_in_spark_again_and_again_raises_and_goes_on_when_it_
             query.processAllAvailable(200)
         with pytest.raises(RoveError, match="the sink is away"):
             query.awaitTermination(5)
-        line = query.status()
+        line = query.listed()
         assert line.state == "held up"
         assert [(t.who, t.holds, t.final) for t in line.troubles] == [("Spark", True, True)]
         assert line.troubles[0].for_ms >= 1_000, "it counts from the first failure"
         mended.touch()
-        while any(trouble.final for trouble in query.status().troubles):
+        while any(trouble.final for trouble in query.listed().troubles):
             time.sleep(0.2)
         query.processAllAvailable(200)
         assert (sum(seen), query.exception()) == (56, None)

@@ -41,7 +41,7 @@ def test_to_table_starts_a_query_that_ends_in_the_cloud(desk: Desk, busy: Any) -
     record = found.record
     assert (query.name, record.strategy, record.sink.kind, record.sink.node) == ("busy", "shortest_path", "log", None)
     assert any(isinstance(op, Filter) for op in found.stages.operators)
-    assert query.status().state == "deploying"
+    assert query.listed().state == "deploying"
 
 
 def test_start_writes_files_on_a_node(desk: Desk, busy: Any) -> None:
@@ -86,10 +86,12 @@ def test_a_handle_follows_a_query_to_its_end(desk: Desk, busy: Any, capsys: pyte
     query = busy.writeStream.toTable("busy")
     for node, kind, parents in (("gateway", "gateway", ()), ("mast", "edge", ("gateway",))):
         desk.report(node, kind, parents, running={"busy": 1})
-    assert query.status().missing == ("tram",)
+    assert query.listed().missing == ("tram",)
     made = Tally(query=QueryId("busy"), origin=Origin("trains", "tram"), produced=10, late=2, watermark=1)
     desk.report("tram", "device", ("mast",), ("trains",), running={"busy": 1}, tallies=(made,))
-    assert (query.status().state, query.isActive) == ("running", True)
+    assert (query.listed().state, query.isActive) == ("running", True)
+    said = query.status
+    assert (said["message"], said["isTriggerActive"], said["state"]) == ("running", False, "running")
     progress = query.lastProgress
     assert (progress["produced"], progress["in_flight"], progress["late"], progress["adds_up"]) == (10, 8, 2, True)
     assert [line["origin"] for line in progress["origins"]] == ["trains/tram"]
@@ -97,12 +99,12 @@ def test_a_handle_follows_a_query_to_its_end(desk: Desk, busy: Any, capsys: pyte
     assert "Filter boarding > 0" in capsys.readouterr().out
     assert not query.awaitTermination(0)
     desk.report("mast", "edge", ("gateway",), running={"busy": 1}, troubles={"busy": (NO_FUNCTION,)})
-    assert (query.status().state, query.exception()) == ("held up", "mast: this node has no function `f` (for 0 s)")
+    assert (query.listed().state, query.exception()) == ("held up", "mast: this node has no function `f` (for 0 s)")
     with pytest.raises(RoveError, match="query `busy` cannot go on: mast: this node has no function `f`"):
         query.awaitTermination()
     query.stop()
     assert query.awaitTermination(1)
-    assert rove.Session(URL).query("busy").status().state == "stopped"
+    assert rove.Session(URL).query("busy").listed().state == "stopped"
 
 
 def test_the_same_query_may_be_started_twice_and_another_of_its_name_not(desk: Desk, busy: Any) -> None:

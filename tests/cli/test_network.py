@@ -103,7 +103,7 @@ def test_a_query_runs_from_the_device_to_the_gateway_and_every_row_is_accounted_
         assert said.returncode == 0, said.stderr
         assert "tram ─► mast" in said.stdout
         query = session.query("all")
-        until(lambda: query.status().state == "running")
+        until(lambda: query.listed().state == "running")
         (network.folder / "go").touch()
         until(lambda: query.lastProgress["produced"] == query.lastProgress["delivered"] == 200)
     assert "The sums add up: 200 produced = 200 delivered" in network.rove("status").stdout
@@ -125,7 +125,7 @@ def test_a_query_is_written_stopped_and_awaited_from_python(network: Network) ->
     with api.Session(network.url) as session:
         until(lambda: session.ask("streams", None, dict[str, str]) == {"trains": COLUMNS})
         query = session.stream("trains").where("boarding > 100").writeStream.toTable("api")
-        assert query.status().query == "api"
+        assert query.listed().query == "api"
         assert query.lastProgress["adds_up"]
         query.stop()
         assert query.awaitTermination(5)

@@ -86,7 +86,7 @@ def await_(condition: Any, seconds: float, what: str) -> None:
 
 
 def running(*queries: Query) -> None:
-    await_(lambda: all(q.status().state == "running" for q in queries), 30, "the queries run")
+    await_(lambda: all(q.listed().state == "running" for q in queries), 30, "the queries run")
     await_(lambda: all(q.spark is not None for q in queries), 60, "Spark has said something")
 
 

@@ -272,7 +272,7 @@ class LocalWorld:
             if why := hopeless(line) or _sourceless(line):
                 raise RoveError(why)
             if time.monotonic() > deadline:
-                held = sentence(line.troubles) or self._spark_said or "look at query.status() and query.accounts"
+                held = sentence(line.troubles) or self._spark_said or "look at query.status and query.accounts"
                 raise RoveError(f"waited in vain for query `{query}` {what}: {held}")
             time.sleep(0.1)
 

@@ -31,9 +31,21 @@ class Query:
     def __repr__(self) -> str:
         return f"Query[{self.name} at {self._session.url}]"
 
-    def status(self) -> QueryLine:
-        """Waiting, deploying, running, held up or stopped; which nodes do not run their fragment yet; and what holds it
-        up, since when."""
+    @property
+    def status(self) -> dict[str, Any]:
+        """PySpark's keys `message`, `isDataAvailable` (rows are on their way) and `isTriggerActive` (Spark has rows to
+        read), with what `rove queries` says of the query."""
+        line = self.listed()
+        return {
+            "message": sentence(line.troubles) or line.state,
+            "isDataAvailable": any(each.in_flight > each.open for each in self.accounts),
+            "isTriggerActive": line.spark is not None and line.spark.lag_entries > 0,
+            **msgspec.to_builtins(line),
+        }
+
+    def listed(self) -> QueryLine:
+        """Its line in `rove queries`: waiting, deploying, running, held up or stopped; which nodes do not run their
+        fragment yet; and what holds it up, since when."""
         found = self._session.ask("queries", Named(name=self.name), list[QueryLine])
         if not found:
             known = self._session.ask("queries", None, list[QueryLine])
@@ -43,7 +55,7 @@ class Query:
     @property
     def isActive(self) -> bool:
         """Whether the query has not been stopped."""
-        return self.status().state != "stopped"
+        return self.listed().state != "stopped"
 
     @property
     def accounts(self) -> list[AccountLine]:
@@ -67,7 +79,7 @@ class Query:
     @property
     def spark(self) -> Progress | None:
         """The last progress report of Spark; None if there is none yet."""
-        return self.status().spark
+        return self.listed().spark
 
     @property
     def recentProgress(self) -> list[Progress]:
@@ -76,19 +88,19 @@ class Query:
 
     def exception(self) -> str | None:
         """Why the query cannot go on; None if it can."""
-        return sentence(t for t in self.status().troubles if t.holds) or None
+        return sentence(t for t in self.listed().troubles if t.holds) or None
 
     def processAllAvailable(self, timeout: float = 600) -> None:
         """Wait until every row that has been made by now has arrived at its sink, Spark included, or is in a window
         that is still open. A local session lets all its data flow first. It raises if rows cannot arrive: the query was
-        stopped, cannot go on (`status().troubles`), or has lost rows."""
+        stopped, cannot go on (`status`), or has lost rows."""
         if self._session.is_local:
             self._session.world.finish(self.name, timeout)
             return
         deadline = time.monotonic() + timeout
         made = {line.origin: line.produced for line in self.accounts}
         self._await(lambda: self._has_counted(made), deadline, "to get its rows")
-        if (line := self.status()).in_spark:
+        if (line := self.listed()).in_spark:
             number = 0 if line.spark is None else line.spark.number
             # The next report may have been made before the rows came; the one after it was not.
             self._await(lambda: self._caught_up(number + 2), deadline, "to be finished in Spark")
@@ -102,16 +114,16 @@ class Query:
 
     def _caught_up(self, number: int) -> bool:
         """Whether Spark says in its report of this number, or a later one, that it has read all of the log."""
-        spark = self.status().spark
+        spark = self.listed().spark
         return spark is not None and spark.number >= number and spark.state == "running" and not spark.lag_entries
 
     def _await(self, condition: Callable[[], bool], deadline: float, what: str) -> None:
         while not condition():
-            line = self.status()
+            line = self.listed()
             if why := hopeless(line):
                 raise RoveError(why)
             if time.monotonic() > deadline:
-                held = sentence(line.troubles) or "look at query.status() and query.accounts"
+                held = sentence(line.troubles) or "look at query.status and query.accounts"
                 raise RoveError(f"waited in vain for query `{self.name}` {what}: {held}")
             time.sleep(POLL_S)
 
@@ -125,9 +137,9 @@ class Query:
 
     def awaitTermination(self, timeout: float | None = None) -> bool:
         """Wait until the query is stopped, or for `timeout` seconds. Returns whether it was stopped. It raises if the
-        query cannot go on until somebody mends it (`status().troubles`)."""
+        query cannot go on until somebody mends it (`status`)."""
         end = None if timeout is None else time.monotonic() + timeout
-        while (line := self.status()).state != "stopped":
+        while (line := self.listed()).state != "stopped":
             if why := hopeless(line):
                 raise RoveError(why)
             if end is not None and time.monotonic() >= end:

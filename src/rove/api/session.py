@@ -124,7 +124,7 @@ class Session:
         from rove.api.query import Query
 
         found = Query(self, name)
-        found.status()  # an unknown name is refused here, not later
+        found.listed()  # an unknown name is refused here, not later
         return found
 
     def ask(self, verb: str, body: msgspec.Struct | None, kind: type[T]) -> T:

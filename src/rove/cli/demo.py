@@ -68,7 +68,7 @@ def demo(
             session.world.feed("trains", stream.plan.schema, by_train, longest / seconds, cells)
             overcrowding = alert.writeStream.queryName("overcrowding").format("files").on("ring").start("alerts")
             occupied = occupancy.writeStream.toTable("occupancy")
-            _wait(lambda: all(q.status().state in DEPLOYED for q in (occupied, overcrowding)), 60)
+            _wait(lambda: all(q.listed().state in DEPLOYED for q in (occupied, overcrowding)), 60)
         for title, query in (
             ("Query 1: how many got on and off each train, every 30 seconds, in Spark", occupied),
             ("Query 2: coaches that fill up fast, on the edge node of the line", overcrowding),
