@@ -237,8 +237,11 @@ def test_advice_on_buffers_is_of_measured_rates_and_packing(rove: Rove, desk: De
 def test_topology_lists_nodes_and_takes_ours_from_a_file(rove: Rove, desk: Desk, tmp_path: Path) -> None:
     file = tmp_path / "town.toml"
     file.write_text(TOWN)
-    said = rove("topology", "import", str(file))
-    assert said.out == f"{file}: 2 nodes, 1 links, 0 of 0 batches of changes\n"
+    asked = rove("topology", "import", str(file))
+    assert asked.error.startswith("rove: the coordinator at tcp://127.0.0.1:4700 has 3 nodes already, `gateway` first;")
+    assert "give the flag --yes" in asked.error
+    said = rove("topology", "import", str(file), "--yes")
+    assert said.out == f"tcp://127.0.0.1:4700 has taken {file}: 2 nodes, 1 links, 0 of 0 batches of changes\n"
     nodes = {n["node"]: n for n in json.loads(rove("topology", "--json").out)}
     assert {n: nodes[n]["state"] for n in nodes} == {
         "gateway": "up", "mast": "up", "tram": "up", "roof": "expected", "bus": "expected"
@@ -264,7 +267,7 @@ def test_topology_takes_a_pair_of_nebulastreams(rove: Rove, desk: Desk, tmp_path
             }
         )
     )
-    said = rove("topology", "import", str(fixed), "--updates", str(updates), "--through-ms", "500")
+    said = rove("topology", "import", str(fixed), "--updates", str(updates), "--through-ms", "500", "--yes")
     assert said.out.endswith(": 4 nodes, 3 links, 1 of 2 batches of changes\n")
     assert desk.machine.membership.topology.neighbours(NodeId("9")) == ("3",)
 
@@ -287,7 +290,7 @@ def test_topology_takes_a_pair_of_nebulastreams(rove: Rove, desk: Desk, tmp_path
         (("submit", "{tmp}/unknown.sql"), "no stream `trams`; there are: trains; did you mean `trains`?"),
         (("topology", "import", "{tmp}/none.toml"), "none.toml cannot be read"),
         (("topology", "remove", "trom"), "no node `trom`; there are: gateway, mast, tram; did you mean `tram`?"),
-        (("topology", "import", "{tmp}/bad.py"), "a topology that is not TOML"),
+        (("topology", "import", "{tmp}/bad.py", "--yes"), "a topology that is not TOML"),
         (("keys", "invite", "tram", "--keys", "{tmp}"), "make some with: rove keys new"),
         (("join", "--token", "abc"), "this is not a token, or only a part of one"),
     ],

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from rove.cli.asking import AsJson, Coordinator, Keys, ask
+from rove.cli.asking import AsJson, Coordinator, Keys, ask, session
 from rove.cli.listing import print_json, print_table
 
 app = typer.Typer(help="List the nodes, import a topology from a file, or remove a node.", add_completion=False)
@@ -50,6 +51,7 @@ def import_topology(
     through_ms: Annotated[
         int | None, typer.Option(help="Apply the updates up to this time. Default: none.", min=0)
     ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before nodes are added to those of others.")] = False,
     coordinator: Coordinator = "",
     keys: Keys = None,
 ) -> None:
@@ -57,12 +59,25 @@ def import_topology(
 
     Our own format has `nodes` (id, kind, slots, memory_bytes) and `links` (a, b, latency_us, bytes_per_s).
     """
-    from rove.control.asks.requests import Import, Named
+    from rove.control.asks.requests import Import, Named, NodeLine
 
     above: tuple[str, Path | None] = context.obj
     asked = Import(text=_text(file), updates="" if updates is None else _text(updates), through_ms=through_ms)
-    answer = ask(coordinator or above[0], keys or above[1], "import", asked, Named)
-    print(f"{file}: {answer.name}")
+    with session(coordinator or above[0], keys or above[1]) as there:
+        others = there.ask("topology", None, list[NodeLine])
+        if others and not yes:
+            _confirm(f"the coordinator at {there.url} has {len(others)} nodes already, `{others[0].node}` first")
+        answer = there.ask("import", asked, Named)
+    print(f"{there.url} has taken {file}: {answer.name}")
+
+
+def _confirm(what: str) -> None:
+    """Ask whether to go on. Where nobody can be asked, a flag has to say so."""
+    from rove.model.errors import SetupError
+
+    if not sys.stdin.isatty():
+        raise SetupError(f"{what}; to add to them, give the flag --yes")
+    typer.confirm(f"{what[0].upper()}{what[1:]}. Add to them?", abort=True)
 
 
 @app.command("remove")
