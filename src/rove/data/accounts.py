@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from rove.data.ends.input_log import InputLog
 from rove.data.ends.output import Output
+from rove.data.events import Note, Opened
 from rove.data.fragment.pipeline import Count
 from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.link.link import Link
@@ -29,7 +30,7 @@ class Accounts:
     """Counts what this node's sources produced and what it refused. Other counts come from the parts that keep them."""
 
     def __init__(self) -> None:
-        self.refused: dict[str, int] = {}  # refused messages, and unreadable batches on the disk, by reason
+        self.refused: dict[str, int] = {}  # refused messages, and damage on the disk, by reason
         self._produced: dict[tuple[str, Origin], Count] = {}
         self._gone: dict[tuple[str, Origin], Count] = {}
         self._stopped: dict[tuple[str, Origin], Count] = {}
@@ -41,9 +42,16 @@ class Accounts:
         """Count rows that a source made for a query, once for each place in the plan where they go."""
         self._produced.setdefault((query, header.origin), Count()).make(header, rows)
 
-    def refuse(self, why: str) -> None:
+    def refuse(self, why: str, times: int = 1) -> None:
         """Count a refused message or batch."""
-        self.refused[why] = self.refused.get(why, 0) + 1
+        if times:
+            self.refused[why] = self.refused.get(why, 0) + times
+
+    def recovered(self, event: Opened, counts_damage: bool) -> list[Note]:
+        """Count what was damaged in a folder that is open, and tell what was mended."""
+        self.refuse("damaged", event.partition.damaged if counts_damage else 0)
+        self.refuse("mended", len(event.partition.mended))
+        return [Note(f"{event.folder}: {text}") for text in event.partition.mended]
 
     def lose(self, query: str, header: Header, why: str) -> None:
         """Count a batch that no node will take."""

@@ -214,8 +214,8 @@ class Worker:
         """A folder is open, or could not be opened. Parts that wait for it go on, or learn why not."""
         if not self._folders.answered(event, self._turn.now):
             return
-        if isinstance(event, Opened) and event.partition.damaged and not self._retention.owns(event.folder):
-            self.refused["damaged"] = self.refused.get("damaged", 0) + event.partition.damaged
+        if isinstance(event, Opened):
+            self._turn.commands += self.accounts.recovered(event, not self._retention.owns(event.folder))
         self._retention.opened(event.folder)
         self.output.opened(event.folder)
         for opening in self._openings.ready():
@@ -237,8 +237,7 @@ class Worker:
         if self._retention.knows:
             self._found = True
             self._turn.commands += self._retention.look(self._turn.now)
-            if self._retention.damaged:
-                self.refused["damaged"] = self.refused.get("damaged", 0) + self._retention.damaged
+            self.accounts.refuse("damaged", self._retention.damaged)
             for running in self._fragments.running.values():
                 self._deployment.pick_up(running)
 

@@ -22,6 +22,8 @@ from rove.data.log.segments.commands import (
     Write,
 )
 
+HARMS = ("deleted", "cut", "flipped", "zeroed")  # what may become of a file that was safe
+
 
 class Chance(Protocol):
     """The methods of `random.Random` that are needed."""
@@ -107,6 +109,23 @@ class SimDisk:
                 left[name].synced = file.torn(self._chance, self._block_bytes)
                 left[name].now = bytearray(left[name].synced)
         self._files, self._names = left, dict(left)
+
+    def harm(self, file: str, harm: str, place: float) -> None:
+        """Damage what was safe: delete a file, cut it, flip a byte of it or zero 64 of them. `place` is from 0 to 1."""
+        if harm == "deleted":
+            del self._files[file]
+            self._names.pop(file, None)
+            return
+        data = self._files[file].now
+        at = int(place * len(data))
+        match harm:
+            case "cut":
+                del data[at:]
+            case "flipped":
+                data[at : at + 1] = bytes(byte ^ 0x10 for byte in data[at : at + 1])
+            case "zeroed":
+                data[at : at + 64] = bytes(len(data[at : at + 64]))
+        self._files[file].synced = bytes(data)
 
     def _do(self, command: Command, part: float) -> None:
         match command:

@@ -27,10 +27,8 @@ from rove.data.events import (
     Readers,
     ReadLog,
 )
-from rove.data.log.segments.carry_out import carried_out, loaded
-from rove.data.log.segments.commit import commit
-from rove.data.log.segments.partition import Partition
-from rove.data.log.segments.read_back import LogCursor
+from rove.data.log.segments.commit import carried_out, commit, recovered
+from rove.data.log.segments.read_back import LogCursor, loaded
 from rove.data.log.settings import LogSettings
 from rove.model.errors import RoveError
 from rove.sim.disk import SimDisk
@@ -99,10 +97,9 @@ class SimShelf:
         self._cursors.pop(order.folder, None)
         settings = replace(order.settings or LogSettings(), segment_bytes=8_192, pending_bytes=UNBOUNDED)
         try:
-            partition = Partition.recover(order.folder, order.schema, disk.sizes(), disk.read, settings)
+            partition, upto = recovered(order.folder, order.schema, disk, settings, 0)
         except RoveError as error:
             return OpenFailed(order.folder, order.number, str(error))
-        upto = partition.mark()
         commit(partition, disk, 0)
         return Opened(order.folder, order.number, partition, upto)
 

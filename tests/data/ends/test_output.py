@@ -7,8 +7,9 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
-from rove.data.events import DiskAnswer, DiskDone, DiskWork, OnDisk, Opened
+from rove.data.events import DiskAnswer, DiskDone, DiskWork, Note, OnDisk, Opened
 from rove.data.log.segments.commands import Delete
+from rove.data.log.segments.format import index_file
 from rove.data.log.settings import LogSettings
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
@@ -20,8 +21,10 @@ from rove.model.schema import parse_schema
 from rove.plan import codec
 from rove.plan.operators import Source, Watermark
 from rove.plan.stages import Stages
+from rove.sim.disk import SimDisk
 from rove.sim.shelf import SimShelf
 from tests.data.disk_driver import done_at_once
+from tests.data.log.entries import silence
 from tests.data.plans import named, plans_of
 from tests.data.test_worker import ORIGIN, PLAN, data, encode_rows, fragment, orders, rows
 
@@ -93,9 +96,8 @@ def gateway(shelf: SimShelf, start: int) -> Worker:
     return worker
 
 
-@pytest.mark.parametrize("damage", ["a byte", "the index"])
-def test_damage_in_a_log_is_named_counted_and_shown_as_trouble_of_its_query(damage: str) -> None:
-    shelf = SimShelf(Random(3))
+def five_batches(shelf: SimShelf) -> SimDisk:
+    """The folder of a log with five batches."""
     worker = gateway(shelf, 1)
     worker.handle(Arrived(b"c", Hello(PROTOCOL, NodeId("device"), 1)), 0)
     worker.handle(Tick(), 1)
@@ -104,17 +106,34 @@ def test_damage_in_a_log_is_named_counted_and_shown_as_trouble_of_its_query(dama
         done_at_once(worker, shelf, worker.handle(Tick(), 3 + seq), 3 + seq)
     assert not worker.troubles()
     assert worker.report().troubles == {}
-    files = shelf.disk("log/q/out")._files
-    index = next(name for name in files if name.endswith(".index"))
-    if damage == "a byte":
-        files[index].now[-40] ^= 1
-        files[index].synced = bytes(files[index].now)
-    else:
-        del files[index]
+    return shelf.disk("log/q/out")
+
+
+@pytest.mark.parametrize("harm", ["flipped", "deleted"])
+def test_damage_in_a_log_is_named_counted_and_shown_as_trouble_of_its_query(harm: str) -> None:
+    shelf = SimShelf(Random(3))
+    folder = five_batches(shelf)
+    folder.harm(index_file(0), harm, 0.9)
+    silence(folder, 0)
     again = gateway(shelf, 2)
     assert again.refused["damaged"] >= 1
     assert "its log is damaged: log/q/out/" in str(again.report().troubles)
     assert any(name == "damage in log/q/out" for name in again.troubles())
+
+
+@pytest.mark.parametrize("harm", ["flipped", "deleted"])
+def test_an_index_that_is_made_again_is_told_and_counted_and_nothing_is_lost(harm: str) -> None:
+    shelf = SimShelf(Random(3))
+    five_batches(shelf).harm(index_file(0), harm, 0.9)
+    again = Worker(WorkerSettings(node=NodeId("gateway"), kind="gateway"), 2, durable=True)
+    part = replace(fragment(), sinks={Stage(0): Sink(kind="log")})
+    said = done_at_once(again, shelf, again.handle(orders(part), 0), 0)
+    (note,) = (command for command in said if isinstance(command, Note))
+    assert note.text.startswith("log/q/out: 0000000000.index was damaged or gone; ")
+    assert again.refused == {"mended": 1}
+    assert not again.troubles()
+    assert again.report().troubles == {}
+    assert [(t.delivered, t.lost) for t in again.report().tallies] == [(10, 0)]
 
 
 @pytest.mark.parametrize("folder", ["log/q/out", "memory/q"])

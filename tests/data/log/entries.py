@@ -6,9 +6,10 @@ import random
 
 import pyarrow as pa
 
-from rove.data.log.segments.commands import Disk
+from rove.data.log.segments.carrier import search
+from rove.data.log.segments.commands import Disk, Write
 from rove.data.log.segments.commit import commit
-from rove.data.log.segments.format import Entry
+from rove.data.log.segments.format import Entry, data_file
 from rove.data.log.segments.partition import Partition
 from rove.data.log.segments.reader import Reader
 from rove.data.log.settings import LogSettings
@@ -52,6 +53,17 @@ def filled(folder: SimDisk, seqs: int, settings: LogSettings | None = None) -> P
         partition.append(header(A, seq), rows(A, seq))
         commit(partition, folder, 1_000 + seq)
     return partition
+
+
+def garble(folder: SimDisk, file: str, at: int) -> None:
+    """Flip all bits of a byte."""
+    folder.execute(Write(file, at, (bytes([folder.read(file, at, 1)[0] ^ 0xFF]),)))
+
+
+def silence(folder: SimDisk, number: int) -> None:
+    """Garble all that a segment says of itself, so that only its index knows what is in it."""
+    for found in list(search(folder.read, data_file(number), 0)):
+        garble(folder, data_file(number), found.end - 9)
 
 
 def reopened(folder: SimDisk) -> Partition:

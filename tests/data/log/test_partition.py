@@ -13,14 +13,9 @@ from rove.data.log.segments.reader import Reader
 from rove.data.log.settings import LogSettings
 from rove.model.batch import Header
 from rove.model.errors import DataError, DiskError, SchemaMismatch
-from rove.sim.disk import SimDisk
-from tests.data.log.entries import SCHEMA, A, disk, filled, header, read_all, reopened, rows
+from tests.data.log.entries import SCHEMA, A, disk, filled, garble, header, read_all, reopened, rows, silence
 
 ONE_EACH = LogSettings(segment_entries=1)
-
-
-def garble(folder: SimDisk, file: str, at: int) -> None:
-    folder.execute(Write(file, at, (bytes([folder.read(file, at, 1)[0] ^ 0xFF]),)))
 
 
 def test_a_group_is_rows_then_index_then_mark_each_synced_before_the_next() -> None:
@@ -31,6 +26,7 @@ def test_a_group_is_rows_then_index_then_mark_each_synced_before_the_next() -> N
     assert [(type(c), getattr(c, "file", None)) for c in group.commands] == [
         (Write, "0000000000.arrows"),
         (Sync, "0000000000.arrows"),
+        (SyncFolder, None),
         (Write, "0000000000.index"),
         (Sync, "0000000000.index"),
         (SyncFolder, None),
@@ -48,8 +44,7 @@ def test_the_rows_are_written_from_the_buffer_they_came_in() -> None:
     assert group is not None
     write = group.commands[0]
     assert isinstance(write, Write)
-    part = write.parts[1]
-    assert isinstance(part, memoryview)
+    (part,) = (part for part in write.parts if isinstance(part, memoryview))
     assert part.obj is payload
 
 
@@ -191,11 +186,12 @@ def test_a_reader_goes_on_over_deleted_segments_it_has_read_and_is_told_of_other
     assert (gone.value.position, gone.value.first) == (0, 2)
 
 
-def test_a_damaged_record_of_a_sealed_segment_is_named_by_origin_and_seqs() -> None:
+def test_a_record_that_is_damaged_in_index_and_segment_is_named_by_origin_and_seqs() -> None:
     folder = disk()
     filled(folder, 6, LogSettings(segment_entries=3))
     size = folder.sizes()["0000000000.index"]
     garble(folder, "0000000000.index", size - 100)
+    silence(folder, 0)
     again = reopened(folder)
     [damage] = again.quarantine
     assert (damage.file, damage.origin, damage.through) == ("0000000000.index", A, damage.seq)
@@ -203,10 +199,11 @@ def test_a_damaged_record_of_a_sealed_segment_is_named_by_origin_and_seqs() -> N
     assert again.ledger.frontier.next(A) == 6
 
 
-def test_a_lost_index_is_named_by_what_it_held() -> None:
+def test_an_index_that_cannot_be_made_again_is_named_by_what_it_held() -> None:
     folder = disk()
     filled(folder, 6, LogSettings(segment_entries=2))
     folder.execute(Delete("0000000001.index"))
+    silence(folder, 1)
     [damage] = reopened(folder).quarantine
     assert (damage.file, damage.origin, damage.seq, damage.through) == ("0000000001.index", A, 2, 3)
 
@@ -219,6 +216,7 @@ def test_a_damaged_record_of_the_open_segment_is_quarantined_and_the_log_goes_on
         partition.append(header(A, seq), rows(A, seq))
         commit(partition, folder, 2_000 + seq)
     garble(folder, "0000000000.index", end + 4)  # the CRC of seq 2
+    silence(folder, 0)
     again = reopened(folder)
     [damage] = again.quarantine
     assert (damage.origin, damage.seq, damage.through) == (A, 2, 2)

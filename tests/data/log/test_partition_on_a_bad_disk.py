@@ -15,7 +15,7 @@ from rove.data.log.segments.partition import Partition
 from rove.data.log.segments.reader import Reader
 from rove.data.log.settings import LogSettings
 from rove.model.ids import Origin
-from rove.sim.disk import SimDisk
+from rove.sim.disk import HARMS, SimDisk
 from tests.data.log.entries import SCHEMA, A, B, header, rows
 
 ORIGINS = st.sampled_from([A, B])
@@ -27,7 +27,7 @@ class PartitionOnABadDisk(RuleBasedStateMachine):
     """The twin: what was appended, in order, as `(origin, seq, late)` keys and bytes; how much of it was acked.
 
     Recovery may cut entries that were never acked. Until its first group is on the disk, a power cut may bring them
-    back: the disk has not been told of the cut.
+    back: the disk has not been told of the cut. Entries that are appended meanwhile are in memory only, and are gone.
     """
 
     @initialize(seed=st.integers(0, 2**32), small=st.booleans())
@@ -41,7 +41,8 @@ class PartitionOnABadDisk(RuleBasedStateMachine):
         self.partition = Partition("p", SCHEMA, self.settings)
         self.log: list[Appended] = []
         self.acked = self.seen = 0
-        self.kept, self.cut = 0, list[Appended]()  # how many entries the last recovery kept, and those that it cut
+        # Whether recovery's first group is not on the disk yet, how many entries it kept, and those that it cut.
+        self.recovers, self.kept, self.cut = False, 0, list[Appended]()
         self.now_us = 1_000_000
         self.reader = Reader(self.disk)
         self.partition.consumed("reader", self.reader.position)
@@ -86,8 +87,7 @@ class PartitionOnABadDisk(RuleBasedStateMachine):
             safe = carry_out(self.partition, self.disk, group)
             assert not safe or safe.stop == self.partition.committed
             self.acked = max(self.acked, self.partition.committed)
-            if self.partition._flight is None:
-                self.cut = []
+            self.recovers &= self.partition.recovers
 
     @rule(after=st.integers(0, 12))
     def flush_on_a_failing_disk(self, after: int) -> None:
@@ -118,17 +118,35 @@ class PartitionOnABadDisk(RuleBasedStateMachine):
         assert seen_before <= len(self.log)
         self.partition = Partition.recover("p", SCHEMA, self.disk.sizes(), self.disk.read, self.settings)
         assert not self.partition.quarantine, self.partition.quarantine
-        if self.cut and power and self.partition.end > self.kept:
+        if self.recovers:
             self.log[self.kept :] = self.cut
         assert self.acked <= self.partition.end <= len(self.log)
         assert self.partition.end >= seen_before
         self.partition.consumed("reader", self.reader.position)
-        # Without a group of recovery there was nothing to cut; with one, newer entries wait until it is on the disk.
-        waits = self.partition._flight is not None
-        may_return = self.cut if self.partition.end <= self.kept else []
-        self.cut = (self.log[self.partition.end :] or may_return) if waits else []
-        self.kept = self.partition.end
+        # Without a group of recovery there was nothing to cut.
+        self.recovers = self.partition.recovers
+        self.kept, self.cut = self.partition.end, self.log[self.partition.end :]
         del self.log[self.partition.end :]
+
+    @rule(
+        before=st.integers(0, 6),
+        power=st.tuples(st.booleans(), st.booleans()),
+        harms=st.lists(st.tuples(st.sampled_from(HARMS), st.integers(0, 9), st.floats(0, 1)), min_size=1, max_size=3),
+    )
+    def crash_and_damage_indexes(
+        self, before: int, power: tuple[bool, bool], harms: list[tuple[str, int, float]]
+    ) -> None:
+        """Indexes are damaged. While they are mended, the process or the power goes again."""
+        if power[0]:
+            self.disk.crash()
+        for harm, which, place in harms:
+            indexes = sorted(file for file in self.disk.sizes() if file.endswith(".index"))
+            if indexes:
+                self.disk.harm(indexes[which % len(indexes)], harm, place)
+        self.crash(power=False)
+        self.crash_within_a_flush(before, power[1])
+        while self.partition.unmended:
+            self.flush()
 
     @rule(back=st.integers(0, 5))
     def consume_and_retire(self, back: int) -> None:

@@ -9,7 +9,7 @@ from rove.data.log.segments.commit import commit
 from rove.data.log.segments.format import MARK_FILE, Mark, mark_bytes, read_mark
 from rove.data.log.segments.partition import Partition
 from rove.sim.disk import SimDisk
-from tests.data.log.entries import A, disk, filled, header, read_all, reopened, rows
+from tests.data.log.entries import A, disk, filled, header, read_all, reopened, rows, silence
 
 INDEX, ROWS = "0000000000.index", "0000000000.arrows"
 
@@ -45,8 +45,8 @@ def test_rows_of_the_last_group_that_are_not_what_was_written_are_cut_and_may_co
 
 def test_a_record_that_is_torn_is_cut_off_and_the_rest_is_synced_before_anything_is_written() -> None:
     folder, partition = torn()
-    whole = folder.read(INDEX, 0, 10**6)
-    changed(folder, INDEX, whole[:-16])
+    for file in (INDEX, ROWS):
+        changed(folder, file, folder.read(file, 0, 10**6)[:-16])
     again = reopened(folder)
     assert (again.end, again.committed, again.damage) == (2, 2, "")
     group = again.flush(3_000)
@@ -71,6 +71,7 @@ def test_positions_that_readers_were_told_of_are_not_used_again() -> None:
     folder = disk()
     filled(folder, 3)
     changed(folder, INDEX, folder.read(INDEX, 0, 10**6)[:-200])
+    silence(folder, 0)
     again = reopened(folder)
     assert "is unreadable" in again.damage or "are gone" in again.damage
     assert again.append(header(A, 7), rows(A, 7)) == 3

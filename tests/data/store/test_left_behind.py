@@ -18,6 +18,7 @@ from rove.model.batch import Header
 from rove.model.events import Arrived, Tick
 from rove.model.ids import NodeId, Origin, QueryId
 from rove.model.messages import PROTOCOL, Ack, Orders, check_report
+from rove.sim.disk import HARMS
 from rove.sim.shelf import SimShelf
 from tests.data.disk_driver import done_at_once
 from tests.data.store.test_spill import SECOND, WEST, Device, rows
@@ -25,7 +26,8 @@ from tests.data.test_worker import COLUMNS
 
 
 @pytest.mark.parametrize("power", [False, True])
-def test_what_was_on_the_disk_is_sent_by_the_next_start_under_its_old_name(power: bool) -> None:
+@pytest.mark.parametrize("harm", [None, *HARMS])
+def test_what_was_on_the_disk_is_sent_by_the_next_start_under_its_old_name(harm: str | None, power: bool) -> None:
     shelf = SimShelf(Random(2))
     device = Device(shelf)
     made = [rows(100, n) for n in range(30)]
@@ -34,6 +36,9 @@ def test_what_was_on_the_disk_is_sent_by_the_next_start_under_its_old_name(power
     device.second()
     device.second()
     shelf.crash([], power)
+    for folder in shelf.folders("ring") if harm else ():
+        for file in (file for file in sorted(shelf.disk(folder).sizes()) if file.endswith(".index")):
+            shelf.disk(folder).harm(file, harm or "", 0.4)
     again = Device(shelf, 2)
     assert {s.origin for s in again.worker.report().facts.sources} == {
         Origin("s", "device", 1),

@@ -30,7 +30,7 @@ from rove.data.log.segments.commands import (
     Truncate,
     Write,
 )
-from rove.data.log.segments.commit import commit, retire
+from rove.data.log.segments.commit import commit, recovered, retire
 from rove.data.log.segments.damage import AlreadyOpen
 from rove.data.log.segments.partition import Partition
 from rove.data.log.segments.reader import Reader
@@ -200,7 +200,7 @@ def open_partition(path: str | Path, schema: pa.Schema, settings: LogSettings | 
             path.mkdir(parents=True)
             _sync_folder(path.parent)
         folder.lock()
-        partition = Partition.recover(path.name, schema, folder.sizes(), folder.read, settings)
+        partition, _ = recovered(path.name, schema, folder, settings, _now_us())
         commit(partition, folder, _now_us())
     except OSError as error:
         folder.close()

@@ -38,11 +38,9 @@ from rove.data.events import (
     ReadLog,
     Remember,
 )
-from rove.data.log.segments.carry_out import carried_out, loaded
 from rove.data.log.segments.commands import Position
-from rove.data.log.segments.commit import commit
-from rove.data.log.segments.partition import Partition
-from rove.data.log.segments.read_back import LogCursor
+from rove.data.log.segments.commit import carried_out, recovered
+from rove.data.log.segments.read_back import LogCursor, loaded
 from rove.data.log.settings import LogSettings
 from rove.model.errors import DiskError, NotWritable, RoveError
 from rove.model.messages import Fragment, Peer
@@ -54,8 +52,8 @@ REMEMBERED_FILE = "remembered"
 STARTS_FILE = "starts"
 DAMAGED = ".damaged"  # the suffix of a file that could not be used
 READER = "reader-"  # the prefix of a file in which a reader says what it no longer needs
+KINDS = ("index", "arrows")  # the files of a segment, each of which is enough to read it
 FORMAT = 1
-OPEN_ATTEMPTS = 3
 CLOSE_S = 5.0
 NOT_NOW = (errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EIO)  # errors of a disk that may work again later
 
@@ -133,7 +131,7 @@ class DiskShelf:
         return done
 
     def _opened(self, order: Open) -> Opened | OpenFailed:
-        """Open the partition on the disk, with everything committed; create it if there is none."""
+        """Open the partition on the disk, recovered; create it if there is none."""
         folder = order.folder
         if folder in self._folders:
             self._folders.pop(folder).close()
@@ -148,13 +146,7 @@ class DiskShelf:
                 if new:
                     _sync_up(place, self.path)
                 disk.lock()
-                settings = order.settings or self._settings
-                partition = Partition.recover(folder, order.schema, disk.sizes(), disk.read, settings)
-                upto = partition.mark()
-                for _ in range(OPEN_ATTEMPTS):
-                    if not partition.pending_bytes and partition.committed == partition.end:
-                        break
-                    commit(partition, disk, now_us())
+                partition, upto = recovered(folder, order.schema, disk, order.settings or self._settings, now_us())
                 undo.pop_all()
         except OSError as error:
             text = f"the log in {self.path / folder} cannot be opened: {error}; repair the disk"
@@ -174,7 +166,8 @@ class DiskShelf:
 
     def _listed(self, order: ListFolders) -> Listed:
         try:
-            places = {index.parent.relative_to(self.path) for index in (self.path / order.prefix).glob("*/*/*.index")}
+            files = [file for kind in KINDS for file in (self.path / order.prefix).glob(f"*/*/*.{kind}")]
+            places = {file.parent.relative_to(self.path) for file in files}
         except OSError as error:
             return Listed(order.prefix, (), str(error))
         return Listed(order.prefix, tuple(sorted(place.as_posix() for place in places)))

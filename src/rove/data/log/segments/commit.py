@@ -1,12 +1,45 @@
-"""Drives a partition with a disk that answers at once.
+"""Executes the disk commands of partitions: for a writer that waits for the disk, and for the shell of a machine.
 
-Law: the partition is told of every group exactly once, whether it succeeded or failed.
+Law: every group is answered once, whether it succeeded or failed. A partition is open once its indexes are mended.
 """
 
 from __future__ import annotations
 
+import pyarrow as pa
+
+from rove.data.events import DiskDone, OnDisk
 from rove.data.log.segments.commands import Disk, Group, Publish
+from rove.data.log.segments.format import Mark
 from rove.data.log.segments.partition import Partition
+from rove.data.log.settings import LogSettings
+from rove.model.errors import DiskError
+
+
+def recovered(
+    name: str, schema: pa.Schema, disk: Disk, settings: LogSettings | None, now_us: int
+) -> tuple[Partition, Mark]:
+    """The partition in a folder, and its end. Recovery's disk work is done, or comes later; but a mended index must be
+    written now, because readers would miss what it says."""
+    partition = Partition.recover(name, schema, disk.sizes(), disk.read, settings)
+    upto = partition.mark()
+    if partition.recovers:
+        commit(partition, disk, now_us)
+    if partition.unmended:
+        raise DiskError(f"log {name}: an index is damaged and cannot be made again: {partition.trouble}; mend the disk")
+    return partition, upto
+
+
+def carried_out(disk: Disk, order: OnDisk) -> DiskDone:
+    """Execute a group of commands for a machine, up to the first that fails."""
+    unpublished = ""
+    for command in order.group.commands:
+        try:
+            disk.execute(command)
+        except OSError as error:
+            if not isinstance(command, Publish):
+                return DiskDone(order.folder, order.group.token, trouble=str(error))
+            unpublished = str(error)
+    return DiskDone(order.folder, order.group.token, unpublished=unpublished)
 
 
 def commit(partition: Partition, disk: Disk, now_us: int) -> range:

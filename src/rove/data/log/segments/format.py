@@ -1,18 +1,20 @@
-"""The bytes of the index and of the commit mark.
+"""The bytes of the index, of the commit mark, and of what a segment says of itself.
 
 Law: every record is complete by itself: a length, a CRC, a body, padded to eight bytes. A reader that meets bad bytes
-can find the next good record after them.
+can find the next good record after them. The segment says the same as its index, so that the index can be made again.
 
     preamble   magic, segment, position of the first entry, crc
     record     length of the body, crc of the body, body in MessagePack: first the Head, then one Entry for each batch
     mark       magic, segment, its index bytes, its data bytes, entries of the partition, crc
+    segment    schema, the Head, then for each group its Manifest and its rows; both are records in a carrier
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from struct import Struct
+from typing import TypeVar
 from zlib import crc32
 
 import msgspec
@@ -22,6 +24,7 @@ from rove.data.log.segments.ledger import LedgerTable
 from rove.model.batch import Header
 from rove.model.clock import MICROS_MIN
 
+Value = TypeVar("Value")
 END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"  # Arrow IPC's own
 MARK_FILE, CONSUMERS_FILE = "commit", "consumers"
 BODY_BYTES_MAX = 256 * 1024 * 1024  # a length beyond this is garbage
@@ -77,10 +80,55 @@ class Stretch:
     body: bytes | None
 
 
+class Line(msgspec.Struct, frozen=True, array_like=True):
+    """What a manifest says of one entry. The rest follows from its place."""
+
+    header: Header
+    length: int
+    crc: int
+    low: int
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """What a segment says of the entries of one group, before their rows."""
+
+    segment: int
+    at: int  # where its carrier begins
+    position: Position  # of its first entry
+    group: Position
+    at_us: int
+    lines: list[Line]
+
+    def entries(self, rows_from: int) -> Iterator[Entry]:
+        """The entries, whose rows begin at a place in the segment and lie one after the other."""
+        offset = rows_from
+        for position, line in enumerate(self.lines, self.position):
+            yield Entry(
+                position=Position(position),
+                group=self.group,
+                segment=self.segment,
+                offset=offset,
+                length=line.length,
+                crc=line.crc,
+                at_us=self.at_us,
+                header=line.header,
+                low=line.low,
+            )
+            offset += line.length
+
+
+class Consumers(msgspec.Struct, frozen=True, array_like=True):
+    """The readers of a partition and how far they have read, and the first segment that retention has not deleted."""
+
+    positions: dict[str, int]
+    first_segment: int
+
+
 _encode = msgspec.msgpack.Encoder().encode
 _entry = msgspec.msgpack.Decoder(Entry).decode
 _head = msgspec.msgpack.Decoder(Head).decode
-_consumers = msgspec.msgpack.Decoder(dict[str, int]).decode
+_manifest = msgspec.msgpack.Decoder(Manifest).decode
+_consumers = msgspec.msgpack.Decoder(Consumers | dict[str, int]).decode
 
 
 def data_file(segment: int) -> str:
@@ -97,9 +145,13 @@ def segment_of(file: str, suffix: str) -> int | None:
     return int(number) if dot + end == suffix and number.isdecimal() else None
 
 
-def frame(value: Entry | Head | dict[str, int]) -> bytes:
+def frame(value: Entry | Head | Manifest | Consumers) -> bytes:
     """A value as a record."""
-    body = _encode(value)
+    return record(_encode(value))
+
+
+def record(body: bytes) -> bytes:
+    """A body as a record."""
     return _FRAME.pack(len(body), crc32(body)) + body + _PADS[-len(body) % 8]
 
 
@@ -113,8 +165,8 @@ def read_preamble(data: bytes) -> tuple[int, Position] | None:
     """A segment and the position of its first entry."""
     if len(data) < PREAMBLE_BYTES:
         return None
-    magic, segment, position, crc = _PREAMBLE.unpack_from(data)
-    return (segment, Position(position)) if magic == _PREAMBLE_MAGIC and crc == crc32(data[:24]) else None
+    _, segment, position, _ = _PREAMBLE.unpack_from(data)
+    return (segment, Position(position)) if data[:PREAMBLE_BYTES] == preamble(segment, position) else None
 
 
 def mark_bytes(mark: Mark) -> bytes:
@@ -142,8 +194,8 @@ def body_at(data: Bytes, at: int, end: int) -> bytes | None:
     # An empty body has the CRC of zeroes, and the lost tail of a file may consist of zeroes.
     if not 0 < length <= BODY_BYTES_MAX or start + length + -length % 8 > end:
         return None
-    body = bytes(data[start : start + length])
-    return body if crc32(body) == crc else None
+    body, pad = bytes(data[start : start + length]), data[start + length : start + length + -length % 8]
+    return body if crc32(body) == crc and pad == _PADS[-length % 8] else None
 
 
 def scan(data: Bytes, start: int, end: int) -> Iterator[Stretch]:
@@ -164,11 +216,8 @@ def scan(data: Bytes, start: int, end: int) -> Iterator[Stretch]:
 
 def entry_of(body: bytes, segment: int) -> Entry | None:
     """The entry in a body, if it belongs to that segment."""
-    try:
-        entry = _entry(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
-    return entry if entry.segment == segment else None
+    entry = _decoded(_entry, body)
+    return entry if entry is not None and entry.segment == segment else None
 
 
 def head_of(data: Bytes, segment: int) -> tuple[Head, int] | None:
@@ -177,19 +226,31 @@ def head_of(data: Bytes, segment: int) -> tuple[Head, int] | None:
     body = body_at(data, PREAMBLE_BYTES, len(data))
     if named is None or body is None:
         return None
-    try:
-        head = _head(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
-    if (head.segment, head.position) != named or head.segment != segment:
+    head = head_in(body)
+    if head is None or (head.segment, head.position) != named or head.segment != segment:
         return None
     return head, PREAMBLE_BYTES + 8 + len(body) + -len(body) % 8
 
 
-def consumers_of(data: bytes) -> dict[str, int] | None:
-    """The table of consumers, unless it is damaged."""
+def head_in(body: bytes) -> Head | None:
+    """The head in a body."""
+    return _decoded(_head, body)
+
+
+def manifest_in(body: bytes) -> Manifest | None:
+    """The manifest in a body."""
+    return _decoded(_manifest, body)
+
+
+def consumers_of(data: bytes) -> Consumers | None:
+    """The table of consumers, unless it is damaged. Earlier versions stored the positions alone."""
     body = body_at(data, 0, len(data))
+    found = None if body is None else _decoded(_consumers, body)
+    return Consumers(found, 0) if isinstance(found, dict) else found
+
+
+def _decoded(decode: Callable[[bytes], Value], body: bytes) -> Value | None:
     try:
-        return None if body is None else _consumers(body)
+        return decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None

@@ -15,11 +15,13 @@ from zlib import crc32
 import pyarrow as pa
 from msgspec.structs import replace
 
+from rove.data.log.segments.carrier import Carrier
 from rove.data.log.segments.commands import Command, Delete, Group, Position, Publish, Replace, SyncFolder
 from rove.data.log.segments.damage import Damaged, TooMuchPending
 from rove.data.log.segments.format import (
     CONSUMERS_FILE,
     MARK_FILE,
+    Consumers,
     Entry,
     Head,
     Mark,
@@ -53,6 +55,7 @@ class _Flight:
     token: int = 0
     failed: bool = False
     published: bool = True
+    mends: bool = False  # it makes an index whole again
 
 
 class Partition:
@@ -67,11 +70,12 @@ class Partition:
         self.duplicates = self.trimmed = self.failures = self.damaged = 0
         self.trouble: str | None = None
         self.quarantine: list[Damaged] = []
+        self.mended: list[str] = []  # indexes that were damaged and were made again from their segments
         self.consumers: dict[str, Position] = {}
         self.missed: dict[str, int] = {}  # entries deleted before a consumer had read them
         self.segments: list[Sealed] = []
         self.landed: tuple[Entry, ...] = ()  # the entries of the last synced group
-        self._schema = schema.serialize().to_pybytes()
+        self._schema, self._carrier = schema.serialize().to_pybytes(), Carrier(schema)
         self._now_us = self._retry_us = self._retry_after_us = self._token = self._number = 0
         self._flight: _Flight | None = None
         self._published = self._consumers_stored = True
@@ -92,7 +96,7 @@ class Partition:
         found = recover(schema, files, read)
         partition.ledger, partition.segments, partition.consumers = found.ledger, found.sealed, found.consumers
         partition.quarantine = found.damage[: partition.settings.quarantine]
-        partition.damaged = len(found.damage)
+        partition.damaged, partition.mended = len(found.damage), found.mended
         partition.end, partition.committed = found.position, found.committed
         commands, partition._number = found.commands, found.number
         if found.open is None:
@@ -100,11 +104,12 @@ class Partition:
         else:
             partition._open = found.open
             commands.append(partition._publish(found.open, found.position))
-            if found.open.damaged or found.grown:  # a segment has one schema
+            if found.open.damaged or found.closes:
                 partition._roll()
         if commands:
+            mends = any(isinstance(command, Replace) for command in commands)
             partition._flight = _Flight(
-                commands=commands, repair=[], sealed=[], end=found.position, bytes=0, failed=True
+                commands=commands, repair=[], sealed=[], end=found.position, bytes=0, failed=True, mends=mends
             )
         return partition
 
@@ -112,6 +117,16 @@ class Partition:
     def file_bytes(self) -> int:
         """The bytes of its files, without waiting entries. O(segments)."""
         return self._open.data_end + self._open.index_end + sum(segment.bytes for segment in self.segments)
+
+    @property
+    def recovers(self) -> bool:
+        """Whether disk work of recovery, or of a later group, is not done yet."""
+        return self._flight is not None
+
+    @property
+    def unmended(self) -> bool:
+        """Whether an index is still damaged, so that readers would miss what it says."""
+        return self._flight is not None and self._flight.mends
 
     @property
     def damage(self) -> str:
@@ -215,8 +230,8 @@ class Partition:
             self._consumers_stored = False
 
     def retire(self, now_us: int) -> list[Command]:
-        """The deletes of segments that are not needed. An index is deleted first, so rows without an index count as
-        deleted."""
+        """The deletes of segments that are not needed. The table of consumers says so first, so that rows without an
+        index are known to be half deleted."""
         if self._closing or (self._flight is not None and self._flight.sealed):
             return []  # the segment whose head sums up the others is not safe yet
         open_bytes = self._open.data_end + self._open.index_end
@@ -224,7 +239,7 @@ class Partition:
         if not gone:
             return []
         del self.segments[: len(gone)]
-        commands: list[Command] = [Replace(CONSUMERS_FILE, frame(dict(self.consumers)))]
+        commands: list[Command] = [self._remember_consumers()]
         for segment in gone:
             for consumer, entries in missed(segment, self.consumers).items():
                 self.missed[consumer] = self.missed.get(consumer, 0) + entries
@@ -268,7 +283,7 @@ class Partition:
         handed = [h for s in (*self._closing, self._open) if (h := s.hand_out(group, now_us)) is not None]
         commands: list[Command] = []
         if not self._consumers_stored:
-            commands.append(Replace(CONSUMERS_FILE, frame(dict(self.consumers))))
+            commands.append(self._remember_consumers())
             self._consumers_stored = True
         for part in handed:
             commands += part.write_rows()
@@ -289,6 +304,11 @@ class Partition:
     def _publish(self, segment: Segment, end: Position) -> Publish:
         return Publish(MARK_FILE, mark_bytes(Mark(segment.number, segment.index_end, segment.data_end, end)))
 
+    def _remember_consumers(self) -> Replace:
+        """Segments before the first that is kept are deleted, or about to be."""
+        first = self.segments[0] if self.segments else (*self._closing, self._open)[0]
+        return Replace(CONSUMERS_FILE, frame(Consumers(dict(self.consumers), first.number)))
+
     def _roll(self) -> Segment:
         self._open.sealed = True
         self._closing.append(self._open)
@@ -297,7 +317,7 @@ class Partition:
 
     def _new_segment(self) -> Segment:
         number, self._number = self._number, self._number + 1
-        segment = Segment(number, self.end)
+        segment = Segment(number, self.end, self._carrier)
         head = Head(
             segment=number,
             position=self.end,

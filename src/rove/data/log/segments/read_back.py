@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from zlib import crc32
 
-from rove.data.events import LogRead, ReadLog
+from rove.data.events import Load, Loaded, LogRead, ReadLog
 from rove.data.log.segments.commands import Disk, Position
 from rove.data.log.segments.damage import Damaged, EntriesGone
 from rove.data.log.segments.format import Entry, Mark
@@ -33,6 +33,14 @@ def load(disk: Disk, rows: Stored) -> bytes:
     if len(found) != rows.length or crc32(found) != rows.crc:
         raise RowsGone(f"the rows at byte {rows.offset} of {rows.folder}/{rows.file} are not what was written")
     return found
+
+
+def loaded(disk: Disk, order: Load) -> Loaded:
+    """The answer to a request for the rows at an address."""
+    try:
+        return Loaded(order.peer, order.order, load(disk, order.rows))
+    except OSError as error:
+        return Loaded(order.peer, order.order, None, str(error), gone=isinstance(error, RowsGone))
 
 
 class LogCursor:

@@ -136,12 +136,13 @@ class Reader:
         sealed = segment < self._mark.segment
         try:
             end = self._disk.sizes()[file] if sealed else self._mark.index_end
-            index = self._disk.read(file, self._offset, min(end - self._offset, self._chunk_bytes))
+            wanted = min(end - self._offset, self._chunk_bytes)
+            index = self._disk.read(file, self._offset, wanted)
         except (FileNotFoundError, KeyError):
             self._segment = None
             return []
         found: list[Entry] = []
-        start, whole = self._offset, self._offset + len(index) >= end
+        start, whole = self._offset, self._offset + len(index) >= end or len(index) < wanted
         for stretch in scan(index, 0, len(index)):
             if stretch.body is None and stretch.end == len(index) and not whole:
                 self._chunk_bytes *= 1 if stretch.start else 2  # the chunk ends within a record

@@ -2,12 +2,13 @@
 
 Law: acknowledged entries are kept or named as damaged; only entries that cannot have been acknowledged are cut. A group
 is written after the one before it is safe. So all entries before the last group found are safe, and so is everything
-below the commit mark, if there is one. Bytes after that may be torn, missing, zero or garbage.
+below the commit mark, if there is one. Bytes after that may be torn, missing, zero or garbage. What an index should say
+and does not is made again from its segment first (`mending`); only what neither says is damage.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from zlib import crc32
@@ -15,14 +16,16 @@ from zlib import crc32
 import pyarrow as pa
 
 from rove.data.log.segments import format as f
-from rove.data.log.segments.commands import START, Command, Delete, Position, Sync, SyncFolder, Truncate
+from rove.data.log.segments.carrier import Carrier, Read
+from rove.data.log.segments.commands import START, Command, Delete, Position, Replace, Sync, SyncFolder, Truncate
 from rove.data.log.segments.damage import Damaged
 from rove.data.log.segments.ledger import Ledger, untaken
+from rove.data.log.segments.mending import Index, mended, told
 from rove.data.log.segments.retention import Sealed
 from rove.data.log.segments.segment import Segment
 from rove.model.errors import SchemaMismatch
 
-Read = Callable[[str, int, int], bytes]  # file, offset, length
+HEAD_BYTES = 64 * 1024  # most heads are smaller
 
 
 @dataclass(slots=True)
@@ -38,26 +41,29 @@ class Recovered:
     consumers: dict[str, Position] = field(default_factory=dict)
     damage: list[Damaged] = field(default_factory=list)
     commands: list[Command] = field(default_factory=list)
-    grown: bool = False  # the open segment lacks columns that were added since
+    mended: list[str] = field(default_factory=list)  # indexes that were damaged and are whole again
+    closes: bool = False  # the open segment takes no more: it lacks new columns, or is of an earlier version
 
 
 def recover(schema: pa.Schema, files: Mapping[str, int], read: Read) -> Recovered:
     """Read the index of every segment, and in the last segment also the rows that the commit mark does not cover."""
     found = Recovered()
     mark = f.read_mark(read(f.MARK_FILE, 0, f.MARK_BYTES)) if f.MARK_FILE in files else None
-    numbers = sorted(n for file in files if (n := f.segment_of(file, ".index")) is not None)
-    if numbers and _never_made(numbers[-1], mark, files, read):
-        found.commands += [Delete(f.index_file(numbers[-1])), Delete(f.data_file(numbers[-1]))]
-        numbers.pop()
-    _delete_orphans(found, numbers, mark, files)
-    _read_consumers(found, files, read)
+    numbers = _segments(found, mark, _read_consumers(found, files, read), files, read)
+    indexes = []
     for number, following in pairwise(numbers):
-        _check_sealed(found, number, following, files, read)
+        after = _head(following, files, read)
+        end = None if after is None or following != number + 1 else after.position
+        indexes.append(mended(number, end, files, read))
+        _check_sealed(found, indexes[-1], after, following, files)
+    safe = START
     if numbers:
-        index = read(f.index_file(numbers[-1]), 0, files[f.index_file(numbers[-1])])
-        segment = _open_last(found, numbers[-1], schema, index, files, read)
-        _walk_last(found, segment, mark, index, files, read)
-        _mend_last(found, segment, files)
+        indexes.append(mended(numbers[-1], None, files, read))
+        segment = _open_last(found, indexes[-1], schema, files, read)
+        safe = _walk_last(found, segment, mark, indexes[-1].data, files, read)
+        _mend_last(found, segment, indexes[-1], files)
+    published = -1 if mark is None else mark.segment
+    found.mended += [text for index in indexes if (text := index.notice(safe, published))]
     if mark is not None:
         _expect_marked(found, mark)
     found.committed = min(mark.position, found.position) if mark is not None else Position(0)
@@ -66,9 +72,49 @@ def recover(schema: pa.Schema, files: Mapping[str, int], read: Read) -> Recovere
     return found
 
 
+def _segments(
+    found: Recovered, mark: f.Mark | None, first: int | None, files: Mapping[str, int], read: Read
+) -> list[int]:
+    """The segments that are there: those with an index, and those that say what belongs into it. Other rows are half
+    deleted or half created, and go. `first` is the first segment that was not deleted, if that is known."""
+    indexed = sorted(n for file in files if (n := f.segment_of(file, ".index")) is not None)
+    alone = [n for file in sorted(files) if (n := f.segment_of(file, ".arrows")) is not None and n not in indexed]
+    made = [n for n in alone if n >= (first or 0) and told(n, files, read) is not None]
+    numbers = sorted([*indexed, *made])
+    if numbers and _never_made(numbers[-1], mark, files, read):
+        found.commands += [Delete(f.index_file(numbers[-1])), Delete(f.data_file(numbers[-1]))]
+        alone = [n for n in alone if n != numbers[-1]]
+        numbers.pop()
+    for number in (n for n in alone if n not in made and (numbers or mark is None)):
+        published = mark is not None and numbers and numbers[-1] < number <= mark.segment
+        if not numbers or (not numbers[0] <= number <= numbers[-1] and not published):
+            _drop(found, number, numbers, first)
+    return numbers
+
+
+def _drop(found: Recovered, number: int, numbers: list[int], first: int | None) -> None:
+    """Delete rows without an index, unless they should have one."""
+    if numbers and first is not None and first <= number < numbers[0]:
+        what = "the index is gone, and so is what the segment says of itself"
+        found.damage.append(Damaged(what, file=f.index_file(number)))
+    else:
+        found.commands.append(Delete(f.data_file(number)))
+
+
+def _head(number: int, files: Mapping[str, int], read: Read) -> f.Head | None:
+    """The head of a segment, from its index or from itself."""
+    file = f.index_file(number)
+    if file in files:
+        for length in (HEAD_BYTES, files[file]):
+            if (found := f.head_of(read(file, 0, length), number)) is not None:
+                return found[0]
+    start = told(number, files, read)
+    return None if start is None else start.head
+
+
 def _never_made(number: int, mark: f.Mark | None, files: Mapping[str, int], read: Read) -> bool:
     """Whether a power cut came while the last segment was being created, before anything in it was acknowledged."""
-    if mark is not None and mark.segment >= number:
+    if (mark is not None and mark.segment >= number) or told(number, files, read) is not None:
         return False
     index = read(f.index_file(number), 0, files[f.index_file(number)])
     head = f.head_of(index, number)
@@ -84,35 +130,29 @@ def _schema_of(head: f.Head, files: Mapping[str, int], read: Read) -> bytes | No
     return data if len(data) == head.data_start and crc32(data) == head.schema_crc else None
 
 
-def _delete_orphans(found: Recovered, numbers: list[int], mark: f.Mark | None, files: Mapping[str, int]) -> None:
-    """Delete rows without an index: before the first segment they are half deleted, after the last half created."""
-    for file in sorted(files):
-        number = f.segment_of(file, ".arrows")
-        if number is None or Delete(file) in found.commands or (not numbers and mark is not None):
-            continue
-        published = mark is not None and numbers and numbers[-1] < number <= mark.segment
-        if not numbers or (not numbers[0] <= number <= numbers[-1] and not published):
-            found.commands.append(Delete(file))
-
-
-def _read_consumers(found: Recovered, files: Mapping[str, int], read: Read) -> None:
+def _read_consumers(found: Recovered, files: Mapping[str, int], read: Read) -> int | None:
+    """The consumers. Returns the first segment that was not deleted; None if it is not known."""
     if f.CONSUMERS_FILE not in files:
-        return
+        return 0  # it is written before anything is deleted
     table = f.consumers_of(read(f.CONSUMERS_FILE, 0, files[f.CONSUMERS_FILE]))
     if table is None:
         found.damage.append(Damaged("the table of consumers is unreadable; attach them again", file=f.CONSUMERS_FILE))
-    else:
-        found.consumers = {name: Position(position) for name, position in table.items()}
+        return None
+    found.consumers = {name: Position(position) for name, position in table.positions.items()}
+    return table.first_segment
 
 
-def _check_sealed(found: Recovered, number: int, following: int, files: Mapping[str, int], read: Read) -> None:
+def _check_sealed(
+    found: Recovered, mended: Index, after: f.Head | None, following: int, files: Mapping[str, int]
+) -> None:
     """Name the damage in a segment that was complete once. The head of the next segment says what was in it."""
+    number, index = mended.number, mended.data
     file, rows_bytes = f.index_file(number), files.get(f.data_file(number), 0)
-    index = read(file, 0, files[file])
+    if index != mended.stored:
+        found.commands.append(Replace(file, index))
     head = f.head_of(index, number)
     if head is not None:
         found.ledger, found.position = Ledger(head[0].ledger), head[0].position
-    after = f.head_of(read(f.index_file(following), 0, files[f.index_file(following)]), following)
     stretches = list(f.scan(index, f.PREAMBLE_BYTES if head is None else head[1], len(index)))
     start, bad = found.position, [s for s in stretches if s.body is None]
     newest = next((e for s in reversed(stretches) if s.body and (e := f.entry_of(s.body, number))), None)
@@ -126,7 +166,7 @@ def _check_sealed(found: Recovered, number: int, following: int, files: Mapping[
                     found.damage.append(_damaged(entry, "the rows are missing"))
         where = file if bad or head is None or following == number + 1 else f.index_file(number + 1)
         at = bad[0].start if bad else 0
-        missing = [] if after is None else untaken(after[0].ledger, found.ledger)
+        missing = [] if after is None else untaken(after.ledger, found.ledger)
         found.damage += [
             Damaged("records are unreadable or gone", file=where, offset=at, origin=origin, seq=first, through=last)
             for origin, first, last in missing
@@ -135,37 +175,37 @@ def _check_sealed(found: Recovered, number: int, following: int, files: Mapping[
             found.damage.append(Damaged("the head of the index is unreadable", file=file))
         if after is None:
             found.damage += [Damaged("a record is unreadable", file=file, offset=s.start) for s in bad]
-    end = after[0].position if after is not None else Position(start if newest is None else newest.position + 1)
+    end = after.position if after is not None else Position(start if newest is None else newest.position + 1)
     newest_us = newest.at_us if newest is not None else 0
     size = rows_bytes + len(index)
     found.sealed.append(Sealed(number=number, first=start, end=end, bytes=size, newest_us=newest_us))
     found.position = end
     if after is not None:
-        found.ledger = Ledger(after[0].ledger)
+        found.ledger = Ledger(after.ledger)
 
 
-def _open_last(
-    found: Recovered, number: int, schema: pa.Schema, index: bytes, files: Mapping[str, int], read: Read
-) -> Segment:
+def _open_last(found: Recovered, index: Index, schema: pa.Schema, files: Mapping[str, int], read: Read) -> Segment:
     """The last segment without its entries, and the ledger at its head."""
-    head = f.head_of(index, number)
+    number, head, start = index.number, f.head_of(index.data, index.number), told(index.number, files, read)
     stored = None if head is None else _schema_of(head[0], files, read)
     if head is not None:
         found.ledger, found.position = Ledger(head[0].ledger), head[0].position
-    segment = Segment(number, found.position)
-    segment.resume_at(found.position, *((0, f.PREAMBLE_BYTES) if head is None else (head[0].data_start, head[1])))
+    segment = Segment(number, found.position, Carrier(schema))
+    begin = start.end if start is not None else 0 if head is None else head[0].data_start
+    segment.resume_at(found.position, begin, f.PREAMBLE_BYTES if head is None else head[1])
     if stored is None:
         segment.damaged = True
         found.damage.append(Damaged("the head of the segment is unreadable", file=f.index_file(number)))
     else:
-        found.grown = _grown(schema, pa.ipc.read_schema(pa.py_buffer(stored)), f.data_file(number))
+        grown = _grown(schema, pa.ipc.read_schema(pa.py_buffer(stored)), f.data_file(number))
+        found.closes = grown or start is None
     return segment
 
 
 def _walk_last(
     found: Recovered, segment: Segment, mark: f.Mark | None, index: bytes, files: Mapping[str, int], read: Read
-) -> None:
-    """Follow the last index to its end or to where it is torn."""
+) -> Position:
+    """Follow the last index to its end or to where it is torn. Returns the position before which all was safe."""
     rows_file = f.data_file(segment.number)
     stretches = list(f.scan(index, segment.index_end, len(index)))
     entries = [f.entry_of(s.body, segment.number) if s.body else None for s in stretches]
@@ -173,6 +213,15 @@ def _walk_last(
     covered = 0  # the bytes of the index that the mark covers
     if mark is not None and mark.segment == segment.number:
         safe, covered = max(safe, mark.position), mark.index_end
+
+    def intact(entry: f.Entry, start: int) -> bool:
+        if start < covered or not entry.length:
+            return not _beyond(entry, files.get(rows_file, 0))
+        return crc32(read(rows_file, entry.offset, entry.length)) == entry.crc
+
+    # A group stays or goes as a whole: its manifest, which is before its rows, names them all.
+    tail = [(e, s) for e, s in zip(entries, stretches, strict=True) if e is not None and e.position >= safe]
+    whole = all(intact(entry, stretch.start) for entry, stretch in tail)
     before = len(found.damage)
     for at, (stretch, entry) in enumerate(zip(stretches, entries, strict=True)):
         if entry is None or entry.position < segment.position or entry.offset < segment.data_end:
@@ -184,27 +233,29 @@ def _walk_last(
                 segment.resume_at(Position(safe), segment.data_end, max(covered, stretch.start))
                 break
             continue
-        intact = not _beyond(entry, files.get(rows_file, 0))
-        if intact and stretch.start >= covered and entry.length:
-            intact = crc32(read(rows_file, entry.offset, entry.length)) == entry.crc
-        if not intact:
-            if entry.position >= safe:
-                break
+        if entry.position >= safe and not whole:
+            break
+        if entry.position < safe and not intact(entry, stretch.start):
             found.damage.append(_damaged(entry, "the rows are not what was written"))
         found.ledger.take(entry.header)
         found.ledger.count(entry.header, entry.low)
         segment.resume(entry, stretch.end)
     segment.damaged |= len(found.damage) > before
+    return Position(safe)
 
 
-def _mend_last(found: Recovered, segment: Segment, files: Mapping[str, int]) -> None:
+def _mend_last(found: Recovered, segment: Segment, mended: Index, files: Mapping[str, int]) -> None:
     """Cut torn tails, and sync bytes that were written and perhaps not synced. Damaged rows are left for the user."""
     index, rows = f.index_file(segment.number), f.data_file(segment.number)
-    if files[index] > segment.index_end:
+    whole = mended.data[: segment.index_end]
+    kept = mended.stored.startswith(whole)
+    if kept and len(mended.stored) > len(whole):
         found.commands.append(Truncate(index, segment.index_end))
     if files.get(rows, 0) > segment.data_end and not segment.damaged:
         found.commands.append(Truncate(rows, segment.data_end))
     found.commands += [Sync(file) for file in (rows, index) if file in files]
+    if not kept:
+        found.commands.append(Replace(index, whole))
     found.open, found.position, found.number = segment, segment.position, segment.number + 1
 
 

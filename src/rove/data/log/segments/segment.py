@@ -8,8 +8,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from zlib import crc32
 
+from rove.data.log.segments.carrier import Carrier
 from rove.data.log.segments.commands import Bytes, Command, Delete, Position, Sync, SyncFolder, Truncate, Write
-from rove.data.log.segments.format import END_OF_STREAM, Entry, Head, data_file, frame, index_file, preamble
+from rove.data.log.segments.format import (
+    END_OF_STREAM,
+    Entry,
+    Head,
+    Line,
+    Manifest,
+    data_file,
+    frame,
+    index_file,
+    preamble,
+)
 from rove.data.log.segments.retention import Sealed
 from rove.model.batch import Header
 
@@ -29,20 +40,22 @@ class Handed:
     def repair(self) -> list[Command]:
         """Undo a failed attempt: restore the earlier lengths.
 
-        A new index shows that the segment before it is complete, so it is removed before that segment is cut.
+        A new segment shows that the one before it is complete, so it is removed before that one is cut.
         """
         data, index = data_file(self.segment), index_file(self.segment)
         if self.created:
-            return [Delete(index), SyncFolder(), Delete(data)]
+            return [Delete(index), Delete(data), SyncFolder()]
         rows: list[Command] = [Truncate(data, self.data_from)] if self.data else []
         return [*rows, Truncate(index, self.index_from)] if self.index else rows
 
     def write_rows(self) -> list[Command]:
+        """Sync the name of a new segment before the next one is written, so that no segment is missing in between."""
         file = data_file(self.segment)
-        return [Write(file, self.data_from, self.data), Sync(file)] if self.data else []
+        commands: list[Command] = [Write(file, self.data_from, self.data), Sync(file)] if self.data else []
+        return [*commands, SyncFolder()] if self.created else commands
 
     def write_index(self) -> list[Command]:
-        """Sync the name of a new index before the next one is written, so that no index is missing in between."""
+        """Sync the name of a new index as well, so that no index is missing before the next one."""
         file = index_file(self.segment)
         commands: list[Command] = [Write(file, self.index_from, self.index), Sync(file)] if self.index else []
         return [*commands, SyncFolder()] if self.created else commands
@@ -52,16 +65,14 @@ class Segment:
     """An open segment: what it holds on the disk, and what waits to be written."""
 
     __slots__ = (
-        "_head", "_waiting", "bytes", "count", "damaged", "data_end", "first", "index_end", "newest_us", "number",
-        "oldest_us", "position", "sealed",
+        "_carrier", "_head", "_waiting", "bytes", "count", "damaged", "data_end", "first", "index_end", "newest_us",
+        "number", "oldest_us", "position", "sealed",
     )  # fmt: skip
 
-    def __init__(self, number: int, first: Position) -> None:
-        self.number, self.first = number, first
+    def __init__(self, number: int, first: Position, carrier: Carrier) -> None:
+        self.number, self.first, self._carrier = number, first, carrier
         self.oldest_us = self.newest_us = 0  # when entries were handed out
-        self._head: tuple[bytes, bytes] | None = (
-            None  # the schema message and the start of the index, until they are written
-        )
+        self._head: tuple[bytes, bytes] | None = None  # the start of both files, until it is written
         self._waiting: list[tuple[Header, memoryview | None, int]] = []
         self.bytes = 0  # of rows, including waiting ones
         self.count = 0  # of entries, including waiting ones
@@ -70,8 +81,9 @@ class Segment:
 
     def create(self, schema: bytes, head: Head) -> None:
         """Give a new segment its first bytes."""
-        self._head = schema, preamble(head.segment, head.position) + frame(head)
-        self.bytes = len(schema)
+        record = frame(head)
+        self._head = schema + self._carrier.pack(record), preamble(head.segment, head.position) + record
+        self.bytes = len(self._head[0])
 
     def add(self, header: Header, rows: memoryview | None, low: int) -> None:
         self._waiting.append((header, rows, low))
@@ -100,14 +112,15 @@ class Segment:
         if self._head is not None:
             data, index = [self._head[0]], [self._head[1]]
             self.data_end, self._head = len(self._head[0]), None
-        for header, rows, low in self._waiting:
-            entries.append(self._entry(header, rows, low, group, now_us))
-            index.append(frame(entries[-1]))
-            self.position = Position(self.position + 1)
-            if rows is not None:
-                data.append(rows)
-                self.data_end += rows.nbytes
         if self._waiting:
+            manifest = self._manifest(group, now_us)
+            packed = self._carrier.pack(frame(manifest))
+            entries += manifest.entries(self.data_end + len(packed))
+            data += [packed, *(rows for _, rows, _ in self._waiting if rows is not None)]
+            index += map(frame, entries)
+            self.position = Position(self.position + len(entries))
+            self.data_end = entries[-1].offset + entries[-1].length
+            self.bytes += len(packed)
             self.oldest_us, self.newest_us, self._waiting = self.oldest_us or now_us, now_us, []
         if self.sealed and not self.damaged:
             data.append(END_OF_STREAM)
@@ -127,15 +140,11 @@ class Segment:
         size = self.data_end + self.index_end
         return Sealed(number=self.number, first=self.first, end=self.position, bytes=size, newest_us=self.newest_us)
 
-    def _entry(self, header: Header, rows: memoryview | None, low: int, group: Position, now_us: int) -> Entry:
-        return Entry(
-            position=self.position,
-            group=group,
-            segment=self.number,
-            offset=self.data_end,
-            length=0 if rows is None else rows.nbytes,
-            crc=0 if rows is None else crc32(rows),
-            at_us=now_us,
-            header=header,
-            low=low,
+    def _manifest(self, group: Position, now_us: int) -> Manifest:
+        lines = [
+            Line(header, 0, 0, low) if rows is None else Line(header, rows.nbytes, crc32(rows), low)
+            for header, rows, low in self._waiting
+        ]
+        return Manifest(
+            segment=self.number, at=self.data_end, position=self.position, group=group, at_us=now_us, lines=lines
         )
