@@ -77,19 +77,44 @@ def test_rows_in_a_window_of_an_edge_that_died_without_a_disk_are_named(net: Loc
     assert f"batches {line.missing_batches} of `{line.origin}` are missing" in trouble(net)
 
 
-def test_rows_of_a_log_whose_index_was_deleted_are_named(net: LocalNet, tmp_path: Path) -> None:
+def restarted_with_less(net: LocalNet, folder: Path, *kinds: str) -> AccountLine:
+    """Stop the gateway, delete files of its log and start it again. Returns the account before."""
     begin(net, busy())
     assert net.run_until(lambda: account(net).delivered >= 1_000, 20), account(net)
     before = account(net)
     net.stop(GATEWAY)
-    for index in (tmp_path / "gateway/log/q").rglob("*.index"):
-        index.unlink()
+    for file in [file for kind in kinds for file in (folder / "gateway/log/q").rglob(f"*.{kind}")]:
+        file.unlink()
     net.start(GATEWAY)
+    return before
+
+
+def test_rows_of_a_log_that_was_deleted_are_named(net: LocalNet, tmp_path: Path) -> None:
+    before = restarted_with_less(net, tmp_path, "index", "arrows")
     assert net.run_until(lambda: account(net).missing >= before.delivered, WITHIN_S), account(net)
     line = account(net)
     assert excess(line) == 0
     assert line.missing_batches.startswith("0 to ")
     assert f"batches {line.missing_batches} of `{line.origin}` are missing" in trouble(net)
+
+
+def test_a_log_whose_index_was_deleted_loses_nothing(
+    net: LocalNet, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = restarted_with_less(net, tmp_path, "index")
+    ended: list[AccountLine] = []
+
+    def missed() -> bool:
+        ended.append(account(net))
+        return ended[-1].missing > 0
+
+    assert not net.run_until(missed, WITHIN_S), account(net)
+    line = ended[-1]
+    assert line.delivered > before.delivered
+    assert (line.lost, line.missing, excess(line)) == (0, 0, 0)
+    assert trouble(net) == "()"
+    assert "log/q/out: 0000000000.index was damaged or gone; " in caplog.text
+    assert "made again from 0000000000.arrows, and nothing is lost by it" in caplog.text
 
 
 def test_rows_of_open_windows_are_lost_when_their_query_is_stopped(net: LocalNet) -> None:

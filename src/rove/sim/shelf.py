@@ -1,7 +1,8 @@
 """The disk of a simulated node: its folders, and the disk work that a worker asks for.
 
 Law: work is done in the order in which it was asked, and takes time: a sync, an opening and a read as well as a write.
-While the disk is bad, openings and reads fail by chance; what was safe stays safe.
+While the disk is bad, openings and reads fail by chance; what was safe stays safe. At a crash an index may be damaged:
+its segment knows what was in it, so nothing is lost by that.
 """
 
 from __future__ import annotations
@@ -31,11 +32,12 @@ from rove.data.log.segments.commit import carried_out, commit, recovered
 from rove.data.log.segments.read_back import LogCursor, loaded
 from rove.data.log.settings import LogSettings
 from rove.model.errors import RoveError
-from rove.sim.disk import SimDisk
+from rove.sim.disk import HARMS, SimDisk
 
 UNBOUNDED = 2**62  # what waits for the disk is bounded by the credit that let it in
 OPEN_US = 20_000  # what an opening takes at most, on a disk that is not slow
 READ_US = 2_000  # and a read
+HARMED = 0.2  # how often an index of a folder is damaged at a crash
 
 
 class SimShelf:
@@ -44,6 +46,7 @@ class SimShelf:
 
     def __init__(self, random: Random) -> None:
         self._random = random
+        self._harms = Random(random.getstate()[1][0])  # of its own, so that all else happens as without damage
         self.disks: dict[str, SimDisk] = {}
         self._cursors: dict[str, LogCursor] = {}
         self.slow_us = 0
@@ -124,3 +127,12 @@ class SimShelf:
         if power:
             for folder in sorted(self.disks):
                 self.disks[folder].crash()
+        for folder in sorted(self.disks):
+            if self._harms.random() < HARMED:
+                self._harm(self.disks[folder])
+
+    def _harm(self, disk: SimDisk) -> None:
+        """Damage one index. What the power left of the segment is enough to make it again."""
+        indexes = sorted(file for file in disk.sizes() if file.endswith(".index"))
+        if indexes:
+            disk.harm(self._harms.choice(indexes), self._harms.choice(HARMS), self._harms.random())

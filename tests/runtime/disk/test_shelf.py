@@ -19,6 +19,7 @@ from rove.data.events import (
     DiskAnswer,
     DiskDone,
     DiskWork,
+    Listed,
     ListFolders,
     Load,
     Loaded,
@@ -146,6 +147,30 @@ def test_a_log_is_read_back_in_parts_that_follow_each_other(
     once_more = answered(again, ReadLog("memory/q", Position(1), upto, rows=True))
     assert isinstance(once_more, LogRead)
     assert [entry.header.seq for entry in once_more.entries] == [1, 2], "a part may be read again"
+    again.close()
+
+
+@pytest.mark.parametrize("left", ["nothing", "half", "garbage"])
+def test_a_log_without_its_index_is_found_and_read_back_whole(
+    shelf: DiskShelf, tmp_path: Path, bell: Bell, left: str
+) -> None:
+    partition = opened(shelf, "ring/1/q").partition
+    for seq in range(5):
+        append(shelf, partition, "ring/1/q", seq)
+    shelf.close()
+    (index,) = (tmp_path / "disk/ring/1/q").glob("*.index")
+    before = index.read_bytes()
+    index.write_bytes(before[: len(before) // 2] if left == "half" else b"x" * len(before))
+    if left == "nothing":
+        index.unlink()
+    again = DiskShelf(tmp_path / "disk", bell)
+    assert answered(again, ListFolders("ring")) == Listed("ring", ("ring/1/q",))
+    found = opened(again, "ring/1/q")
+    assert (found.partition.damaged, len(found.partition.mended)) == (0, 1)
+    assert index.read_bytes() == before
+    read = answered(again, ReadLog("ring/1/q", START, found.upto, rows=True))
+    assert isinstance(read, LogRead)
+    assert [entry.header.seq for entry in read.entries] == [0, 1, 2, 3, 4]
     again.close()
 
 
