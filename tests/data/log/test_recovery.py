@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from rove.data.log.segments.commands import Sync, Truncate
+from rove.data.log.segments.carrier import search
+from rove.data.log.segments.commands import Delete, Sync, Truncate
 from rove.data.log.segments.commit import commit
 from rove.data.log.segments.format import MARK_FILE, Mark, mark_bytes, read_mark
 from rove.data.log.segments.partition import Partition
+from rove.data.log.segments.reader import Reader
 from rove.sim.disk import SimDisk
-from tests.data.log.entries import A, disk, filled, header, read_all, reopened, rows, silence
+from tests.data.log.entries import A, disk, filled, garble, header, read_all, reopened, rows, silence
 
 INDEX, ROWS = "0000000000.index", "0000000000.arrows"
 
@@ -56,6 +58,48 @@ def test_a_record_that_is_torn_is_cut_off_and_the_rest_is_synced_before_anything
     assert cuts == [INDEX, ROWS]
     assert syncs == [ROWS, INDEX]
     assert partition.end == 3
+
+
+def test_a_torn_group_goes_as_a_whole_because_its_segment_names_it_as_a_whole() -> None:
+    folder = disk()
+    partition = filled(folder, 2)
+    for seq in range(2, 5):
+        partition.append(header(A, seq), rows(A, seq))
+    group = partition.flush(2_000)
+    assert group is not None
+    folder.execute(group.commands[0])
+    changed(folder, ROWS, folder.read(ROWS, 0, 10**6)[:-16])
+    again = reopened(folder)
+    assert (again.end, again.damage) == (2, "")
+    for seq in (4, 7):
+        again.append(header(A, seq), rows(A, seq))
+    commit(again, folder, 3_000)
+    commit(again, folder, 3_001)
+    folder.execute(Delete(INDEX))
+    commit(reopened(folder), folder, 4_000)
+    assert [entry.header.seq for entry, _ in read_all(folder)] == [0, 1, 4, 7]
+
+
+def test_entries_that_were_cut_do_not_come_back_from_a_segment_that_was_left_as_it_was() -> None:
+    """A damaged segment is not cut, so that its user finds all that is left. The next one goes on before its end."""
+    folder, _ = torn()
+    index = bytearray(folder.read(INDEX, 0, 10**6))
+    del index[-200:]  # the records of seqs 1 and 2
+    changed(folder, INDEX, bytes(index))
+    first, second, third = list(search(folder.read, ROWS, 0))[1:]
+    garble(folder, ROWS, second.end - 9)
+    garble(folder, ROWS, folder.sizes()[ROWS] - 8)
+    again = reopened(folder)
+    assert [d.file for d in again.quarantine] == [INDEX]
+    assert again.append(header(A, 9), rows(A, 9)) == 2
+    commit(again, folder, 3_000)
+    commit(again, folder, 3_001)
+    assert third.start > first.start
+    folder.execute(Delete(INDEX))
+    once_more = reopened(folder)
+    commit(once_more, folder, 4_000)
+    assert once_more.end == 3
+    assert [(e.position, e.header.seq) for e in Reader(folder).entries()] == [(0, 0), (2, 9)]
 
 
 def test_what_was_written_whole_is_kept_and_counted_though_nobody_was_told() -> None:

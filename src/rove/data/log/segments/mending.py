@@ -79,13 +79,12 @@ def mended(number: int, end: Position | None, files: Mapping[str, int], read: Re
         stretches = stretches[1:]  # it is what is left of the head
     known, bad = _records(index, number, stretches, first)
     begin = start.end if start is not None else 0 if headed is None else headed[0].data_start
-    restored = []
-    for entry in _entries(number, _last_group(known, begin) if not bad and headed is not None else begin, files, read):
-        if entry.position not in known and entry.position >= first and (end is None or entry.position < end):
-            known[entry.position] = entry, f.frame(entry)
-            restored.append(entry.position)
-    data = _joined(opening, first, end, {at: record for at, (_, record) in known.items()}, bad)
-    return Index(number, index, data, tuple(restored), first if headed is None else None)
+    at = begin if bad or headed is None else _last_group(known, begin)
+    said = {entry.position: (entry, f.frame(entry)) for entry in _entries(number, at, files, read)}
+    # A segment that was left damaged may say more than was kept: the next one begins before that.
+    records = {p: r for p, (_, r) in (said | known).items() if p >= first and (end is None or p < end)}
+    restored = tuple(p for p in records if p not in known)
+    return Index(number, index, _joined(opening, first, end, records, bad), restored, None if headed else first)
 
 
 def _records(
@@ -150,7 +149,7 @@ def _joined(
 ) -> bytes:
     """An index of all known records. Bad bytes stay where the record after them is not known."""
     parts, expected = [opening], first
-    for position in sorted(at for at in records if at >= first and (end is None or at < end)):
+    for position in sorted(records):
         if position > expected:
             parts.append(bad.get(expected, UNREADABLE))
         parts.append(records[position])

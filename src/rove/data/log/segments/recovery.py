@@ -210,32 +210,32 @@ def _walk_last(
     stretches = list(f.scan(index, segment.index_end, len(index)))
     entries = [f.entry_of(s.body, segment.number) if s.body else None for s in stretches]
     safe = max((e.group for e in entries if e is not None), default=segment.position)
-    covered = 0  # the bytes of the index that the mark covers
+    marked, covered = START, 0  # the entries that the mark covers, and the bytes of the index
     if mark is not None and mark.segment == segment.number:
-        safe, covered = max(safe, mark.position), mark.index_end
+        safe, marked, covered = max(safe, mark.position), mark.position, mark.index_end
 
-    def intact(entry: f.Entry, start: int) -> bool:
-        if start < covered or not entry.length:
+    def intact(entry: f.Entry) -> bool:
+        if entry.position < marked or not entry.length:
             return not _beyond(entry, files.get(rows_file, 0))
         return crc32(read(rows_file, entry.offset, entry.length)) == entry.crc
 
     # A group stays or goes as a whole: its manifest, which is before its rows, names them all.
-    tail = [(e, s) for e, s in zip(entries, stretches, strict=True) if e is not None and e.position >= safe]
-    whole = all(intact(entry, stretch.start) for entry, stretch in tail)
+    whole = all(intact(entry) for entry in entries if entry is not None and entry.position >= safe)
     before = len(found.damage)
     for at, (stretch, entry) in enumerate(zip(stretches, entries, strict=True)):
         if entry is None or entry.position < segment.position or entry.offset < segment.data_end:
             if segment.position >= safe:
                 break
             found.damage.append(_guess(index, stretch, segment.number))
-            following = next((e for e in entries[at + 1 :] if e is not None), None)
-            if following is None or following.position > safe:
-                segment.resume_at(Position(safe), segment.data_end, max(covered, stretch.start))
+            following = next((e.position for e in entries[at + 1 :] if e is not None), safe + 1)
+            if following > safe or (following == safe and not whole):
+                index_end = min(max(covered, stretch.start), stretch.end)
+                segment.resume_at(Position(safe), segment.data_end, index_end)
                 break
             continue
         if entry.position >= safe and not whole:
             break
-        if entry.position < safe and not intact(entry, stretch.start):
+        if entry.position < safe and not intact(entry):
             found.damage.append(_damaged(entry, "the rows are not what was written"))
         found.ledger.take(entry.header)
         found.ledger.count(entry.header, entry.low)
