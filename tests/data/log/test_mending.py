@@ -22,6 +22,7 @@ from rove.data.log.segments.format import (
     MARK_FILE,
     Entry,
     Head,
+    Line,
     Manifest,
     Mark,
     data_file,
@@ -219,7 +220,8 @@ def test_an_entry_that_neither_index_nor_segment_knows_is_named_and_the_others_a
 
 def test_a_manifest_among_the_rows_is_not_believed() -> None:
     """Somebody sends rows that look like a part of a log. They are found while a damaged manifest is passed over."""
-    forged = Manifest(segment=0, at=8, position=Position(1), group=Position(1), at_us=1, lines=[])
+    lines = [Line(header(B, 9, 0), 0, 0, 0)]
+    forged = Manifest(segment=0, at=8, position=Position(1), group=Position(1), at_us=1, lines=lines)
     bait = pa.array([Carrier(SCHEMA).pack(frame(forged))], pa.binary()).view(pa.string())
     batch = pa.record_batch([pa.array([1]), bait], SCHEMA.names)
     folder = disk()
