@@ -236,4 +236,11 @@ LOGS = (
         "        return []\n",
         test="tests/data/ends/test_output.py::test_an_index_that_is_made_again_is_told_and_counted_and_nothing_is_lost",
     ),
+    Mutant(
+        "a damaged index keeps only what is readable in it",
+        "data/log/segments/mending.py",
+        "(said | known).items()",
+        "known.items()",
+        seed=0,
+    ),
 )

@@ -29,9 +29,10 @@ from rove.data.events import (
     ReadLog,
 )
 from rove.data.log.segments.commit import carried_out, commit, recovered
+from rove.data.log.segments.partition import Partition
 from rove.data.log.segments.read_back import LogCursor, loaded
 from rove.data.log.settings import LogSettings
-from rove.model.errors import RoveError
+from rove.model.errors import RoveError, must
 from rove.sim.disk import HARMS, SimDisk
 
 UNBOUNDED = 2**62  # what waits for the disk is bounded by the credit that let it in
@@ -48,6 +49,7 @@ class SimShelf:
         self._random = random
         self._harms = Random(random.getstate()[1][0])  # of its own, so that all else happens as without damage
         self.disks: dict[str, SimDisk] = {}
+        self._unharmed: dict[str, dict[str, bytes]] = {}  # the files of damaged folders, as they were before
         self._cursors: dict[str, LogCursor] = {}
         self.slow_us = 0
         self.bad = 0.0
@@ -103,8 +105,25 @@ class SimShelf:
             partition, upto = recovered(order.folder, order.schema, disk, settings, 0)
         except RoveError as error:
             return OpenFailed(order.folder, order.number, str(error))
+        self._check_mended(order, partition, settings)
         commit(partition, disk, 0)
         return Opened(order.folder, order.number, partition, upto)
+
+    def _check_mended(self, order: Open, partition: Partition, settings: LogSettings) -> None:
+        """A folder with a damaged index is the same as without the damage."""
+        files = self._unharmed.pop(order.folder, None)
+        if files is None:
+            return
+        sizes = {name: len(data) for name, data in files.items()}
+        twin = Partition.recover(
+            order.folder, order.schema, sizes, lambda file, at, length: files[file][at : at + length], settings
+        )
+        same = (twin.end, twin.damaged, twin.ledger.table()) == (
+            partition.end,
+            partition.damaged,
+            partition.ledger.table(),
+        )
+        must(same, "a damaged index is made again", order.folder, twin.end, partition.end, partition.damage)
 
     def _read(self, order: ReadLog) -> LogRead:
         if order.folder not in self._cursors:
@@ -127,12 +146,16 @@ class SimShelf:
         if power:
             for folder in sorted(self.disks):
                 self.disks[folder].crash()
+        self._unharmed.clear()  # another crash may leave less than the last
         for folder in sorted(self.disks):
             if self._harms.random() < HARMED:
-                self._harm(self.disks[folder])
+                self._harm(folder)
 
-    def _harm(self, disk: SimDisk) -> None:
+    def _harm(self, folder: str) -> None:
         """Damage one index. What the power left of the segment is enough to make it again."""
-        indexes = sorted(file for file in disk.sizes() if file.endswith(".index"))
+        disk = self.disks[folder]
+        sizes = disk.sizes()
+        indexes = sorted(file for file in sizes if file.endswith(".index"))
         if indexes:
+            self._unharmed[folder] = {file: disk.read(file, 0, size) for file, size in sizes.items()}
             disk.harm(self._harms.choice(indexes), self._harms.choice(HARMS), self._harms.random())
