@@ -114,7 +114,7 @@ def test_a_log_whose_index_was_deleted_loses_nothing(
     assert (line.lost, line.missing, excess(line)) == (0, 0, 0)
     assert trouble(net) == "()"
     assert "log/q/out: 0000000000.index was damaged or gone; " in caplog.text
-    assert "made again from 0000000000.arrows, and nothing is lost by it" in caplog.text
+    assert "made again from 0000000000.arrows" in caplog.text
 
 
 def test_rows_of_open_windows_are_lost_when_their_query_is_stopped(net: LocalNet) -> None:

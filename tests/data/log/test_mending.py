@@ -90,7 +90,7 @@ def test_an_index_is_made_again_whatever_happened_to_it(index: str, harm: str, p
     assert (again.damaged, again.damage, again.trouble) == (0, "", None)
     (said,) = again.mended
     assert said.startswith(f"{index} was damaged or gone; ")
-    assert said.endswith(f"again from {index.replace('index', 'arrows')}, and nothing is lost by it")
+    assert said.endswith(f"made again from {index.replace('index', 'arrows')}")
     assert opened(folder, TWO_EACH).mended == [], "once"
 
 

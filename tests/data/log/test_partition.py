@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from rove.data.log.segments.commands import Delete, Position, Publish, Replace, Sync, SyncFolder, Write
+from rove.data.log.segments.commands import Delete, Position, Publish, Replace, Sync, SyncFolder, Truncate, Write
 from rove.data.log.segments.commit import commit, retire
 from rove.data.log.segments.damage import Damaged, EntriesGone, TooMuchPending
 from rove.data.log.segments.partition import HEADER_BYTES, Partition
@@ -225,6 +225,15 @@ def test_a_damaged_record_of_the_open_segment_is_quarantined_and_the_log_goes_on
     commit(again, folder, 3_001)
     reader = Reader(folder)
     assert [e.header.seq for e in reader.entries()] == [0, 1, 3, 4, 5, 6]
+    assert len(reader.damage) == 1
+
+
+def test_a_reader_stops_where_an_index_ends_before_its_mark() -> None:
+    folder = disk()
+    filled(folder, 3)
+    folder.execute(Truncate("0000000000.index", folder.sizes()["0000000000.index"] - 8))
+    reader = Reader(folder)
+    assert [entry.header.seq for entry in reader.entries()] == [0, 1]
     assert len(reader.damage) == 1
 
 

@@ -27,14 +27,13 @@ class Told(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Index:
-    """An index as it is on the disk and as it should be, and the positions that only the segment knew."""
+class Repair:
+    """What is made again of an index: the positions that only the segment knew, and the first one if the head was
+    gone."""
 
     number: int
-    stored: bytes
-    data: bytes
-    restored: tuple[Position, ...] = ()
-    beheaded: Position | None = None  # of its first entry, if its head was gone
+    restored: tuple[Position, ...]
+    beheaded: Position | None
 
     def notice(self, safe: int, published: int) -> str:
         """What was mended; empty if a crash is enough to explain it: it came before entries were safe."""
@@ -43,8 +42,19 @@ class Index:
         if not (count or headless):
             return ""
         file, segment = f.index_file(self.number), f.data_file(self.number)
-        what = f"{count} records{' and the head' if headless else ''}" if count else "the head"
-        return f"{file} was damaged or gone; {what} of it were made again from {segment}, and nothing is lost by it"
+        records = f"{count} record{'s' if count > 1 else ''} of it" if count else ""
+        what = " and ".join(part for part in ("its head" if headless else "", records) if part)
+        return f"{file} was damaged or gone; {what} {'were' if count > 1 else 'was'} made again from {segment}"
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An index as it is on the disk, and as it should be."""
+
+    number: int
+    stored: bytes
+    data: bytes
+    repair: Repair | None = None
 
 
 def told(number: int, files: Mapping[str, int], read: Read) -> Told | None:
@@ -84,7 +94,8 @@ def mended(number: int, end: Position | None, files: Mapping[str, int], read: Re
     # A segment that was left damaged may say more than was kept: the next one begins before that.
     records = {p: r for p, (_, r) in (said | known).items() if p >= first and (end is None or p < end)}
     restored = tuple(p for p in records if p not in known)
-    return Index(number, index, _joined(opening, first, end, records, bad), restored, None if headed else first)
+    repair = Repair(number, restored, None if headed else first)
+    return Index(number, index, _joined(opening, first, end, records, bad), repair)
 
 
 def _records(

@@ -50,20 +50,22 @@ def recover(schema: pa.Schema, files: Mapping[str, int], read: Read) -> Recovere
     found = Recovered()
     mark = f.read_mark(read(f.MARK_FILE, 0, f.MARK_BYTES)) if f.MARK_FILE in files else None
     numbers = _segments(found, mark, _read_consumers(found, files, read), files, read)
-    indexes = []
+    repairs = []  # of indexes, without their bytes
     for number, following in pairwise(numbers):
         after = _head(following, files, read)
         end = None if after is None or following != number + 1 else after.position
-        indexes.append(mended(number, end, files, read))
-        _check_sealed(found, indexes[-1], after, following, files)
+        index = mended(number, end, files, read)
+        repairs.append(index.repair)
+        _check_sealed(found, index, after, following, files)
     safe = START
     if numbers:
-        indexes.append(mended(numbers[-1], None, files, read))
-        segment = _open_last(found, indexes[-1], schema, files, read)
-        safe = _walk_last(found, segment, mark, indexes[-1].data, files, read)
-        _mend_last(found, segment, indexes[-1], files)
+        index = mended(numbers[-1], None, files, read)
+        repairs.append(index.repair)
+        segment = _open_last(found, index, schema, files, read)
+        safe = _walk_last(found, segment, mark, index.data, files, read)
+        _mend_last(found, segment, index, files)
     published = -1 if mark is None else mark.segment
-    found.mended += [text for index in indexes if (text := index.notice(safe, published))]
+    found.mended += [text for repair in repairs if repair and (text := repair.notice(safe, published))]
     if mark is not None:
         _expect_marked(found, mark)
     found.committed = min(mark.position, found.position) if mark is not None else Position(0)
@@ -77,7 +79,7 @@ def _segments(
 ) -> list[int]:
     """The segments that are there: those with an index, and those that say what belongs into it. Other rows are half
     deleted or half created, and go. `first` is the first segment that was not deleted, if that is known."""
-    indexed = sorted(n for file in files if (n := f.segment_of(file, ".index")) is not None)
+    indexed = {n for file in files if (n := f.segment_of(file, ".index")) is not None}
     alone = [n for file in sorted(files) if (n := f.segment_of(file, ".arrows")) is not None and n not in indexed]
     made = [n for n in alone if n >= (first or 0) and told(n, files, read) is not None]
     numbers = sorted([*indexed, *made])
