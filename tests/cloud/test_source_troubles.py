@@ -12,6 +12,7 @@ from pyspark.sql.datasource import CaseInsensitiveDict
 
 from rove.cloud.source import RoveDataSource, scan
 from rove.model.errors import BadName, DiskError, PlanError, SchemaMismatch
+from rove.runtime.disk.disk import open_reader
 from tests.cloud.gateway_log import ALL, SCHEMA, Gateway, Query, batch, values
 
 
@@ -20,8 +21,8 @@ def test_damaged_rows_stop_a_query_with_their_name_or_are_passed_over_with_a_not
 ) -> None:
     for second in range(3):
         gateway.write("a", [second], second)
-    size = (gateway.folder / "0000000000.arrows").stat().st_size
-    gateway.spoil(0, size - 500)
+    second_entry = open_reader(gateway.folder).entries()[1]
+    gateway.spoil(0, second_entry.offset + second_entry.length - 10)
     complaint = r"0000000000.arrows at byte \d+: the rows cannot be read.* `s/a` seqs 1 to 1.*onDamage=skip"
     with pytest.raises(DiskError, match=complaint):
         Query(tmp_path).run()

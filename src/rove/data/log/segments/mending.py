@@ -44,7 +44,8 @@ class Repair:
         file, segment = f.index_file(self.number), f.data_file(self.number)
         records = f"{count} record{'s' if count > 1 else ''} of it" if count else ""
         what = " and ".join(part for part in ("its head" if headless else "", records) if part)
-        return f"{file} was damaged or gone; {what} {'were' if count > 1 else 'was'} made again from {segment}"
+        were = "were" if count + headless > 1 else "was"
+        return f"{file} was damaged or gone; {what} {were} made again from {segment}"
 
 
 @dataclass(frozen=True, slots=True)
