@@ -165,10 +165,11 @@ def message(said: Message) -> str:
             words += [f"asks for {listed(unknown)}"] if unknown else []
             words += [f"cannot run {listed(troubles)}"] if troubles else []
             return ", ".join(["Report" if whole else "News", *(words or ["nothing new"])])
-        case Orders(deploy=deploy, stop=stop, leave=leave, peers=peers, trouble=trouble, whole=whole):
+        case Orders(deploy=deploy, stop=stop, leave=leave, peers=peers, trouble=trouble, whole=whole, learn=learn):
             words = [f"run {part(fragment)}" for fragment in deploy]
             words += [f"stop {query}" for query in stop] + [f"leave {query}" for query in leave]
             words += [] if peers is None else [f"peers {listed(peer.node for peer in peers)}"]
+            words += [] if learn is None else [f"take {listed(f'{maker} of {near}' for near, maker in learn.pairs)}"]
             words += [trouble] if trouble else []
             words += ["send a whole report"] if whole else []
             return f"Orders, {'; '.join(words) or 'nothing'}"

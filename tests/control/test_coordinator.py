@@ -12,6 +12,7 @@ from rove.control.asks.requests import Invite, Named, NodeLine, QueryLine, Submi
 from rove.control.coordinator import Command, Coordinator, Keep
 from rove.control.deployment.deployment import Deployment
 from rove.control.deployment.query import QueryState
+from rove.data.link.below import Below
 from rove.model.events import Allow, Arrived, Send, Tick
 from rove.model.ids import NodeId, Origin, QueryId, Stage, Version, read_origin
 from rove.model.messages import (
@@ -40,13 +41,16 @@ COLUMNS = "key string, value int"
 
 
 class Desk:
-    """A coordinator, and nodes that do what they are told."""
+    """A coordinator, and nodes that do what they are told. A node that learns whose batches it may take says so at
+    once."""
 
     def __init__(self, keys: bool = False) -> None:
         self.machine = Coordinator(keys, "O" * 40)
         self.running: dict[str, dict[QueryId, Version]] = {}
         self.knows: dict[str, str] = {}
         self.waits: dict[str, dict[Stage, tuple[Origin, ...]]] = {}
+        self.below: dict[str, Below] = {}
+        self._last: dict[str, tuple[int, int, str]] = {}  # of each node, its start, the number of its report, its key
         self._ids = count()
         self.now = 0
 
@@ -89,7 +93,9 @@ class Desk:
             reaches=tuple(NodeId(p) for p in (parents if reaches is None else reaches)),
             held=held,
             taken_bytes=taken_bytes,
+            learned=self.below.setdefault(node, Below()).known,
         )
+        self._last[node] = (incarnation, 1, key)
         return self.obey(self.machine.handle(Arrived(node.encode(), report, None, key), self.now))
 
     def obey(self, commands: list[Command]) -> list[Command]:
@@ -104,7 +110,23 @@ class Desk:
                     del self.running[node][query]
                 if orders.peers is not None:
                     self.knows[node] = digest_of(orders.peers)
+                if orders.learn is not None and self.below[node].learn(orders.learn):
+                    commands += self._confirm(node)
         return commands
+
+    def _confirm(self, node: str) -> list[Command]:
+        incarnation, number, key = self._last[node]
+        self._last[node] = (incarnation, number + 1, key)
+        report = Report(
+            protocol=PROTOCOL,
+            node=NodeId(node),
+            incarnation=incarnation,
+            number=number + 1,
+            whole=False,
+            knows=self.knows.get(node, ""),
+            learned=self.below[node].known,
+        )
+        return self.obey(self.machine.handle(Arrived(node.encode(), report, None, key), self.now))
 
     def ask(self, verb: str, body: object) -> Answer:
         ask = Ask(str(next(self._ids)), verb, to_body(body))
@@ -301,8 +323,8 @@ def test_a_route_of_relays_is_told_all_at_once_and_who_waits_for_rows_before_it(
     assert lines(desk.report("gateway", "gateway")) == [
         "to d1: Orders, run q v1 to e3; peers e3",
         "to e3: Orders, run q v1 to e2; peers d1, e2",
-        "to e2: Orders, run q v1 to e1; peers e1, e3",
-        "to e1: Orders, run q v1 to gateway; peers e2, gateway",
+        "to e2: Orders, run q v1 to e1",
+        "to e1: Orders, run q v1 to gateway",
     ]
 
 

@@ -22,7 +22,7 @@ from rove.model.batch import Header
 from rove.model.clock import END
 from rove.model.events import Arrived, Send, Tick
 from rove.model.ids import NodeId, Origin, QueryId, Stage, Version
-from rove.model.messages import PROTOCOL, Data, Fragment, Hello, Orders, Peer, Sink, Tally, Welcome
+from rove.model.messages import PROTOCOL, Data, Fragment, Hello, Learned, Orders, Peer, Sink, Tally, Welcome
 from rove.model.schema import parse_schema
 from rove.plan import codec
 from rove.plan.optimizer import optimize
@@ -35,6 +35,7 @@ from tests.lines import line, lines
 SCHEMA = parse_schema("key string, ts timestamp, value bigint")
 KNOWN, STRANGER = Origin("s", "known"), Origin("s", "stranger")
 UP = NodeId("up")
+BELOW = Learned(0, ((NodeId("device"), "known"), (NodeId("device"), "stranger")))
 
 
 def stages() -> Stages:
@@ -64,7 +65,7 @@ def edge(next: NodeId | None, knows: bool = False) -> Worker:
     """A node with the whole query, that waits for one origin."""
     worker = Worker(WorkerSettings(node=NodeId("edge"), kind="edge", parents=(UP,)), 1)
     run, peers = part(next, knows=knows), (Peer(node=UP, address="there"),)
-    worker.handle(Arrived("coordinator", Orders(PROTOCOL, (run,), (), peers, plans=plans_of(run))), 0)
+    worker.handle(Arrived("coordinator", Orders(PROTOCOL, (run,), (), peers, plans=plans_of(run), learn=BELOW)), 0)
     worker.handle(Arrived(b"d", Hello(PROTOCOL, NodeId("device"), 1)), 0)
     worker.handle(Tick(), 1)
     worker.handle(Arrived("up", Welcome(PROTOCOL, UP, 7, 1, 0, 10**6)), 2)
@@ -138,7 +139,8 @@ def test_what_is_lost_in_a_second_run_is_lost_once_however_often_the_node_starts
             done_at_once(worker, shelf, commands, 0)
 
         run = part(None)
-        obey(worker.handle(Arrived("coordinator", Orders(PROTOCOL, (run,), (), (), plans=plans_of(run))), 0))
+        orders = Orders(PROTOCOL, (run,), (), (), plans=plans_of(run), learn=BELOW)
+        obey(worker.handle(Arrived("coordinator", orders), 0))
         if start == 1:
             worker.handle(Arrived(b"d", Hello(PROTOCOL, NodeId("device"), 1)), 0)
             obey(worker.handle(Tick(), 1))

@@ -29,6 +29,7 @@ from rove.model.messages import (
     Data,
     Fragment,
     Hello,
+    Learned,
     Message,
     Orders,
     Peer,
@@ -397,6 +398,8 @@ def test_a_source_that_is_started_anew_holds_nobody_up() -> None:
 
     worker = edge()
     worker.handle(orders(part(1, steady, before)), 0)
+    below = Learned(0, ((NodeId("device"), "a"), (NodeId("device"), "b")))
+    worker.handle(Arrived("coordinator", Orders(PROTOCOL, (), (), learn=below)), 0)
     worker.handle(Arrived(b"c", Hello(PROTOCOL, NodeId("device"), 1)), 0)
     worker.handle(Tick(), 1)
     for number, (origin, seq, second) in enumerate([(steady, 0, 1), (steady, 1, 60), (before, 0, 1)], start=1):

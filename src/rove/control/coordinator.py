@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import msgspec
-from msgspec.structs import replace
 
 from rove.control.asks.enlist import enlist
 from rove.control.asks.snapshot import Snapshot, snapshot
@@ -23,14 +22,16 @@ from rove.control.deployment.deployments import Deployments
 from rove.control.deployment.part import PartRecord
 from rove.control.deployment.query import Query, QueryEvent, QueryRecord, QueryState
 from rove.control.members.absence import Absence
+from rove.control.members.below import AboveRecord, Below
 from rove.control.members.clouds import CloudRecord, Clouds
 from rove.control.members.ended import EndedRecord
+from rove.control.members.honest import honest
 from rove.control.members.invitations import Invitations, InviteRecord
 from rove.control.members.judge import Judge
 from rove.control.members.membership import Heard, Member, Membership, NodeRecord
 from rove.control.members.spark_side import SparkSide
 from rove.control.order import Order
-from rove.model.errors import BadName, DiskError, RoveError, TopologyError, nearest
+from rove.model.errors import BadName, DiskError, ProtocolError, RoveError, TopologyError, nearest
 from rove.model.events import COORDINATOR, Allow, Arrived, Conn, Drop, Garbled, Send, Tick
 from rove.model.ids import NodeId, QueryId, Version
 from rove.model.messages import (
@@ -73,7 +74,8 @@ class Coordinator:
         self.invitations = Invitations()
         self.clouds = Clouds()
         self.streams: dict[str, str] = {}
-        self.deployments = Deployments(self.membership)
+        self.below = Below()
+        self.deployments = Deployments(self.membership, self.below)
         self.queries = self.deployments.queries
         self.spark = SparkSide()
         self.absence = Absence()
@@ -87,7 +89,7 @@ class Coordinator:
 
     def restore(self, records: Iterable[tuple[str, str, bytes]]) -> list[Command]:
         """Restore everything from its records. O(records)."""
-        nodes, ended, queries = [], [], []
+        nodes, ended, queries, above = [], [], [], []
         plans: dict[str, bytes] = {}
         versions: dict[str, Version] = {}
         parts: dict[QueryId, list[PartRecord]] = {}
@@ -108,19 +110,24 @@ class Coordinator:
                     parts.setdefault(part.query, []).append(part)
                 case "ended":
                     ended.append(msgspec.msgpack.decode(data, type=EndedRecord))
+                case "above":
+                    above.append(msgspec.msgpack.decode(data, type=AboveRecord))
                 case "cloud":
                     self.clouds.keep(msgspec.msgpack.decode(data, type=CloudRecord))
                 case "invite":
                     self.invitations.keep(msgspec.msgpack.decode(data, type=InviteRecord))
         self.membership.restore(nodes)
         self.membership.ended.restore(ended)
+        self.below.restore(above)
         for record in queries:
             if record.plan not in plans:
                 raise DiskError(f"the catalog lacks the plan of query `{record.query}`; restore it from a copy")
             query = self.deployments.new(record, plans[record.plan])
             version = versions.get(record.query, Version(0))
             self.deployments.restore(query, parts.get(record.query, ()), version)
-        return [self.allowed()]
+        for node in self.membership.members:
+            self.name_parents(node)
+        return [*self._keep_above(), self.allowed()]
 
     def handle(self, event: Event, now: int, wall: int = 0) -> list[Command]:
         """Take an event. Returns what to do about it."""
@@ -147,6 +154,9 @@ class Coordinator:
                 self.membership.missing.look(Judge(self.queries, self.membership, now), now)
         for name, record in self.membership.ended.news().items():
             self._commands.append(Keep("ended", name, None if record is None else msgspec.msgpack.encode(record)))
+        self._commands += self._keep_above()
+        for node in self.below.grown():
+            self._teach(node)
         self._say_orders()
         return self._commands
 
@@ -161,6 +171,7 @@ class Coordinator:
     def validate(self) -> None:
         """Raise if an index contradicts the records. O(everything)."""
         self.membership.validate()
+        self.below.validate()
         self.deployments.validate()
 
     # Nodes
@@ -183,18 +194,17 @@ class Coordinator:
             text = f"a process that was started later runs as `{report.node}`; stop one of them, or rename it"
             self._refuse(event.conn, "identity", text)
             return
-        kind = report.facts.kind if report.facts is not None else known.record.kind if known is not None else ""
-        if kind == "device" and (
-            strange := [t.origin for t in report.tallies if t.origin.node not in ("", report.node)]
-        ):
-            text = f"`{report.node}` is a device and may not count rows of `{strange[0]}`"
-            self._refuse(event.conn, "identity", text)
-            return
         try:
-            heard = self.membership.heard(self._honest(report, known), event.conn, self.now)
+            counted = honest(report, known, self.deployments.may_carry)
+            heard = self.membership.heard(counted, event.conn, self.now)
+        except ProtocolError as error:
+            self._refuse(event.conn, error.why, str(error))
+            return
         except TopologyError as error:
             self._refuse(event.conn, "malformed", str(error))
             return
+        if counted is not report:
+            self.count("identity")
         if heard is None:
             self._commands.append(Send(event.conn, Orders(PROTOCOL, (), (), whole=True)))
             return
@@ -205,22 +215,6 @@ class Coordinator:
         self._stop_at_faults(report)
         self.settle()
         self._compare(report.node, member, heard)
-
-    def _honest(self, report: Report, known: Member | None) -> Report:
-        """The report without counts of rows that never came to this node. The rest of it is taken: a node counts what
-        it was sent, and whoever sent it may have lied. O(counts that are new)."""
-        before = {} if known is None else known.tallies
-        strange = {
-            (tally.query, tally.origin)
-            for tally in report.tallies
-            if tally.origin.node not in ("", report.node)
-            and (tally.query, tally.origin) not in before
-            and not self.deployments.may_carry(tally.query, report.node, NodeId(tally.origin.node))
-        }
-        if not strange:
-            return report
-        self.count("identity")
-        return replace(report, tallies=tuple(t for t in report.tallies if (t.query, t.origin) not in strange))
 
     def _follow(self, node: NodeId, heard: Heard) -> None:
         """Mark the queries that are affected by a node's report on itself and its links."""
@@ -235,9 +229,18 @@ class Coordinator:
             self.deployments.touch_start(node)
             for near in self.membership.neighbours(node):
                 self.tell_peers(near)
+            self.name_parents(node)
         for each in heard.relinked:
             relay = self.membership.members[each].record.kind != "device"
             self.deployments.touch_links(each, relay)
+
+    def name_parents(self, node: NodeId) -> None:
+        """Batches of a node may come through the parents that it names, and those of its children through it."""
+        for child, parent in self.membership.named(node):
+            self.below.add(child, parent)
+
+    def _keep_above(self) -> list[Command]:
+        return [Keep("above", news.maker, msgspec.msgpack.encode(news)) for news in self.below.news()]
 
     def _stop_at_faults(self, report: Report) -> None:
         """Stop queries that have rows which cannot be computed, if their users asked for that. O(troubles)."""
@@ -284,7 +287,11 @@ class Coordinator:
             self.deployments.open.setdefault(node, {}).update(dict.fromkeys(member.unknown))
         for id in list(self.deployments.open.get(node, ())):
             self._bring(id, node, member)
+        for each in self.below.heard(node, member.learned, self.now):
+            for query in self.deployments.live(each):
+                self._look(query, each)
         self.tell_peers(node)
+        self._teach(node)
         if member.trouble:
             self._order(node).trouble = member.trouble
 
@@ -294,6 +301,12 @@ class Coordinator:
         peers, digest = self.membership.peers_of(node)
         if member is not None and digest != member.knows:
             self._order(node).peers = peers
+
+    def _teach(self, node: NodeId) -> None:
+        """Tell a node whose batches its neighbours may send, as far as it does not know."""
+        member = self.membership.members.get(node)
+        if member is not None and member.conn is not None and (news := self.below.tell(node, self.now)) is not None:
+            self._order(node).learn = news
 
     def _bring(self, id: QueryId, node: NodeId, member: Member) -> None:
         """Make a node run what it should of one query."""
@@ -466,8 +479,9 @@ class Coordinator:
         return self._orders.setdefault(node, Order())
 
     def _say_orders(self) -> None:
-        """Send each node one message with everything it is told."""
-        for node, order in self._orders.items():
+        """Send each node one message with everything it is told. Those above come first that learn whose batches they
+        may take."""
+        for node, order in sorted(self._orders.items(), key=lambda each: each[1].learn is None):
             member = self.membership.members.get(node)
             if member is not None and member.conn is not None:
                 self._commands.append(Send(member.conn, order.message()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from rove.model.ids import QueryId
-from rove.model.messages import PROTOCOL, Fragment, Orders, Peer
+from rove.model.messages import PROTOCOL, Fragment, Learned, Orders, Peer
 
 
 @dataclass(slots=True)
@@ -18,6 +18,7 @@ class Order:
     plans: dict[str, bytes] = field(default_factory=dict)
     peers: tuple[Peer, ...] | None = None
     trouble: str = ""
+    learn: Learned | None = None
 
     def message(self) -> Orders:
         return Orders(
@@ -28,4 +29,5 @@ class Order:
             self.trouble,
             tuple(self.leave),
             self.plans,
+            learn=self.learn,
         )

@@ -23,7 +23,9 @@ from rove.data.log.settings import LogSettings
 from rove.model.clock import MICROS_MIN
 from rove.model.events import Allow, Arrived, Drop, Garbled, Payload, Send, Tick
 from rove.model.ids import NodeId, Origin, QueryId
-from rove.model.messages import Fragment, Peer
+from rove.model.messages import Fragment, Learned, Peer
+
+NOTHING = Learned(0, ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +144,13 @@ class Go:
 
 @dataclass(frozen=True, slots=True)
 class Remember:
-    """Store the fragments for the next start, so that a node with a disk can go on without the coordinator."""
+    """Store the fragments, the peers and whose batches they may send, so that a node with a disk can go on without the
+    coordinator after its next start."""
 
     fragments: tuple[Fragment, ...]
     peers: tuple[Peer, ...]
     plans: Mapping[str, bytes] = field(default_factory=dict)  # the plans of the fragments, by digest
+    below: Learned = NOTHING  # whose batches its neighbours may send
 
 
 @dataclass(frozen=True, slots=True)

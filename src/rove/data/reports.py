@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from rove.model.ids import Origin, QueryId
 from rove.model.messages import TALLIES_MAX, Report, Tally
 
-_AS_BEFORE = ("facts", "unknown", "refused", "knows", "troubles", "reaches", "held")
+_AS_BEFORE = ("facts", "unknown", "refused", "knows", "troubles", "reaches", "held", "learned")
 
 
 class Reports:

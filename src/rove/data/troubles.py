@@ -6,8 +6,6 @@ its beginning is known.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from msgspec.structs import replace
 
 from rove.data.ends.input_log import InputLog
@@ -15,19 +13,19 @@ from rove.data.ends.output import Output
 from rove.data.fragment.fragments import Fragments
 from rove.data.fragment.opening import Openings
 from rove.data.fragment.replay import Replay
-from rove.data.link.link import Link
+from rove.data.link.neighbours import Neighbours
 from rove.data.log.folders import Folders
 from rove.data.store.retention import Retention
-from rove.model.ids import NodeId, QueryId
+from rove.model.ids import QueryId
 from rove.model.messages import TroubleHere
 
 FREE_IT = "what it should take is not acknowledged, and its senders keep it. Free the disk, or mend it"
 
 
 def of_queries(
-    output: Output, input_log: InputLog, fragments: Fragments, openings: Openings
+    output: Output, input_log: InputLog, fragments: Fragments, openings: Openings, neighbours: Neighbours, now: int
 ) -> dict[QueryId, tuple[TroubleHere, ...]]:
-    """What is wrong with which query. O(queries with trouble, and folders)."""
+    """What is wrong with which query. O(queries with trouble, folders, and links that stand still)."""
     found: dict[QueryId, list[TroubleHere]] = {}
     for query, text in output.damage().items():
         found.setdefault(query, []).append(TroubleHere(text))
@@ -43,17 +41,21 @@ def of_queries(
         if running.fault:
             text = f"rows that could not be computed were lost: {running.fault}"
             found.setdefault(query, []).append(TroubleHere(text, fault=True))
+    for _, name, text in neighbours.strangers(now):
+        if QueryId(name) in fragments.running:
+            found.setdefault(QueryId(name), []).append(TroubleHere(text))
     for query, trouble in fragments.troubles.items():
         found.setdefault(query, []).append(replace(trouble, holds=query not in fragments.running))
     return {query: tuple(troubles) for query, troubles in sorted(found.items())}
 
 
-def of_node(folders: Folders, replay: Replay, links: Mapping[NodeId, Link], retention: Retention) -> dict[str, str]:
-    """What is wrong with the node's disk, by folder or part. O(folders + links)."""
+def of_node(folders: Folders, replay: Replay, neighbours: Neighbours, retention: Retention, now: int) -> dict[str, str]:
+    """What is wrong with the node's disk and links, by folder or part. O(folders + links)."""
     found = {f"folder {name}": text for name, text in folders.troubles().items()}
     found |= {f"damage in {name}": text for name, text in folders.damage().items()}
     found |= {f"reading {name}": text for name, text in replay.pending.troubles().items()}
-    found |= {f"rows for {name}": link.trouble for name, link in links.items() if link.trouble}
+    found |= {f"rows for {name}": link.trouble for name, link in neighbours.links.items() if link.trouble}
+    found |= {f"batches of {name}": text for name, _, text in neighbours.strangers(now)}
     if retention.trouble:
         found["ring on the disk"] = retention.trouble
     return found

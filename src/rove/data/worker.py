@@ -49,7 +49,7 @@ from rove.data.reports import Reports
 from rove.data.settings import WorkerSettings
 from rove.data.sources.sources import Sources
 from rove.data.store.eviction import Policy
-from rove.data.store.kept_batch import KEPT_BYTES_MIN, size_of
+from rove.data.store.kept_batch import size_of
 from rove.data.store.retention import Retention
 from rove.data.store.store import Store
 from rove.data.turn import Turn
@@ -59,7 +59,6 @@ from rove.model.events import COORDINATOR, Arrived, Conn, Garbled, Payload, Send
 from rove.model.ids import NodeId, Origin, QueryId
 from rove.model.messages import (
     PROTOCOL,
-    ROWS_BYTES_MAX,
     Data,
     Facts,
     Fragment,
@@ -70,7 +69,6 @@ from rove.model.messages import (
     Report,
     TroubleHere,
     Welcome,
-    check_header,
     digest_of,
 )
 from rove.plan.user_functions import Reader, reader
@@ -160,6 +158,7 @@ class Worker:
         """Resume the fragments that this node ran before it stopped or died, with or without the coordinator."""
         self._turn.begin(now)
         self._meet(kept.peers)
+        self._neighbours.below.learn(kept.below)
         for fragment in kept.fragments:
             self._beat_if(self._deployment.resume(fragment, kept.plans))
         self._turn.commands += self._folders.ask(now)
@@ -284,25 +283,16 @@ class Worker:
 
     def _data(self, link: Link, data: Data, payload: Payload | None, conn: Conn) -> None:
         size = size_of(data.header, payload)
-        if size > ROWS_BYTES_MAX + KEPT_BYTES_MIN:
-            self._entrance.refuse(conn, "oversize", f"rows of {size} bytes; at most {ROWS_BYTES_MAX} are read")
-            return
         try:
-            check_header(data.header)
+            fresh, sends = self._neighbours.receive(link, data, size, self._turn.now)
         except ProtocolError as error:
             self._entrance.refuse(conn, error.why, str(error))
             return
-        if not self._neighbours.may_speak_for(link.peer, data.header.origin):
-            text = f"`{link.peer}` is a device and may not send batches of `{data.header.origin}`"
-            self._entrance.refuse(conn, "identity", text)
-            return
-        fresh, sends = self._neighbours.receive(link, data.number, size, self._turn.now)
         self._turn.commands += sends
         if not fresh:
             self.accounts.refuse("frame again")
             return
-        receipt = FrameReceipt(link, data.number, size, self._neighbours.is_device(link.peer))
-        self._entrance.take(data.header, payload, receipt, conn)
+        self._entrance.take(data.header, payload, FrameReceipt(link, data.number, size), conn)
 
     # Sources
 
@@ -340,6 +330,9 @@ class Worker:
         if orders.peers is not None and digest_of(orders.peers) != self._neighbours.digest:
             self._meet(orders.peers)
             self._changed = True
+        if orders.learn is not None:
+            self._turn.commands += self._neighbours.learn(orders.learn, self._turn.now)
+            self._report_due, self._changed = self._turn.now, True
         for query in orders.stop:
             self._deployment.stop(query)
         for query in orders.leave:
@@ -380,7 +373,8 @@ class Worker:
         if self._changed and self.durable:  # stored before the nodes below are told that they may begin
             running = {query: each.fragment for query, each in self._fragments.running.items()}
             fragments = (running | self.opening()).values()
-            kept = Remember(tuple(fragments), self._neighbours.peers, dict(self._fragments.plans))
+            below = self._neighbours.below.everything()
+            kept = Remember(tuple(fragments), self._neighbours.peers, dict(self._fragments.plans), below)
             self._turn.commands.append(kept)
         self._changed = False
         # A report must include the origins of earlier starts; otherwise others would no longer wait for them.
@@ -430,6 +424,7 @@ class Worker:
             ),
             refused=dict(self.refused),
             knows=self._neighbours.digest,
+            learned=self._neighbours.below.known,
             troubles=self.troubles_of_queries(),
             reaches=self._neighbours.reached,
             held=self.store.held(self._turn.now),
@@ -444,11 +439,12 @@ class Worker:
 
     def troubles(self) -> dict[str, str]:
         """What is wrong with its disk, by folder or part."""
-        return troubles.of_node(self._folders, self._replay, self.links(), self._retention)
+        return troubles.of_node(self._folders, self._replay, self._neighbours, self._retention, self._turn.now)
 
     def troubles_of_queries(self) -> dict[QueryId, tuple[TroubleHere, ...]]:
         """What is wrong with which query here, for the coordinator."""
-        return troubles.of_queries(self.output, self.input_log, self._fragments, self._openings)
+        parts = (self._fragments, self._openings, self._neighbours)
+        return troubles.of_queries(self.output, self.input_log, *parts, self._turn.now)
 
     def took(self, query: QueryId, origin: Origin, seq: int) -> bool:
         """Whether a batch of a source has reached its end here, or the input log of operators."""

@@ -71,6 +71,11 @@ class Origin(msgspec.Struct, frozen=True, order=True, array_like=True, cache_has
         return Origin(self.name, self.node, self.start, self.stage) if self.side else self
 
     @property
+    def maker(self) -> str:
+        """Who makes its batches: a node, or, like `busy#3`, an operator that has one origin for all nodes."""
+        return self.node or f"{self.name}#{self.stage}"
+
+    @property
     def any_start(self) -> Origin:
         """The origin without the start of its node."""
         return Origin(self.name, self.node, 0, self.stage, self.side)

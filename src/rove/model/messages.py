@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from hashlib import blake2b
 from typing import Literal
+from zlib import crc32
 
 import msgspec
 
@@ -18,12 +19,13 @@ from rove.model.errors import BadName, ProtocolError
 from rove.model.ids import SOURCE, NodeId, Origin, QueryId, Stage, Version, check_origin, checked_name
 from rove.model.spans import BOUNDS_MAX, Spans, check_spans
 
-PROTOCOL = 3
+PROTOCOL = 4
 MESSAGE_BYTES_MAX = 16 * 1024 * 1024  # the size of a message without its rows
 SEQ_MAX = 2**62  # a bound for numbers, rows and times
 TALLIES_MAX = 20_000  # tallies in one report
 SOURCES_MAX = 1_000  # sources of one node
 PARENTS_MAX = 1_000  # parents of one node
+LEARNED_MAX = 20_000  # makers that a node is told in one message
 TAKERS_MAX = 256  # operators and outputs of one query that take an origin's batches
 ROWS_BYTES_MAX = 64 * 1024 * 1024  # the size of the rows that follow a Data
 
@@ -139,7 +141,6 @@ class Fragment(msgspec.Struct, frozen=True, kw_only=True):
     knows: dict[Stage, tuple[Origin, ...]] = {}
     thins: int = 0  # keep every n-th row of batches for which there is no room; 0 means evict them whole
     folds: bool = False  # fold rows for which there is no room into partial aggregates of their window
-    owners: dict[Stage, NodeId] = {}  # where merging operators run: their origins name no node
     # The operators with a user's function that were placed here. The node refuses the fragment if it lacks one of these
     # functions. Other functions of `runs` are read when a batch comes that missed them below.
     loads: tuple[Stage, ...] = ()
@@ -155,12 +156,20 @@ class SourceHere(msgspec.Struct, frozen=True, kw_only=True):
 
 class Peer(msgspec.Struct, frozen=True, kw_only=True):
     """A peer that a node may talk to: its address, and the public key that proves its identity. A `device` speaks for
-    itself only; other nodes pass batches of others on."""
+    itself only; other nodes pass on batches of the nodes below them (`Learned`)."""
 
     node: NodeId
     address: str = ""
     key: str = ""
     device: bool = False
+
+
+class Learned(msgspec.Struct, frozen=True, array_like=True):
+    """Makers of batches (`Origin.maker`) that a node may take from its neighbours, beside the neighbours themselves. It
+    follows the first `after` pairs of neighbour and maker, which the node knows."""
+
+    after: int
+    pairs: tuple[tuple[NodeId, str], ...]
 
 
 class Tally(msgspec.Struct, frozen=True, array_like=True):
@@ -251,6 +260,7 @@ class Report(_Message, frozen=True, tag=20, kw_only=True):
     held: tuple[Held, ...] | None = None
     taken_bytes: int = 0  # bytes of all batches that its store has taken since its start
     shrunk: tuple[int, int] = (0, 0)  # bytes of the rows that it packed, before and after
+    learned: tuple[int, int] | None = None  # how many pairs of `Learned` it knows, and their checksum
 
 
 class Orders(_Message, frozen=True, tag=21):
@@ -269,6 +279,7 @@ class Orders(_Message, frozen=True, tag=21):
     leave: tuple[QueryId, ...] = ()
     plans: dict[str, bytes] = {}
     whole: bool = False
+    learn: Learned | None = None
 
 
 class Goodbye(_Message, frozen=True, tag=22):
@@ -305,6 +316,11 @@ def digest_of(peers: tuple[Peer, ...]) -> str:
     """A digest of a list of peers, for comparing two lists."""
     listed = sorted(msgspec.json.encode(peer) for peer in peers)
     return blake2b(b"".join(listed), digest_size=8).hexdigest() if listed else ""
+
+
+def chained(check: int, neighbour: NodeId, maker: str) -> int:
+    """The checksum of pairs of `Learned`, with one more."""
+    return crc32(f"{neighbour} {maker}".encode(), check)
 
 
 Message = Hello | Welcome | Refused | Data | Ack | Beat | Resend | Report | Orders | Goodbye | Ask | Answer

@@ -20,7 +20,7 @@ from rove.model.batch import Header
 from rove.model.clock import END, MICROS_MIN
 from rove.model.events import Arrived, Tick
 from rove.model.ids import NodeId, Origin, QueryId, Stage, Version
-from rove.model.messages import PROTOCOL, Data, Fragment, Hello, Orders, Sink
+from rove.model.messages import PROTOCOL, Data, Fragment, Hello, Learned, Orders, Sink
 from rove.model.schema import parse_schema
 from rove.plan import codec
 from rove.plan.operators import Source
@@ -58,7 +58,8 @@ class Gateway:
             next=None,
             sinks={Stage(0): sink},
         )
-        orders = Orders(PROTOCOL, (fragment,), (), (), plans=plans_of(fragment))
+        below = Learned(0, tuple((NodeId("edge"), origin.node) for origin in (NEAR, FAR)))
+        orders = Orders(PROTOCOL, (fragment,), (), (), plans=plans_of(fragment), learn=below)
         self.obey(self.worker.handle(Arrived("coordinator", orders), self.now))
         self.tick()
 

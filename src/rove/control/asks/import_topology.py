@@ -23,6 +23,7 @@ def import_topology(coordinator: Coordinator, body: bytes) -> Named:
             applied += 1
     for record in records_of(topology):
         coordinator.keep("node", record.node, coordinator.membership.plan(record))
+        coordinator.name_parents(record.node)
     coordinator.deployments.grown()
     size = f"{len(topology.nodes()):,} nodes, {len(topology.links()):,} links"
     return Named(name=f"{size}, {applied} of {len(found.batches)} batches of changes")

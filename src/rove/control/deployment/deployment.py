@@ -236,8 +236,6 @@ class Deployment:
             if (origins or ()) != self._sources.get(at, ()):
                 # The same maker has other names now, so its readers must be told.
                 self._dirty |= dict.fromkeys(node for _, node in self.meetings.readers.get(at, ()))
-        if any(self._merging.get(stage) != before for stage, before in journal.before(self._merging).items()):
-            self._dirty |= dict.fromkeys((*tree.parts, *self.relays))  # every node knows the owners
         self._dirty |= self.meetings.changed(journal, bool(self.absent or journal.before(self.absent)))
 
     def _fragment(self, node: NodeId, version: Version) -> Fragment | None:
@@ -245,7 +243,7 @@ class Deployment:
         if part is None or part.gone:
             return None
         if part.relay:
-            return relay(self.terms, version, part, self._in_order, self._merging)
+            return relay(self.terms, version, part, self._in_order)
         return fragment(
             self.terms,
             version,
@@ -256,7 +254,6 @@ class Deployment:
             self.absent,
             self._starts,
             self._sources,
-            self._merging,
         )
 
     def _part(self, node: NodeId) -> Part | None:

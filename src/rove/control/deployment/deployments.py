@@ -19,6 +19,7 @@ from rove.control.deployment.part import Part, PartRecord
 from rove.control.deployment.query import Query, QueryEvent, QueryRecord
 from rove.control.deployment.reroute import lead, move, relieve
 from rove.control.deployment.rollout import Rollout
+from rove.control.members.below import Below
 from rove.control.members.membership import Membership
 from rove.control.placement import Load, Placement, Request, SourceAt, strategy
 from rove.control.placement.explain import explain
@@ -53,8 +54,8 @@ class Deployments:
     """Queries by name. `load` is what they take of each node. `of_node` holds the queries in which a node has, or had,
     a part; `open` holds those of them that it does not run as it should."""
 
-    def __init__(self, membership: Membership) -> None:
-        self._membership = membership
+    def __init__(self, membership: Membership, below: Below) -> None:
+        self._membership, self._below = membership, below
         self.queries: dict[QueryId, Query] = {}
         self.load = Load()
         self.of_node: dict[NodeId, dict[QueryId, None]] = {}
@@ -75,7 +76,7 @@ class Deployments:
 
     def new(self, record: QueryRecord, plan: bytes) -> Query:
         """Make a query. It is not added yet."""
-        return Query.of(record, plan, Rollout(self._membership.members))
+        return Query.of(record, plan, Rollout(self._membership.members, self._below))
 
     def may_carry(self, query: QueryId, relay: NodeId, node: NodeId) -> bool:
         """Whether a batch of a query that was made on `node` can have come to `relay`. O(nodes above `node`)."""
@@ -95,6 +96,8 @@ class Deployments:
         if record.gateway is not None and not record.stopped:
             query.deployment = query.deploy(record.gateway, self.load, self._membership.starts)
             query.deployment.restore(found, version)
+            for node, fragment in query.fragments.items():
+                self._below.routed(node, fragment, query.deployment.root)
             query.rollout.restored(query.deployment, self.now)
             query.step(QueryEvent.CHANGE)
             self.absent |= {(query.id, node): None for node in query.deployment.absent}
@@ -244,7 +247,7 @@ class Deployments:
         query.deployment, query.placed_us = deployment, self.now
         query.wait("", self.now)
         change = deployment.settle()
-        self._roll_out(query, change)
+        self._roll_out(query, deployment, change)
         return change
 
     def withdraw(self, query: Query) -> None:
@@ -317,7 +320,7 @@ class Deployments:
         self._alternatives(query, deployment, request)
         query.wait("" if deployment.sourced else _no_sources(query), self.now)
         change = deployment.settle()
-        self._roll_out(query, change)
+        self._roll_out(query, deployment, change)
         return change
 
     def _drop_gone(self, deployment: Deployment, node: NodeId) -> None:
@@ -368,8 +371,10 @@ class Deployments:
             found = alternatives(deployment, request, self._membership.topology, query.record.replication)
             deployment.set_alternatives(found.begin, found.relays)
 
-    def _roll_out(self, query: Query, change: ChangeSet) -> None:
+    def _roll_out(self, query: Query, deployment: Deployment, change: ChangeSet) -> None:
         query.rollout.changed(change, self.now)
+        for node, fragment in change.deploy.items():
+            self._below.routed(node, fragment, deployment.root)
         for node in (*change.deploy, *change.undeploy):
             self._index(query, node)
         if change.deploy or change.undeploy:

@@ -82,7 +82,7 @@ def origin(terms: Terms, stage: Stage, node: NodeId, starts: Mapping[NodeId, int
     return Origin(terms.query, "" if merging else node, starts.get(node) or 0, stage)
 
 
-def relay(terms: Terms, version: Version, part: Part, in_order: bool, owners: Mapping[Stage, NodeId]) -> Fragment:
+def relay(terms: Terms, version: Version, part: Part, in_order: bool) -> Fragment:
     """The fragment of a node that is only on an alternative route."""
     return Fragment(
         query=terms.query,
@@ -94,7 +94,6 @@ def relay(terms: Terms, version: Version, part: Part, in_order: bool, owners: Ma
         next=part.next,
         sinks={},
         overtakes=not in_order,
-        owners=dict(owners),
     )
 
 
@@ -108,10 +107,9 @@ def fragment(
     absent: Collection[NodeId],
     starts: Mapping[NodeId, int],
     sources: Mapping[At, tuple[Origin, ...]],
-    owners: Mapping[Stage, NodeId],
 ) -> Fragment:
-    """The fragment of a node on a route. `sources` gives the sources of a source stage on a node, `owners` the nodes of
-    merging operators. O(makers that it reads + stages)."""
+    """The fragment of a node on a route. `sources` gives the sources of a source stage on a node. O(makers that it
+    reads + stages)."""
     number = terms.split.numbers
     running = meetings.running(node)
     waits: dict[Stage, set[Origin]] = {}
@@ -146,7 +144,6 @@ def fragment(
         copies=terms.copies and bool(part.others),
         thins=terms.thins if feeds else 0,
         folds=terms.folds and bool(feeds),
-        owners=dict(owners),
         loads=tuple(sorted(number[s] for s in part.hosts if isinstance(terms.stages.operators[s], Map))),
     )
 

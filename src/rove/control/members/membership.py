@@ -57,6 +57,7 @@ class Member:
     reaches: tuple[NodeId, ...] | None = None  # the parents that it reaches; None if it has not reported them
     unknown: tuple[QueryId, ...] = ()
     knows: str = ""
+    learned: tuple[int, int] = (0, 0)  # how much it knows of whose batches its neighbours may send
     tallies: dict[tuple[QueryId, Origin], Tally] = field(default_factory=dict)
     held: tuple[Held, ...] = ()
     taken_bytes: int = 0
@@ -261,7 +262,7 @@ class Membership:
                 member.tallies[tally.query, tally.origin] = tally
         self.missing.take(report.node, report.tallies, report.whole)
         member.conn, member.heard_us, member.incarnation, member.number = conn, now, report.incarnation, report.number
-        for name in ("unknown", "knows", "refused", "held", "reaches"):
+        for name in ("unknown", "knows", "refused", "held", "reaches", "learned"):
             if (said := getattr(report, name)) is not None:
                 setattr(member, name, said)
         member.taken_bytes, member.shrunk = report.taken_bytes, report.shrunk
@@ -288,7 +289,10 @@ class Membership:
             self.members[node] = Member(record)
             self._quiet[node] = None
         else:
-            record = replace(member.record, key=key, revoked=False)
+            record = replace(member.record, kind=kind, key=key, revoked=False)
+            if self.topology.has(node):
+                self._settle(record)
+                return record
             member.record = record
         self._index(record, None)
         return record
@@ -373,6 +377,12 @@ class Membership:
     def neighbours(self, node: NodeId) -> tuple[NodeId, ...]:
         """The nodes that a node has a link with."""
         return self.topology.neighbours(node) if self.topology.has(node) else ()
+
+    def named(self, node: NodeId) -> list[tuple[NodeId, NodeId]]:
+        """The pairs of child and parent that a node is in. O(its links)."""
+        parents = [parent for parent, _, _ in self.members[node].record.links if parent in self.members]
+        children = [child for child in self._claims.get(node, ()) if child in self.members]
+        return [*((node, parent) for parent in parents), *((child, node) for child in children)]
 
     def gateways(self) -> list[NodeId]:
         """The gateways, ordered by name."""

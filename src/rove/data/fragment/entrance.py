@@ -56,9 +56,8 @@ class Entrance:
         except RoveError as error:
             why = error.why if isinstance(error, ProtocolError) else type(error).__name__
             self.refuse(conn, why, str(error))
-            if why != "identity":  # the rows are not the sender's to lose
-                self.accounts.write_off(query, header)
-                running.lost(error)
+            self.accounts.write_off(query, header)
+            running.lost(error)
         finally:  # a frame that cannot be taken must not hold up the frames behind it
             receipt.release()
 
@@ -98,8 +97,6 @@ class Entrance:
         """Apply this node's operators to one batch. If its rows cannot be read they are lost, and its name goes on, so
         that no operator waits for it."""
         running.check(header)
-        if receipt.device is not None:
-            running.check_owner(header, receipt.device)
         try:
             header, payload = running.opened(header, payload)
             batch = running.read(header, payload) if running.touches(header.stage) and not header.late else None

@@ -121,12 +121,6 @@ class RunningFragment:
         if header.folded:
             self._folded_schema(header)
 
-    def check_owner(self, header: Header, device: NodeId) -> None:
-        """Refuse a batch of a merging operator that runs elsewhere than on the device that sent it."""
-        origin = header.origin
-        if not origin.node and self.fragment.owners.get(Stage(origin.stage)) != device:
-            raise ProtocolError("identity", f"`{device}` is a device and does not run the operator of `{origin}`")
-
     def schema_of(self, header: Header) -> pa.Schema:
         """The columns of a batch: the output columns of its stage. Rows that were late for an operator have its input
         columns, rows at fault the reason too, and folded rows have the columns of its states."""

@@ -37,6 +37,7 @@ SILENT_US = 3_000_000  # the default silence after which a peer is away
 BEATS = 6  # heartbeats, or attempts to reach a peer again, in that time
 SILENT_US_MIN = 60_000  # shorter values that a peer asks for are raised to this
 RESEND_US = 200_000  # between two requests for the same frames
+STALLED_US = 5_000_000  # the same, after a frame that may not be taken; when it may, it is requested at once
 Said: TypeAlias = Send | Load
 ANEW = 1 << 40  # added for each new session of a link; incarnations of processes come from a clock, or count from 1
 
@@ -71,6 +72,7 @@ class Link:
         self._received_bytes = 0
         self._open: deque[int] = deque()  # received and not safe yet
         self._safe: set[int] = set()  # of those, safe ones behind a frame that is not
+        self._stalled = False  # whether the next frame has come and may not be taken
         self._granted, self._acked, self._said = 0, 0, (-1, -1)
         self._heard_us, self._spoke_us, self._asked_us = 0, -self.beat_us, -RESEND_US
         self.resent: dict[tuple[str, Origin], int] = {}
@@ -98,11 +100,25 @@ class Link:
         if number == self._received + 1 and self.up:
             if self._received_bytes >= self._granted:
                 return False, [self._say(Refused("credit", "wait until there is room for more"), now)]
-            self._received = number
+            self._received, self._stalled = number, False
             self._received_bytes += size
             self._open.append(number)
             return True, []
         return False, self._ask_again(now) if self.up and number > self._received else []
+
+    def stall(self, now: int) -> None:
+        """A frame has come that may not be taken from this peer. It counts as not received, so it is not acked, and the
+        peer keeps it with all that follow."""
+        self._heard_us = now
+        if not self._stalled:
+            self._stalled, self._asked_us = True, now
+
+    def go_on(self, now: int) -> list[Said]:
+        """The frame that could not be taken may be taken now. Request it, if there is one."""
+        if not self._stalled or not self.up:
+            return []
+        self._stalled, self._asked_us = False, now
+        return [self._say(Resend(self._received), now)]
 
     def took(self, number: int, session: int) -> None:
         """A frame of a session is safe. Frames before it may still be open."""
@@ -360,7 +376,7 @@ class Link:
         return self._say(Data(entry.number, entry.header), now, self._loading.taken(entry))
 
     def _ask_again(self, now: int) -> list[Said]:
-        if now - self._asked_us < RESEND_US:
+        if now - self._asked_us < (STALLED_US if self._stalled else RESEND_US):
             return []
         self._asked_us = now
         return [self._say(Resend(self._received), now)]
@@ -385,6 +401,7 @@ class Link:
         self._received = self._received_bytes = self._granted = self._acked = 0
         self._open.clear()
         self._safe.clear()
+        self._stalled = False
         self._said = (-1, -1)
 
     def validate(self) -> None:

@@ -1,24 +1,49 @@
 """The neighbours of a node: the peers that the coordinator named, a link with each, and their connections.
 
 Law: messages before a Hello are refused. With keys, so are peers that the coordinator has not named with that key. A
-node dials its parents; other peers dial it.
+node dials its parents; other peers dial it. A peer speaks for itself and for the makers below it (`below`); a parent
+speaks for everybody, because rows come down from it that were made anywhere. A frame of another maker is refused: it is
+neither taken nor acked, and its link stands still there until the coordinator has named the maker, or for ever. So a
+peer that forges stops its own link and no other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from rove.data.events import Command, Cut, Dial, Loaded, Met
+from rove.data.link.below import Below
 from rove.data.link.credit import Credit
 from rove.data.link.link import BEATS, Link, Said
 from rove.data.settings import WorkerSettings
-from rove.data.store.kept_batch import KeptBatch
+from rove.data.store.kept_batch import KEPT_BYTES_MIN, KeptBatch
 from rove.data.store.store import Store
 from rove.model.batch import Header
 from rove.model.errors import ProtocolError, must
 from rove.model.events import Allow, Arrived, Conn, Drop
 from rove.model.ids import NodeId, Origin
-from rove.model.messages import PROTOCOL, Hello, Message, Peer, digest_of
+from rove.model.messages import (
+    PROTOCOL,
+    ROWS_BYTES_MAX,
+    Data,
+    Hello,
+    Learned,
+    Message,
+    Peer,
+    check_header,
+    digest_of,
+)
+
+STRANGE_US = 3_000_000  # so long a stranger's batch may come before the news that it may come
+
+
+class _Strange(NamedTuple):
+    """A batch that its peer may not send, and when it first came."""
+
+    query: str
+    origin: Origin
+    since_us: int
 
 
 class Neighbours:
@@ -31,6 +56,8 @@ class Neighbours:
         self._dirty: dict[NodeId, Link] = {}  # links that may have something to send
         self._credit = Credit(settings.memory_bytes)
         self._peers: dict[NodeId, Peer] = {}
+        self.below = Below()
+        self._strange: dict[NodeId, _Strange] = {}  # the peers whose links stand still
         self.digest = ""  # the digest of the peers
         self.reached: tuple[NodeId, ...] = ()
         self._cut_us: dict[NodeId, int] = {}  # parents that were reached and are not now, and since when
@@ -54,14 +81,34 @@ class Neighbours:
         return found
 
     def may_speak_for(self, peer: NodeId, origin: Origin) -> bool:
-        """Whether a peer may send batches of an origin. A device has nobody below it. Whether it owns a merging
-        operator, whose origin names no node, is known to the query (`RunningFragment.check_owner`)."""
+        """Whether a peer may send batches of an origin. O(1)."""
+        maker = origin.maker
+        if maker == peer or peer in self._settings.parents:
+            return True
         known = self._peers.get(peer)
-        return known is None or not known.device or origin.node in ("", peer)
+        if known is not None and known.device and origin.node:
+            return False  # a device has nobody below it; it may run an operator that has one origin for all nodes
+        return self.below.may_pass_on(peer, maker)
 
-    def is_device(self, peer: NodeId) -> bool:
-        known = self._peers.get(peer)
-        return known is not None and known.device
+    def learn(self, news: Learned, now: int) -> list[Said]:
+        """The coordinator has named more makers. Frames that may be taken now are requested. O(names + links that stand
+        still)."""
+        if not self.below.learn(news):
+            return []
+        may = [peer for peer, strange in self._strange.items() if self.may_speak_for(peer, strange.origin)]
+        return [send for peer in may for send in self.links[peer].go_on(now)]
+
+    def strangers(self, now: int) -> Iterator[tuple[NodeId, str, str]]:
+        """The links that stand still: the peer, the query of the batch that it may not send, and what to do about it.
+        News of the coordinator may be on their way, so they have a moment. O(links that stand still)."""
+        for peer, (query, origin, since) in self._strange.items():
+            if now - since >= STRANGE_US:
+                yield (
+                    peer,
+                    query,
+                    f"`{peer}` sends batches of `{origin}`, which is not below it. They are not taken, and `{peer}` "
+                    f"keeps them with all that follow. If you do not trust it: rove keys revoke {peer}",
+                )
 
     def at(self, conn: Conn) -> Link | None:
         """The link with the peer that said Hello on a connection."""
@@ -91,10 +138,21 @@ class Neighbours:
         self._dirty[link.peer] = link
         return link.heard(message, conn, now)
 
-    def receive(self, link: Link, number: int, size: int, now: int) -> tuple[bool, list[Said]]:
-        """Take a frame. Returns whether it is new and in order."""
-        self._dirty[link.peer] = link
-        return link.receive(number, size, now)
+    def receive(self, link: Link, data: Data, size: int, now: int) -> tuple[bool, list[Said]]:
+        """Take a frame, or refuse it. Returns whether it is new and in order. O(1)."""
+        peer, origin = link.peer, data.header.origin
+        if size > ROWS_BYTES_MAX + KEPT_BYTES_MIN:
+            raise ProtocolError("oversize", f"rows of {size} bytes; at most {ROWS_BYTES_MAX} are read")
+        check_header(data.header)
+        if not self.may_speak_for(peer, origin):
+            link.stall(now)
+            self._strange.setdefault(peer, _Strange(data.header.query, origin, now))
+            raise ProtocolError("identity", f"`{peer}` may not send batches of `{origin}`, which is not below it")
+        self._dirty[peer] = link
+        fresh, said = link.receive(data.number, size, now)
+        if fresh and self._strange:
+            self._strange.pop(peer, None)
+        return fresh, said
 
     def loaded(self, event: Loaded, now: int) -> list[Said]:
         """Rows that a link requested have been read, or cannot be read."""
@@ -117,6 +175,7 @@ class Neighbours:
             commands += [Drop(conn) for conn, name in self._conns.items() if name == gone]
             self._conns = {conn: name for conn, name in self._conns.items() if name != gone}
             self.links[gone].refused()
+            self._strange.pop(gone, None)
         return commands
 
     def forget(self, query: str) -> list[Header]:

@@ -12,13 +12,12 @@ class FrameReceipt:
     """Counts the parts that are not safe yet. It starts with one, which its creator releases when all parts are
     known."""
 
-    __slots__ = ("_link", "_number", "_open", "_session", "bytes", "device")
+    __slots__ = ("_link", "_number", "_open", "_session", "bytes")
 
-    def __init__(self, link: Link, number: int, size: int, device: bool = False) -> None:
+    def __init__(self, link: Link, number: int, size: int) -> None:
         self._link, self._number, self._session = link, number, link.sessions
         self._open = 1
         self.bytes = size
-        self.device = link.peer if device else None  # the device that sent the frame, if it was one
 
     @property
     def stale(self) -> bool:

@@ -22,6 +22,7 @@ from zlib import crc32
 import msgspec
 
 from rove.data.events import (
+    NOTHING,
     AskReaders,
     DiskAnswer,
     DiskDone,
@@ -43,7 +44,7 @@ from rove.data.log.segments.commit import carried_out, recovered
 from rove.data.log.segments.read_back import LogCursor, loaded
 from rove.data.log.settings import LogSettings
 from rove.model.errors import DiskError, NotWritable, RoveError
-from rove.model.messages import Fragment, Peer
+from rove.model.messages import Fragment, Learned, Peer
 from rove.runtime.clock import now_us
 from rove.runtime.disk.disk import LogFolder
 from rove.runtime.network.bell import Bell
@@ -59,11 +60,12 @@ NOT_NOW = (errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EIO)  # errors of a di
 
 
 class _Remembered(msgspec.Struct, frozen=True, array_like=True):
-    """The file `remembered`: the fragments that a node ran and the peers that it knew."""
+    """The file `remembered`: the fragments that a node ran, the peers that it knew, and whose batches they may send."""
 
     fragments: tuple[Fragment, ...]
     peers: tuple[Peer, ...]
     plans: dict[str, bytes] = {}
+    below: Learned = NOTHING
 
 
 class _Sealed(msgspec.Struct, frozen=True, array_like=True):
@@ -188,7 +190,8 @@ class DiskShelf:
     def remember(self, kept: Remember) -> None:
         """Store what a node runs and which peers it knows, for its next start. It is stored when this returns, unless
         there is `trouble`. Deployments are rare, so the wait does not matter."""
-        self._keep(REMEMBERED_FILE, msgspec.msgpack.encode(_Remembered(kept.fragments, kept.peers, dict(kept.plans))))
+        found = _Remembered(kept.fragments, kept.peers, dict(kept.plans), kept.below)
+        self._keep(REMEMBERED_FILE, msgspec.msgpack.encode(found))
 
     def remembered(self) -> Remember | None:
         """What the last start stored; None if there is nothing, or if it cannot be used."""
@@ -200,7 +203,7 @@ class DiskShelf:
         except msgspec.MsgspecError as error:
             self._set_aside(REMEMBERED_FILE, f"is not of this version of rove ({error})")
             return None
-        return Remember(found.fragments, found.peers, found.plans)
+        return Remember(found.fragments, found.peers, found.plans, found.below)
 
     def done(self) -> Iterator[DiskAnswer]:
         """The answers since the last call. Unexpected exceptions of the disk's thread are raised here."""
