@@ -22,6 +22,7 @@ from bench.report import check
 from rove import functions as F
 from rove.control.asks.requests import Submit, to_body
 from rove.control.coordinator import Coordinator, Keep
+from rove.data.link.below import Below
 from rove.model.events import Arrived, Send, Tick
 from rove.model.ids import NodeId, Origin, QueryId, Version
 from rove.model.messages import PROTOCOL, Answer, Ask, Facts, Kind, Orders, Report, Sink, SourceHere, digest_of, encode
@@ -75,6 +76,7 @@ class Node:
     number: int = 0
     running: dict[QueryId, Version] = field(default_factory=dict)
     knows: str = ""
+    below: Below = field(default_factory=Below)
     unsaid: dict[str, Any] = field(default_factory=dict)  # what its next report says
 
     def obey(self, orders: Orders) -> None:
@@ -87,6 +89,8 @@ class Node:
                 self.unsaid["ended"] = (*self.unsaid.get("ended", ()), query)
         if orders.peers is not None:
             self.knows = self.unsaid["knows"] = digest_of(orders.peers)
+        if orders.learn is not None and self.below.learn(orders.learn):
+            self.unsaid["learned"] = self.below.known
 
     def report(self, whole: bool = False) -> Report:
         """What is new, or everything."""
@@ -102,6 +106,7 @@ class Node:
                 "troubles": {},
                 "reaches": self.reaches,
                 "held": (),
+                "learned": self.below.known,
             }
         return Report(protocol=PROTOCOL, node=self.name, incarnation=1, number=self.number, whole=whole, **said)
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import rove
-from rove.control.asks.requests import Invite, Named, NodeLine, QueryLine, Submit, from_body, to_body
+from rove.control.asks.requests import Enlist, Invite, Named, NodeLine, QueryLine, Submit, from_body, to_body
 from rove.control.coordinator import Command, Coordinator, Keep
 from rove.control.deployment.deployment import Deployment
 from rove.control.deployment.query import QueryState
@@ -24,6 +24,7 @@ from rove.model.messages import (
     Held,
     Kind,
     Orders,
+    Peer,
     Refused,
     Report,
     Sink,
@@ -369,6 +370,26 @@ def test_whoever_was_invited_as_a_device_cannot_become_a_gateway() -> None:
     assert isinstance(refusal.message, Refused)
     assert "invited as a device" in refusal.message.text
     assert desk.machine.membership.gateways() == []
+
+
+@pytest.mark.parametrize("revoked", [True, False])
+def test_a_node_that_is_invited_again_is_what_it_was_invited_as(revoked: bool) -> None:
+    desk = Desk(keys=True)
+    for name, kind in (("gateway", "gateway"), ("mast", "device")):
+        desk.machine.membership.enlist(NodeId(name), kind, name[0] * 40)  # type: ignore[arg-type]
+    desk.report("gateway", "gateway", key="g" * 40)
+    desk.report("mast", "device", "gateway", key="m" * 40)
+    desk.report("gateway", "gateway", key="g" * 40)
+    if revoked:
+        desk.ask("revoke", Named(name="mast"))
+    invite = Invite(key="K" * 40, node=NodeId("mast"), kind="edge", expires_us=100)
+    assert not desk.ask("invite", invite).trouble
+    enlist = Ask("enlist", "enlist", to_body(Enlist(node=NodeId("mast"), key="n" * 40)))
+    desk.obey(desk.machine.handle(Arrived(b"mast", enlist, None, "K" * 40), desk.now))
+    assert not [said for said in lines(desk.report("mast", "edge", "gateway", key="n" * 40)) if "Refused" in said]
+    assert desk.machine.membership.topology.node(NodeId("mast")).relays
+    desk.report("gateway", "gateway", key="g" * 40)
+    assert desk.knows["gateway"] == digest_of((Peer(node=NodeId("mast"), address="here", key="n" * 40, device=False),))
 
 
 def test_revoking_the_only_neighbour_of_a_node_is_told_to_it() -> None:
