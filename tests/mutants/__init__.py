@@ -6,6 +6,7 @@ notice is replaced by another.
 
 from __future__ import annotations
 
+from tests.mutants.below import BELOW
 from tests.mutants.books import BOOKS
 from tests.mutants.coordinator import COORDINATOR
 from tests.mutants.ends import ENDS
@@ -16,4 +17,4 @@ from tests.mutants.messages import MESSAGES
 from tests.mutants.operators import OPERATORS
 from tests.mutants.stores import STORES
 
-MUTANTS = (*LINKS, *FRAGMENTS, *OPERATORS, *STORES, *ENDS, *LOGS, *COORDINATOR, *MESSAGES, *BOOKS)
+MUTANTS = (*LINKS, *FRAGMENTS, *OPERATORS, *STORES, *ENDS, *LOGS, *COORDINATOR, *MESSAGES, *BOOKS, *BELOW)

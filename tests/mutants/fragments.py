@@ -248,13 +248,6 @@ FRAGMENTS = (
         test="tests/data/test_strangers.py::test_what_is_lost_in_a_second_run_is_lost_once_however_often_the_node_starts_anew",
     ),
     Mutant(
-        "a batch that only the right owner may send is taken of every device",
-        "data/fragment/running_fragment.py",
-        "if not origin.node and self.fragment.owners.get(Stage(origin.stage)) != device:",
-        "if not origin.node and Stage(origin.stage) not in self.fragment.owners:",
-        test="tests/data/test_identity.py::test_only_the_owner_of_a_merging_operator_may_send_its_batches",
-    ),
-    Mutant(
         "a node without memory of a query forgets its fragments that still open",
         "data/worker.py",
         "fragments = (running | self.opening()).values()",

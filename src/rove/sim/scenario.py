@@ -26,6 +26,7 @@ from rove.sim.checkers import (
     check_sums,
 )
 from rove.sim.faults import HEAL_US, plan_faults, plan_leaves, plan_moves, plan_relapses
+from rove.sim.forgeries import plan_forgeries
 from rove.sim.nodes import SimSource
 from rove.sim.queries import STREAMS, some_query
 from rove.sim.world import World
@@ -144,6 +145,7 @@ def _begin(world: World, random: Random, relays: list[NodeId]) -> None:
     plan_moves(world, Random(random.random()))
     plan_leaves(world, Random(random.random()))
     plan_relapses(world, _apart(random))
+    plan_forgeries(world, Random(_apart(random).random()))
 
 
 def _apart(random: Random) -> Random:

@@ -64,6 +64,12 @@ class Listener(Protocol):
     def told(self, world: World, who: NodeId, event: object, commands: Sequence[object]) -> None: ...
 
 
+class Forger(Protocol):
+    """Somebody who changes messages of a node when they arrive."""
+
+    def passed(self, world: World, flight: InFlight) -> InFlight: ...
+
+
 class World:
     """Nodes, a coordinator and the network between them. `random` makes all random choices."""
 
@@ -90,6 +96,7 @@ class World:
         self.watchers: list[Watcher] = []
         self.audits: list[Callable[[World], None]] = []  # checks that are made at each tick of the coordinator
         self.listeners: list[Listener] = []
+        self.forger: Forger | None = None
         self._packer = Packer()
         self.now = 0
         self.steps = self._ticks = 0
@@ -335,6 +342,8 @@ class World:
         flight = self.flying.pop(number)
         if flight.wire.cut or flight.generation != flight.wire.generation:
             return
+        if self.forger is not None:
+            flight = self.forger.passed(self, flight)
         self._note("message", flight.to, encode(flight.message))
         event = Arrived(flight.conn, flight.message, flight.payload)
         if flight.to == COORDINATOR:

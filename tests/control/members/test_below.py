@@ -11,7 +11,7 @@ from rove.control.coordinator import Command
 from rove.control.members.below import TELL_AGAIN_US, AboveRecord, Below
 from rove.data.link.below import Below as Known
 from rove.model.ids import NodeId, Origin, QueryId, Stage, Version
-from rove.model.messages import LEARNED_MAX, Fragment, Sink
+from rove.model.messages import LEARNED_MAX, Fragment, Learned, Sink
 from tests.control.test_coordinator import Desk
 from tests.control.test_restarts import Kept
 from tests.depth import examples
@@ -77,6 +77,31 @@ def test_a_device_gets_its_part_when_those_above_have_said_that_they_take_its_ba
     assert desk.running["d2"] == {QueryId("q"): desk.deployment.fragments[NodeId("d2")].version}
 
 
+def test_a_device_does_not_wait_for_a_relay_that_nobody_reaches() -> None:
+    """The relay is told when it is back, and until then the rows of the device are kept below it."""
+    desk = Desk()
+    desk.report("gateway", "gateway")
+    desk.report("roof", "edge", "gateway")
+    desk.report("west", "edge", "roof")
+    desk.report("d1", "device", "west", origins=("s/d1",))
+    assert not desk.submit().trouble
+    for _ in range(2):
+        for node, kind, *parents in (("gateway", "gateway"), ("roof", "edge", "gateway"), ("west", "edge", "roof")):
+            desk.report(node, kind, *parents)  # type: ignore[arg-type]
+    silent = desk._confirm
+    desk._confirm = lambda node: [] if node == "roof" else silent(node)  # type: ignore[method-assign]
+
+    def joins() -> bool:
+        for _ in range(2):
+            desk.report("gateway", "gateway")
+            desk.report("d2", "device", "west", origins=("s/d2",))
+        return "d2" in desk.running
+
+    assert not joins()
+    desk.report("west", "edge", "roof", reaches=())
+    assert joins()
+
+
 def test_a_move_between_parents_that_were_named_and_a_report_without_news_teach_nobody() -> None:
     desk = cells(Desk())
     device = ("d2", "device", "west", "east")
@@ -106,6 +131,14 @@ def test_a_relay_that_gets_another_parent_brings_all_that_are_below_it() -> None
     ]
 
 
+def test_a_relay_cannot_put_somebody_below_itself() -> None:
+    desk = cells(Desk())
+    desk.report("east", "edge", "gateway", "d1", "west")  # it says where it is, and so who may speak for it
+    assert not desk.machine.below.has(EAST, "d1")
+    assert not may(desk, "gateway", "east", "d1")
+    assert may(desk, "gateway", "west", "east")
+
+
 def test_a_node_that_was_removed_stays_in_the_book() -> None:
     """A relay that was cut off may hold the only copies of its batches."""
     desk = cells(Kept())
@@ -133,9 +166,7 @@ def test_after_a_restart_of_the_coordinator_nobody_is_told_again_what_he_knows()
 
 def test_a_node_that_knows_other_things_is_told_everything() -> None:
     desk = cells(Desk())
-    other = cells(Desk())
-    other.report("d9", "device", "east", origins=("s/d9",))
-    desk.below["gateway"] = other.below["gateway"]
+    desk.below["gateway"].learn(Learned(0, ((EAST, "d9"),)))
     assert taught(desk.report("gateway", "gateway")) == ["to gateway: Orders, take d1 of west"]
     assert not may(desk, "gateway", "east", "d9")
 

@@ -30,6 +30,8 @@ def enlist(coordinator: Coordinator, ask: Ask, key: str) -> Answer:
     else:
         record = coordinator.membership.enlist(invited.node, invited.kind, asked.key)
         coordinator.keep("node", record.node, record)
+        coordinator.deployments.touch_links(record.node, relay=record.kind != "device")  # it may be of another kind
+        coordinator.settle()
     coordinator.keep_bytes("invite", invited.key, None)
     coordinator.allow()
     answer = Answer(ask.id, to_body(Named(name=invited.node)))

@@ -76,7 +76,8 @@ class Deployments:
 
     def new(self, record: QueryRecord, plan: bytes) -> Query:
         """Make a query. It is not added yet."""
-        return Query.of(record, plan, Rollout(self._membership.members, self._below))
+        membership = self._membership
+        return Query.of(record, plan, Rollout(membership.members, self._below, membership.works))
 
     def may_carry(self, query: QueryId, relay: NodeId, node: NodeId) -> bool:
         """Whether a batch of a query that was made on `node` can have come to `relay`. O(nodes above `node`)."""

@@ -2,15 +2,15 @@
 
 Law: a node is told its part when all nodes above it on its route are ready. A node is ready if it runs the newest
 version of its part, or if it does not know the query yet and only passes rows on: such a relay keeps batches until it
-knows the query. So a route of relays is told all at once. A node above must also know that it may take the batches of
-this node (`below`), or the batches of others would wait behind them. A node that lost its part leaves when all nodes
-that sent to it send elsewhere. Until then it may hold rows that the senders would forget if it acknowledged and dropped
-them.
+knows the query. So a route of relays is told all at once. A node above that can be reached must also know that it may
+take the batches of this node (`below`), or the batches of others would wait behind them. A node that lost its part
+leaves when all nodes that sent to it send elsewhere. Until then it may hold rows that the senders would forget if it
+acknowledged and dropped them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from enum import Enum
 
 from rove.control.deployment.change_set import ChangeSet
@@ -56,8 +56,8 @@ PARTS: Table[PartState, PartEvent] = {
 class Rollout:
     """The states of one query's nodes. `pending` holds the nodes that do not run their part yet."""
 
-    def __init__(self, members: Container[NodeId], below: Below) -> None:
-        self._members, self._below = members, below
+    def __init__(self, members: Container[NodeId], below: Below, works: Callable[[NodeId, NodeId], bool]) -> None:
+        self._members, self._below, self._works = members, below, works
         self.states: dict[NodeId, PartState] = {}
         self.pending: dict[NodeId, int] = {}  # since when
         self._runs: dict[NodeId, Version] = {}  # the versions that nodes reported, also of parts that they lost
@@ -146,17 +146,17 @@ class Rollout:
     def _blocker(self, told: NodeId, part: Fragment, fragments: Mapping[NodeId, Fragment]) -> NodeId | None:
         """The first node above this one that is not ready; None if all are. O(route)."""
         makers = (told, *(origin.maker for origin in part.makes.values() if not origin.node))
-        node = part.next
+        before, node = told, part.next
         while node is not None:
             fragment, runs = fragments.get(node), self._runs.get(node)
             if fragment is None or node not in self._members:
                 return node
-            if not all(self._below.is_heard(node, maker) for maker in makers):
+            if self._works(before, node) and not all(self._below.is_heard(node, maker) for maker in makers):
                 return node
             passes_on = not (fragment.makes or fragment.waits or fragment.sinks)
             if (runs is None and not passes_on) or (runs is not None and runs < fragment.version):
                 return node
-            node = fragment.next
+            before, node = node, fragment.next
         return None
 
     def _step(self, node: NodeId, event: PartEvent, now: int) -> None:

@@ -384,6 +384,10 @@ class Membership:
         children = [child for child in self._claims.get(node, ()) if child in self.members]
         return [*((node, parent) for parent in parents), *((child, node) for child in children)]
 
+    def works(self, a: NodeId, b: NodeId) -> bool:
+        """Whether a link works, by the last report of the node that dials."""
+        return self.topology.works(a, b)
+
     def gateways(self) -> list[NodeId]:
         """The gateways, ordered by name."""
         return sorted(self._gateways)

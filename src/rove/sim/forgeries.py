@@ -1,0 +1,79 @@
+"""A member that forges: some frames of an edge node arrive as batches of a device that was never below it.
+
+Law: the receiver refuses each of them at once, and says so. That the rows of the device all arrive is checked with
+everything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from random import Random
+
+from rove.model.batch import Header
+from rove.model.events import Arrived, Send
+from rove.model.ids import NodeId, Origin
+from rove.model.messages import Data, Refused
+from rove.sim.checkers import BrokenLaw
+from rove.sim.network import InFlight
+from rove.sim.world import World
+
+FORGERIES = (1, 3, 10)  # by a member that forges
+FORGES = 0.4  # the share of histories in which one does, if there is an edge node
+SHARE = 0.2  # of its frames
+FOREVER = 2**61  # so many numbers of the device are used up
+
+
+def plan_forgeries(world: World, random: Random) -> None:
+    """Make one edge node a member that forges."""
+    edges = sorted(node.name for node in world.nodes.values() if node.settings.kind == "edge")
+    if edges and random.random() < FORGES:
+        forger = MemberForger(random.choice(edges), random, random.choice(FORGERIES))
+        world.forger = forger
+        world.listeners.append(forger)
+
+
+class MemberForger:
+    """Forges frames that an edge node sends to its parents, so many in all."""
+
+    def __init__(self, member: NodeId, random: Random, left: int) -> None:
+        self._member, self._random, self._left = member, random, left
+        self._forged: Data | None = None  # it is about to arrive
+        self.made = 0
+
+    def passed(self, world: World, flight: InFlight) -> InFlight:
+        message = flight.message
+        if not self._left or flight.wire.dialer != self._member or not isinstance(message, Data):
+            return flight
+        if flight.to != flight.wire.listener or self._random.random() > SHARE:
+            return flight
+        victims = self._victims(world)
+        if not victims:
+            return flight
+        self._left -= 1
+        self.made += 1
+        header = Header(
+            query=message.header.query,
+            origin=self._random.choice(victims),
+            seq=0,
+            through=FOREVER,
+            stage=message.header.stage,
+        )
+        self._forged = Data(message.number, header)
+        return replace(flight, message=self._forged, payload=None)
+
+    def _victims(self, world: World) -> list[Origin]:
+        """The sources of devices that the coordinator has never put below the member."""
+        machine = world.coordinator.machine
+        if machine is None:
+            return []
+        nodes = [node for name, node in sorted(world.nodes.items()) if not machine.below.has(self._member, name)]
+        return [source.origin for node in nodes for source in node.sources]
+
+    def told(self, world: World, who: NodeId, event: object, commands: Sequence[object]) -> None:
+        if self._forged is None or not isinstance(event, Arrived) or event.message is not self._forged:
+            return
+        forged, self._forged = self._forged, None
+        answers = [c.message.why for c in commands if isinstance(c, Send) and isinstance(c.message, Refused)]
+        if answers != ["identity"] and answers != ["unexpected"]:  # it may have to say hello first
+            raise BrokenLaw(f"{who} took a batch of `{forged.header.origin}` that {self._member} has forged")
