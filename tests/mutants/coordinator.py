@@ -77,9 +77,9 @@ COORDINATOR = (
     ),
     Mutant(
         "a device may count rows of another device",
-        "control/coordinator.py",
-        'if kind == "device" and (',
-        'if kind == "gateway" and (',
+        "control/members/honest.py",
+        'if kind == "device":',
+        'if kind == "gateway":',
         test="tests/control/members/test_identity.py::test_a_device_cannot_count_rows_of_another",
     ),
     Mutant(

@@ -200,8 +200,8 @@ LINKS = (
     Mutant(
         "a device may send batches of another device",
         "data/link/neighbours.py",
-        'return known is None or not known.device or origin.node in ("", peer)',
-        "return known is None or not known.device or bool(origin.name)",
+        "if maker == peer or peer in self._settings.parents:",
+        "if maker == peer or peer in self._peers:",
         test="tests/data/test_identity.py::test_a_device_cannot_use_up_the_numbers_of_another",
     ),
     Mutant(
