@@ -19,7 +19,7 @@ from rove.data.events import Produced
 from rove.data.settings import WorkerSettings
 from rove.model.events import COORDINATOR, Arrived
 from rove.model.ids import NodeId, Origin, QueryId, Stage, Version
-from rove.model.messages import PROTOCOL, Fragment, Orders, Peer, Sink, plan_digest
+from rove.model.messages import PROTOCOL, Fragment, Learned, Orders, Peer, Sink, plan_digest
 from rove.model.schema import parse_schema
 from rove.plan import codec
 from rove.plan.operators import Source
@@ -103,7 +103,9 @@ class Node:
         shell = WorkerShell(settings, wires, shelf=shelf)
         peers = (*children, *(() if parent is None else (parent,)))
         part = fragment(None if parent is None else parent.node, logs=bool(folder))
-        shell.round([Arrived(COORDINATOR, Orders(PROTOCOL, (part,), (), peers, plans={part.plan: PLAN}))])
+        below = Learned(0, tuple((child.node, ORIGIN.node) for child in children))
+        orders = Orders(PROTOCOL, (part,), (), peers, plans={part.plan: PLAN}, learn=below)
+        shell.round([Arrived(COORDINATOR, orders)])
         return cls(shell, wires)
 
     def turn(self, wait_ms: int = 0) -> None:

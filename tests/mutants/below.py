@@ -31,8 +31,8 @@ BELOW = (
     Mutant(
         "a device speaks for whoever names it as a parent",
         "data/link/neighbours.py",
-        "if known is not None and known.device and origin.node:",
-        "if known is not None and known.device and not origin.node:",
+        "return known is None or not known.device or not origin.node",
+        "return known is None or not known.device or bool(origin.node)",
         test="tests/data/test_identity.py::test_a_device_has_nobody_below_it_whatever_others_say",
     ),
     Mutant(

@@ -57,7 +57,8 @@ def test_rows_of_a_device_all_arrive_whatever_a_relay_forges_in_its_name() -> No
     story.world.listeners.append(forger)
     goes_on(story, 40, "d1", "d2")
     goes_on(story, 30)
-    assert (forger.made, refused(story)) == (5, 5)
+    assert (forger.made, refused(story)) == (5, forger.refused)
+    assert forger.refused > 2
     assert delivered(story) == {"d1": 80, "d2": 80}, "the frames that were replaced have come after all"
 
 
@@ -69,7 +70,7 @@ def test_a_relay_that_only_forges_stops_its_own_link_and_no_other(monkeypatch: p
     story.world.listeners.append(forger)
     goes_on(story, 20, "d1", "d2")
     assert delivered(story) == {"d1": 40}
-    assert refused(story) == forger.made > 3
+    assert forger.made > refused(story) == forger.refused > 3, "frames that are not the next one are not looked at"
     worker = story.world.nodes[NodeId("gateway")].worker
     assert worker is not None
     ((trouble,),) = worker.troubles_of_queries().values()

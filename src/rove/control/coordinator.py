@@ -154,9 +154,6 @@ class Coordinator:
                 self.membership.missing.look(Judge(self.queries, self.membership, now), now)
         for name, record in self.membership.ended.news().items():
             self._commands.append(Keep("ended", name, None if record is None else msgspec.msgpack.encode(record)))
-        self._commands += self._keep_above()
-        for node in self.below.grown():
-            self._teach(node)
         self._say_orders()
         return self._commands
 
@@ -481,6 +478,9 @@ class Coordinator:
     def _say_orders(self) -> None:
         """Send each node one message with everything it is told. Those above come first that learn whose batches they
         may take."""
+        self._commands += self._keep_above()
+        for node in self.below.grown():
+            self._teach(node)
         for node, order in sorted(self._orders.items(), key=lambda each: each[1].learn is None):
             member = self.membership.members.get(node)
             if member is not None and member.conn is not None:

@@ -1,7 +1,7 @@
 """A member that forges: some frames of an edge node arrive as batches of a device that was never below it.
 
-Law: the receiver refuses each of them at once, and says so. That the rows of the device all arrive is checked with
-everything else.
+Law: the receiver takes none of them. If it is the next frame of its link, it is refused. That the rows of the device
+all arrive is checked with everything else.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
+from rove.data.worker import Worker
 from rove.model.batch import Header
 from rove.model.events import Arrived, Send
-from rove.model.ids import NodeId, Origin
+from rove.model.ids import NodeId, Origin, QueryId
 from rove.model.messages import Data, Refused
 from rove.sim.checkers import BrokenLaw
 from rove.sim.network import InFlight
@@ -39,7 +40,7 @@ class MemberForger:
     def __init__(self, member: NodeId, random: Random, left: int) -> None:
         self._member, self._random, self._left = member, random, left
         self._forged: Data | None = None  # it is about to arrive
-        self.made = 0
+        self.made = self.refused = 0  # frames that it forged, and those that were refused for it
 
     def passed(self, world: World, flight: InFlight) -> InFlight:
         message = flight.message
@@ -75,5 +76,16 @@ class MemberForger:
             return
         forged, self._forged = self._forged, None
         answers = [c.message.why for c in commands if isinstance(c, Send) and isinstance(c.message, Refused)]
-        if answers != ["identity"] and answers != ["unexpected"]:  # it may have to say hello first
+        self.refused += answers == ["identity"]
+        worker = world.nodes[who].worker
+        if worker is not None and _has(worker, forged.header):
             raise BrokenLaw(f"{who} took a batch of `{forged.header.origin}` that {self._member} has forged")
+
+
+def _has(worker: Worker, forged: Header) -> bool:
+    """Whether a node has taken a forged batch, wherever it keeps it."""
+    query, origin = QueryId(forged.query), forged.origin
+    kept = (*(entry.header for entry in worker.store), *worker.waiting())
+    running = worker.running().get(query)
+    taken = worker.took(query, origin, FOREVER) or (running is not None and running.pipeline.took(origin, FOREVER))
+    return taken or any(header.origin == origin and header.through == FOREVER for header in kept)

@@ -45,7 +45,7 @@ from rove.model.batch import Header
 from rove.model.errors import DiskError, NotWritable
 from rove.model.events import Tick
 from rove.model.ids import NodeId, Origin, QueryId, Version
-from rove.model.messages import Fragment, Peer
+from rove.model.messages import Fragment, Learned, Peer
 from rove.runtime.clock import now_us
 from rove.runtime.disk import disk
 from rove.runtime.disk.shelf import DiskShelf
@@ -56,6 +56,7 @@ SCHEMA = pa.schema([pa.field("n", pa.int32())])
 KEPT = Remember(
     (Fragment(query=QueryId("q"), version=Version(3), plan="plan", runs=(), makes={}, waits={}, next=None, sinks={}),),
     (Peer(node=NodeId("gateway"), address="tcp://127.0.0.1:1", key="k" * 40),),
+    below=Learned(0, ((NodeId("edge"), "tram"), (NodeId("edge"), "q#3"))),
 )
 
 

@@ -97,7 +97,7 @@ class Link:
     def receive(self, number: int, size: int, now: int) -> tuple[bool, list[Said]]:
         """Take a frame. Returns whether it is new and in order; then it stays open until `took`."""
         self._heard_us = now
-        if number == self._received + 1 and self.up:
+        if self.awaits(number):
             if self._received_bytes >= self._granted:
                 return False, [self._say(Refused("credit", "wait until there is room for more"), now)]
             self._received, self._stalled = number, False
@@ -105,6 +105,10 @@ class Link:
             self._open.append(number)
             return True, []
         return False, self._ask_again(now) if self.up and number > self._received else []
+
+    def awaits(self, number: int) -> bool:
+        """Whether a frame of this number is the next one."""
+        return number == self._received + 1 and self.up
 
     def stall(self, now: int) -> None:
         """A frame has come that may not be taken from this peer. It counts as not received, so it is not acked, and the

@@ -82,13 +82,13 @@ class Neighbours:
 
     def may_speak_for(self, peer: NodeId, origin: Origin) -> bool:
         """Whether a peer may send batches of an origin. O(1)."""
-        maker = origin.maker
+        maker = origin.node or origin.maker
         if maker == peer or peer in self._settings.parents:
             return True
-        known = self._peers.get(peer)
-        if known is not None and known.device and origin.node:
-            return False  # a device has nobody below it; it may run an operator that has one origin for all nodes
-        return self.below.may_pass_on(peer, maker)
+        if not self.below.may_pass_on(peer, maker):
+            return False
+        known = self._peers.get(peer)  # a device has nobody below it; it may run an operator of the whole query
+        return known is None or not known.device or not origin.node
 
     def learn(self, news: Learned, now: int) -> list[Said]:
         """The coordinator has named more makers. Frames that may be taken now are requested. O(names + links that stand
@@ -139,14 +139,16 @@ class Neighbours:
         return link.heard(message, conn, now)
 
     def receive(self, link: Link, data: Data, size: int, now: int) -> tuple[bool, list[Said]]:
-        """Take a frame, or refuse it. Returns whether it is new and in order. O(1)."""
+        """Take a frame, or refuse it. Returns whether it is new and in order. A frame that is not the next one is not
+        taken, whoever made it. O(1)."""
         peer, origin = link.peer, data.header.origin
         if size > ROWS_BYTES_MAX + KEPT_BYTES_MIN:
             raise ProtocolError("oversize", f"rows of {size} bytes; at most {ROWS_BYTES_MAX} are read")
         check_header(data.header)
-        if not self.may_speak_for(peer, origin):
+        if link.awaits(data.number) and not self.may_speak_for(peer, origin):
             link.stall(now)
-            self._strange.setdefault(peer, _Strange(data.header.query, origin, now))
+            since = self._strange[peer].since_us if peer in self._strange else now
+            self._strange[peer] = _Strange(data.header.query, origin, since)
             raise ProtocolError("identity", f"`{peer}` may not send batches of `{origin}`, which is not below it")
         self._dirty[peer] = link
         fresh, said = link.receive(data.number, size, now)
