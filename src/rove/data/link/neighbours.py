@@ -209,6 +209,8 @@ class Neighbours:
             link.validate()
         for conn, name in self._conns.items():
             must(name in self.links, "whoever said hello has a link", conn, name)
+        for name in self._strange:
+            must(name in self.links, "a link that stands still is a link of this node", name)
         for name, link in self._dirty.items():
             must(self.links.get(name) is link, "a link with news is a link of this node", name)
         self._credit.validate(self.links)
