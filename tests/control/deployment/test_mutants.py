@@ -86,7 +86,7 @@ def test_a_broken_deployment_differs_from_its_twin(broken: Callable[[Patch], Non
 
 
 def a_rollout_that_tells_everybody_at_once(patch: Patch) -> None:
-    patch.setattr(Rollout, "_blocker", lambda self, node, fragments: None)
+    patch.setattr(Rollout, "_blocker", lambda self, node, fragment, fragments: None)
 
 
 def a_rollout_that_lets_everybody_leave(patch: Patch) -> None:

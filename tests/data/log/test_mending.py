@@ -11,7 +11,7 @@ from zlib import crc32
 import msgspec
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rove.data.log.segments.carrier import Carrier, search
@@ -61,7 +61,7 @@ class Found:
             "consumers": self.partition.consumers,
             "open": (self.partition._open.number, self.partition._open.data_end, self.partition._open.index_end),
             "indexes": {n: self.folder.read(n, 0, 10**7) for n in self.folder.sizes() if n.endswith(".index")},
-            "entries": read_all(self.folder, self.partition.segments[0].first if self.partition.segments else 0),
+            "entries": read_all(self.folder, [*self.partition.segments, self.partition._open][0].first),
         }
 
 
@@ -137,6 +137,9 @@ def made(folder: SimDisk, acts: list[Act], settings: LogSettings) -> Partition:
 
 
 @given(acts=ACTS, damages=DAMAGES, small=st.booleans())
+@example(
+    acts=[("rows", 0, 2), ("rows", 0, 2), ("flush", 0, 1), ("retire", 0, 1)], damages=[("deleted", 0, 0.0)], small=True
+)
 def test_a_log_is_the_same_after_any_damage_of_its_indexes(acts: list[Act], damages: Any, small: bool) -> None:
     settings = LogSettings(segment_entries=3 if small else 1_000)
     folder = SimDisk(random.Random(1))
