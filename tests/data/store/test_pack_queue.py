@@ -18,7 +18,7 @@ from rove.data.worker import Worker
 from rove.model.batch import Header
 from rove.model.events import Arrived, Send, Tick
 from rove.model.ids import NodeId, Origin, QueryId, Stage, Version
-from rove.model.messages import PROTOCOL, Ack, Beat, Data, Fragment, Hello, Refused, Report, Welcome
+from rove.model.messages import PROTOCOL, Ack, Beat, Data, Fragment, Hello, Learned, Orders, Refused, Report, Welcome
 from rove.model.schema import parse_schema
 from rove.plan import codec
 from rove.plan.stages import Stages
@@ -80,9 +80,16 @@ def test_what_waits_becomes_small_travels_so_and_is_read_as_it_was() -> None:
     assert (tally.delivered, tally.lost) == (3 * COUNT, 0)
 
 
+def meet(relay: Worker) -> None:
+    """A peer comes that may send the batches of `ORIGIN`."""
+    below = Learned(0, ((NodeId("below"), ORIGIN.node),))
+    relay.handle(Arrived("coordinator", Orders(PROTOCOL, (), (), learn=below)), 2)
+    relay.handle(Arrived(b"c", Hello(PROTOCOL, NodeId("below"), 1)), 2)
+
+
 def test_a_relay_passes_packed_rows_on_as_they_are() -> None:
     relay = alone()
-    relay.handle(Arrived(b"c", Hello(PROTOCOL, NodeId("below"), 1)), 2)
+    meet(relay)
     relay.handle(Tick(), 3)
     packed = pack(rows(COUNT), None)
     commands = relay.handle(Arrived(b"c", data(1, 0, rows=COUNT, born=COUNT, packed=PLAIN), packed), 4)
@@ -101,7 +108,7 @@ def test_what_may_leave_in_a_moment_is_packed_only_where_room_is_short() -> None
 
 def test_a_relay_does_not_pack_what_those_below_keep_as_well() -> None:
     relay = alone(memory_bytes=10 * PLAIN)
-    relay.handle(Arrived(b"c", Hello(PROTOCOL, NodeId("below"), 1)), 2)
+    meet(relay)
     relay.handle(Tick(), 3)
     commands = relay.handle(Arrived(b"c", data(1, 0, rows=COUNT, born=COUNT), encode_rows(rows(COUNT))), 4)
     assert relay.store.bytes > PLAIN
@@ -124,7 +131,7 @@ def test_what_a_relays_own_operators_give_is_packed_though_a_batch_from_below_br
     )
     relay = alone()
     relay.handle(orders(part), 1)
-    relay.handle(Arrived(b"c", Hello(PROTOCOL, NodeId("below"), 1)), 2)
+    meet(relay)
     relay.handle(Tick(), 3)
     for number, second in enumerate((1, 60), start=1):
         moments = pa.array([second * 1_000_000] * COUNT, parse_schema("ts timestamp").field(0).type)
