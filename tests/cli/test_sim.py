@@ -38,13 +38,20 @@ def test_failures_stop_it_and_each_says_how_to_see_it_again(rove: Rove, monkeypa
     assert lines[0] == "seed 1 broke a law at 3.000 s: the gateway let go of a batch"
     assert lines[1] == "  replay it: rove sim --seed 1 --nodes 8"
     assert lines[-2] == "stopped after 5 failures, with 90 seeds left to run"
-    assert lines[-1].startswith("10 seeds, 80 nodes, 10 queries, 100 steps, 50 rows, transcript ")
+    assert lines[-1].startswith("10 seeds, 80 nodes, 10 queries, 100 steps, 50 rows compared, transcript ")
 
 
 def test_one_seed_prints_its_transcript(rove: Rove, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sim, "outcomes", lambda seeds, *_: [Outcome(seeds[0], 3, 1, 10, 5, "hash7")])
     said = rove("sim", "--seed", "7")
-    assert (said.code, said.out) == (0, "1 seeds, 3 nodes, 1 queries, 10 steps, 5 rows, transcript hash7\n")
+    assert (said.code, said.out) == (0, "1 seeds, 3 nodes, 1 queries, 10 steps, 5 rows compared, transcript hash7\n")
+
+
+def test_seeds_that_compared_no_row_are_named(rove: Rove, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [Outcome(seed, 3, 1, 10, seed % 2, f"hash{seed}") for seed in range(30)]
+    monkeypatch.setattr(sim, "outcomes", lambda *_: found)
+    said = rove("sim", "--seeds", "30")
+    assert said.out.splitlines()[0] == "15 seeds compared no row: 0, 2, 4, 6, 8, 10, 12, 14, 16, 18 …"
 
 
 @pytest.fixture

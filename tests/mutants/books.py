@@ -142,4 +142,18 @@ BOOKS = (
         "",
         test="tests/data/test_identity.py::test_a_batch_that_is_taken_after_it_was_counted_as_lost_is_not_lost",
     ),
+    Mutant(
+        "an operator that computes again without lost input has counted rows twice",
+        "control/members/accounts.py",
+        "if over or anew or origin in unheard",
+        "if over or origin in unheard",
+        test="tests/control/members/test_accounts.py::test_an_operator_that_computes_again_without_lost_input_has_produced_what_arrived",
+    ),
+    Mutant(
+        "rows that are damaged are not counted as lost",
+        "model/batch.py",
+        "    lost = header.lost + header.born\n",
+        "    lost = header.lost\n",
+        test="tests/data/ends/test_damaged_input.py::test_a_batch_whose_rows_are_damaged_is_lost_and_the_query_goes_on",
+    ),
 )

@@ -348,4 +348,18 @@ COORDINATOR = (
         "        nodes = self.deployments.stop(query)\n",
         test="tests/control/test_restarts.py::test_a_query_that_was_stopped_and_a_node_that_was_removed_stay_so",
     ),
+    Mutant(
+        "the part of a node that was removed forgets what its rows passed there",
+        "control/deployment/deployments.py",
+        "hosts=passed, gone=True) if last else None})",
+        "hosts=tuple(s for s in part.hosts if deployment.meetings.is_source(s)), gone=True) if last else None})",
+        test="tests/simulation/test_leaving.py::test_an_operator_keeps_what_it_took_of_a_device_that_left_and_ran_the_watermark_below_it",
+    ),
+    Mutant(
+        "an operator loses its state when its only device is removed",
+        "control/deployment/deployments.py",
+        "hosts=passed, gone=True) if last else None})",
+        "hosts=passed, gone=True) if not last else None})",
+        test="tests/simulation/test_leaving.py::test_an_operator_keeps_what_it_took_of_a_device_that_left_and_ran_the_watermark_below_it",
+    ),
 )

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from rove.control.deployment.query import QueryState
-from rove.model.ids import NodeId, QueryId
+from rove.data.settings import WorkerSettings
+from rove.model.ids import NodeId, Origin, QueryId
 from rove.model.messages import Sink
-from tests.simulation.story import Story
+from rove.sim.nodes import SimSource
+from tests.simulation.story import NEVER_US, Story
 from tests.simulation.test_transcripts import counts
 
 QUERY = QueryId("q")
@@ -77,3 +79,33 @@ def test_a_device_that_says_goodbye_is_not_waited_for() -> None:
     goes_on(story, 30)
     assert windows(story) > 1
     assert state(story) is QueryState.RUNNING
+
+
+def test_an_operator_keeps_what_it_took_of_a_device_that_left_and_ran_the_watermark_below_it() -> None:
+    story = Story()
+    with story.quietly():
+        story.coordinator()
+        story.node("gateway", "gateway", durable=True)
+        story.node("d1", "device", "gateway", stream="readings")
+        settings = WorkerSettings(
+            node=NodeId("d2"), kind="device", parents=(NodeId("gateway"),), slots=2, compress="off"
+        )
+        source = SimSource("readings", Origin("readings", "d2"), NEVER_US, 1, 10**9)
+        story.world.add_node(settings, sources=(source,))
+        story.start("d2")
+        story.passes(3)
+        story.submit("q", counts(), Sink(kind="log"))
+        story.passes(2)
+        below, above = (story.world.nodes[NodeId(name)].worker for name in ("d2", "gateway"))
+        assert below is not None
+        assert above is not None
+        assert 2 in below.running()[QUERY].fragment.runs
+        assert not below.running()[QUERY].fragment.makes, "the window of its rows is on the gateway"
+        story.makes("d2")
+        story.passes(1)
+        assert sum(count.open for count in above.running()[QUERY].counts().values()) == 2
+        story.leaves("d2")
+        story.passes(2)
+    above.validate()
+    assert sum(count.open for count in above.running()[QUERY].counts().values()) == 2
+    assert any(True for _ in above.running()[QUERY].pipeline.open_batches())

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 FAILURES_MAX = 5  # enough to see whether failures have one cause
 AHEAD = 2  # queued seeds for each process, so that no process is idle
+SHOWN_MAX = 10  # seeds that are listed
 NODES = 60  # the same as in `rove.sim.scenario`, which takes long to import
 
 
@@ -97,8 +98,15 @@ def sim(
         print(f"stopped after {len(failures)} failures, with {len(chosen) - len(tally.outcomes):,} seeds left to run")
     sums = tally.sums()
     whole = sums.pop("transcript")
+    sums["rows compared"] = sums.pop("rows")
+    if nothing := [o.seed for _, o in sorted(tally.outcomes.items()) if not o.rows and not o.trouble]:
+        print(f"{len(nothing):,} seeds compared no row: {', '.join(map(str, nothing[:SHOWN_MAX]))}{_more(nothing)}")
     print(f"{', '.join(f'{number:,} {what}' for what, number in sums.items())}, transcript {whole}")
     raise typer.Exit(1 if failures else 0)
+
+
+def _more(seeds: list[int]) -> str:
+    return " …" if len(seeds) > SHOWN_MAX else ""
 
 
 def replay(seed: int, nodes: int) -> str:

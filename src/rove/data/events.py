@@ -72,8 +72,7 @@ class OpenFailed:
 @dataclass(frozen=True, slots=True)
 class LogRead:
     """A part of a log, read back from a position: its entries, where the next part begins, and whether it is the last
-    (`over`). `unread` names entries whose rows are gone. With `trouble` there are no entries; `damaged` trouble is
-    permanent."""
+    (`over`). `unread` names what is gone. With `trouble` there are no entries, and it is tried again."""
 
     folder: str
     position: Position
@@ -82,7 +81,6 @@ class LogRead:
     over: bool = False
     unread: tuple[str, ...] = ()
     trouble: str = ""
-    damaged: bool = False
 
 
 @dataclass(frozen=True, slots=True)

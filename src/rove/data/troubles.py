@@ -27,8 +27,9 @@ def of_queries(
 ) -> dict[QueryId, tuple[TroubleHere, ...]]:
     """What is wrong with which query. O(queries with trouble, folders, and links that stand still)."""
     found: dict[QueryId, list[TroubleHere]] = {}
-    for query, text in output.damage().items():
-        found.setdefault(query, []).append(TroubleHere(text))
+    for damage in (output.damage(), input_log.damage()):
+        for query, text in damage.items():
+            found.setdefault(query, []).append(TroubleHere(text))
     for book in (output.unwritten(), input_log.unwritten()):
         for query, text in book.items():
             found.setdefault(query, []).append(TroubleHere(f"{text}; {FREE_IT}", holds=True))

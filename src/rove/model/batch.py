@@ -11,6 +11,7 @@ from enum import IntEnum
 
 import msgspec
 import pyarrow as pa
+from msgspec.structs import replace
 
 from rove.model.clock import MICROS_MIN
 from rove.model.ids import Origin
@@ -59,6 +60,12 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     def at_fault(self) -> bool:
         """Whether its rows are those that could not be computed."""
         return self.late and self.faulted > 0
+
+
+def without_rows(header: Header) -> Header:
+    """The header of a batch whose rows are lost. Its name goes on, so that nobody waits for it."""
+    lost = header.lost + header.born
+    return replace(header, rows=0, born=0, lost=lost, packed=0, event_min=None, event_max=None)
 
 
 class Batch(msgspec.Struct, frozen=True):

@@ -1,12 +1,14 @@
 """A simulated disk that fails as real disks do, for the commands of one partition.
 
-Law: synced data survives a crash unchanged. Of other data, each block may be kept, missing, zero or garbage, each file
-may be long or short, and each new or deleted name may be stored or not. The random generator decides.
+Law: synced data survives a crash unchanged, unless the disk `lies` or bytes are flipped. Of other data, each block may
+be kept, missing, zero or garbage, each file may be long or short, and each new or deleted name may be stored or not.
+The random generator decides.
 """
 
 from __future__ import annotations
 
 import errno
+from random import Random
 from typing import Protocol
 
 from rove.data.log.segments.commands import (
@@ -70,6 +72,7 @@ class SimDisk:
         self.capacity_bytes = capacity_bytes
         self.fail_after: int | None = None  # this many commands succeed, the next fails half done
         self.slow_us = 0  # the most that a sync takes beyond a millisecond
+        self.lies = False  # a sync is answered, and not done
         self._files: dict[str, SimFile] = {}
         self._names: dict[str, SimFile] = {}  # the names as they are on the disk
 
@@ -127,6 +130,18 @@ class SimDisk:
                 data[at : at + 64] = bytes(len(data[at : at + 64]))
         self._files[file].synced = bytes(data)
 
+    def flip(self, random: Random) -> bool:
+        """Change a few bytes of a file. Returns whether there were any."""
+        files = sorted(name for name, file in self._files.items() if file.now)
+        if not files:
+            return False
+        file = self._files[random.choice(files)]
+        start = random.randrange(len(file.now))
+        for at in range(start, min(len(file.now), start + random.choice((1, 1, 8, 100)))):
+            file.now[at] ^= random.randint(1, 255)
+        file.synced = bytes(file.now)
+        return True
+
     def _do(self, command: Command, part: float) -> None:
         match command:
             case Write(file, offset, parts):
@@ -135,8 +150,9 @@ class SimDisk:
                 self._write(file, 0, data, part)
             case Sync(file) if part == 1.0:
                 existing = self._existing(file)
-                existing.synced = bytes(existing.now)
-            case SyncFolder() if part == 1.0:
+                if not self.lies:
+                    existing.synced = bytes(existing.now)
+            case SyncFolder() if part == 1.0 and not self.lies:
                 self._names = dict(self._files)
             case Truncate(file, length) if part == 1.0:
                 now = self._existing(file).now
@@ -148,8 +164,10 @@ class SimDisk:
             case Replace(file, data) if part == 1.0:
                 self._make_room(len(data))
                 new = SimFile()
-                new.now, new.synced = bytearray(data), data
-                self._files[file] = self._names[file] = new
+                new.now, new.synced = bytearray(data), b"" if self.lies else data
+                self._files[file] = new
+                if not self.lies:
+                    self._names[file] = new
             case _:
                 pass
 

@@ -18,6 +18,8 @@ from rove.model.ids import NodeId, Origin
 from rove.sim.queries import COLUMNS
 from rove.sim.shelf import SimShelf
 
+NOWHERE = NodeId("")
+
 
 @dataclass(slots=True)
 class SimSource:
@@ -55,10 +57,21 @@ class SimNode:
     pending: list[DiskWork] = field(default_factory=list)
     tick_us: int = -1
     left: bool = False  # it has left for good, with its disks
+    jumped_us: int = 0  # how far its wall clock has jumped
+    begins_us: int = 0  # it is not started before this moment
+    place: NodeId = NOWHERE  # of two processes under one name, the second has another place in the world
+
+    def __post_init__(self) -> None:
+        self.place = self.place or self.settings.node  # its name, if no other process has it
 
     @property
     def name(self) -> NodeId:
         return self.settings.node
+
+    @property
+    def second(self) -> bool:
+        """Whether another process has this name."""
+        return self.place != self.settings.node
 
     def start(self) -> Worker:
         self.incarnation += 1
@@ -78,6 +91,7 @@ class SimCoordinator:
 
     kept: dict[tuple[str, str], bytes] = field(default_factory=dict)
     machine: Coordinator | None = None
+    skew_us: int = 0  # how far its wall clock is off
 
     def start(self) -> Coordinator:
         self.machine = Coordinator()

@@ -34,9 +34,7 @@ def some_query(random: Random) -> Stages:
         case "hop":
             plan = _window(_timed(plan), random, "20 seconds", "5 seconds")
         case "scan":
-            timed = _timed(plan)
-            calls = (build.aggregate_call(parse_expression("sum(value)"), timed.schema, "sum(value)", "total"),)
-            plan = Scan(timed, ("key",), calls, random.choice((1, 5)) * SECOND_US)
+            plan = _scan(plan, random.choice((1, 5)))
         case "count":
             timed = _timed(plan)
             calls = (build.aggregate_call(parse_expression("max(value)"), timed.schema, "max(value)", "most"),)
@@ -49,6 +47,26 @@ def some_query(random: Random) -> Stages:
     if "total" in plan.schema.names and random.random() < 0.5:
         plan = _where(plan, "total > 10")
     return Stages.of({"out": optimize(plan)})
+
+
+def telling_query(random: Random, stream: str) -> Stages:
+    """A random query that gives a result for most rows."""
+    plan: Operator = Source(stream, SCHEMA)
+    match random.choice(("plain", "window", "window", "scan")):
+        case "plain":
+            plan = _where(plan, "level <> 3")
+        case "window":
+            return windows(random, stream, random.choice((2, 5)))
+        case "scan":
+            plan = _scan(plan, random.choice((1, 5)))
+    return Stages.of({"out": optimize(plan)})
+
+
+def windows(random: Random, stream: str, seconds: int) -> Stages:
+    """Windows over the rows of a stream, by key."""
+    groups = [build.item(f"window(ts, '{seconds} seconds')"), build.item("key")]
+    results = [build.item(text) for text in random.sample(("count(*) AS n", "sum(value) AS total"), 2)]
+    return Stages.of({"out": optimize(build.grouped(_timed(Source(stream, SCHEMA)), groups, results))})
 
 
 def some_rows(random: Random, key: str, clock_us: int, rows: int, spread_us: int) -> pa.RecordBatch:
@@ -84,6 +102,12 @@ def _steps(plan: Operator, random: Random) -> Operator:
 
 def _where(plan: Operator, text: str) -> Operator:
     return build.filtered(plan, parse_expression(text), text)
+
+
+def _scan(plan: Operator, every_s: int) -> Operator:
+    timed = _timed(plan)
+    calls = (build.aggregate_call(parse_expression("sum(value)"), timed.schema, "sum(value)", "total"),)
+    return Scan(timed, ("key",), calls, every_s * SECOND_US)
 
 
 def _timed(plan: Operator) -> Operator:

@@ -5,15 +5,18 @@ Law: safety is checked while faults happen, convergence after they are healed. A
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from random import Random
+from typing import TypeAlias
 
 from rove.control.asks import requests
 from rove.data.settings import BacklogOrder, WorkerSettings
 from rove.model.errors import BrokenInvariant
 from rove.model.ids import NodeId, Origin, QueryId
 from rove.model.messages import Sink
+from rove.sim.books import AckedIsSafe, WatermarksRestored, check_let_go, check_reports
 from rove.sim.checkers import (
     BrokenLaw,
     MemoryBounded,
@@ -22,13 +25,16 @@ from rove.sim.checkers import (
     WatermarksGrow,
     check_accounts,
     check_disks,
-    check_rows,
     check_sums,
 )
+from rove.sim.damage import plan_damage, plan_forgotten, plan_full, plan_lies
 from rove.sim.faults import HEAL_US, plan_faults, plan_leaves, plan_moves, plan_relapses
+from rove.sim.forger import check_refused, plan_forger
 from rove.sim.forgeries import plan_forgeries
 from rove.sim.nodes import SimSource
 from rove.sim.queries import STREAMS, some_query
+from rove.sim.rows import Compared, check_rows
+from rove.sim.surprises import plan_clocks, plan_forgetful, plan_late_joins, plan_plenty, plan_twins
 from rove.sim.world import World
 
 SECOND_US = 1_000_000
@@ -37,6 +43,19 @@ NODES = 60
 BACKLOGS: tuple[BacklogOrder, ...] = ("beside", "first", "last")
 DEGRADES = ((0, False), (0, False), (2, False), (0, True), (0, True))  # (thin to every n-th row, fold)
 STOPS = 0.1  # the share of queries that are stopped
+Draw: TypeAlias = Callable[[World, Random], None]
+DRAWS: tuple[Draw, ...] = (
+    plan_plenty,
+    plan_forgetful,
+    plan_clocks,
+    plan_late_joins,
+    plan_twins,
+    plan_forger,
+    plan_damage,
+    plan_lies,
+    plan_full,
+    plan_forgotten,
+)  # each has a random generator of its own
 STRATEGIES = ("bottom_up", "bottom_up", "shortest_path", "cloud_only", "ilp")
 
 
@@ -48,27 +67,40 @@ class Outcome:
     nodes: int
     queries: int
     steps: int
-    rows: int  # rows in the results of the queries
+    rows: int  # rows in the results of the queries that were compared with one run in one place
     transcript: str
     trouble: str = ""
+    uncompared: tuple[str, ...] = ()  # queries of which no row was compared, and why
 
 
-def run_seed(seed: int, nodes_max: int = NODES) -> Outcome:
+def run_seed(seed: int, nodes_max: int = NODES, draws: Sequence[Draw] = DRAWS) -> Outcome:
     """Run a history. `trouble` of the outcome says what is wrong; empty if nothing is."""
-    world = build(Random(seed), nodes_max)
-    rows, trouble = 0, ""
+    world = build(Random(seed), nodes_max, draws)
+    found: dict[QueryId, Compared] = {}
+    trouble = ""
     try:
-        rows = live(world)
+        found = live(world)
     except (BrokenLaw, BrokenInvariant) as broken:
         trouble = f"at {world.now / SECOND_US:.3f} s: {broken}"
-    return Outcome(seed, len(world.nodes), len(world.queries), world.steps, rows, world.transcript(), trouble)
+    return Outcome(
+        seed,
+        len(world.nodes),
+        len(world.queries),
+        world.steps,
+        sum(each.rows for each in found.values()),
+        world.transcript(),
+        trouble,
+        tuple(f"{query}: {each.why}" for query, each in found.items() if not each.rows),
+    )
 
 
-def build(random: Random, nodes_max: int) -> World:
+def build(random: Random, nodes_max: int, draws: Sequence[Draw] = DRAWS) -> World:
     """A tree of edges below a gateway, some with a second parent, and devices below, many with several parents."""
     world = World(Random(random.random()))
-    world.watchers = [NothingLost(), WatermarksGrow(), MemoryBounded(), OneOwner()]
-    world.audits = [check_sums]
+    acked = AckedIsSafe()
+    world.watchers = [NothingLost(), WatermarksGrow(), MemoryBounded(), OneOwner(), acked, WatermarksRestored()]
+    world.listeners = [acked]
+    world.audits = [check_sums, check_reports]
     total = random.randint(3, max(3, nodes_max))
     edges = random.randint(0, max(0, min(20, total // 3)))
     gateway = NodeId("gateway")
@@ -92,6 +124,8 @@ def build(random: Random, nodes_max: int) -> World:
     for n in range(total - edges - 1):
         _device(world, random, n, relays, memory)
     _begin(world, random, relays)
+    for draw in draws:
+        draw(world, Random(f"{_apart(random).random()} {draw.__name__}"))
     return world
 
 
@@ -155,21 +189,23 @@ def _apart(random: Random) -> Random:
     return Random(copy.random())
 
 
-def live(world: World) -> int:
-    """Run to the end and check. Returns how many rows the queries gave."""
+def live(world: World) -> dict[QueryId, Compared]:
+    """Run to the end and check. Returns how many rows of which query were compared."""
     world.run(HEAL_US)
     world.run(HEAL_US + PATIENCE_US, lambda: settled(world))
     if not settled(world):
         raise BrokenLaw(
             f"after {PATIENCE_US // SECOND_US} s without faults something has still not arrived: {_unsettled(world)}"
         )
-    world.run(world.now + (12 if world.forgot else 5) * SECOND_US)  # batches are missing after a while
+    world.run(world.now + (12 if world.forgot or world.hurt else 5) * SECOND_US)  # batches are missing after a while
     for node in world.nodes.values():
         if node.worker is not None:
             node.worker.validate()
     check_accounts(world)
     check_disks(world)
-    return sum(check_rows(world, query) for query in sorted(world.queries) if _accepted(world, query))
+    check_refused(world)
+    check_let_go(world)
+    return {query: check_rows(world, query) for query in sorted(world.queries) if _accepted(world, query)}
 
 
 def _accepted(world: World, query: QueryId) -> bool:
@@ -190,18 +226,20 @@ def _unsettled(world: World) -> str:
     for node in world.nodes.values():
         worker = node.worker
         if node.left:
-            if node.name in machine.membership.members:
+            if not node.second and node.name in machine.membership.members:
                 return f"{node.name} has left and is still a member"
             continue
         if worker is None:
             return f"{node.name} is down"
         if any(not source.ended for source in node.sources):
             return f"a source of {node.name}"
-        if worker.busy or len(worker.store) or worker.room < node.settings.memory_bytes:
+        if not world.hurt and (worker.busy or worker.room < node.settings.memory_bytes):
             return f"{node.name} holds {len(worker.store)} batches"
-        if any(True for r in worker.running().values() for _ in r.pipeline.held()):
+        if any(QueryId(entry.header.query) not in world.hurt for entry in worker.store):
+            return f"{node.name} holds {len(worker.store)} batches"
+        if any(True for q, r in worker.running().items() if q not in world.hurt for _ in r.pipeline.held()):
             return f"{node.name} holds batches that came too early"
-    for query in (query for query in machine.queries.values() if not query.stopped):
+    for query in (q for q in machine.queries.values() if not q.stopped and q.id not in world.hurt):
         for name, fragment in query.fragments.items():
             member = machine.membership.members.get(name)
             running = None if member is None else member.running.get(query.id)

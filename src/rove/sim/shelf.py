@@ -43,7 +43,7 @@ HARMED = 0.2  # how often an index of a folder is damaged at a crash
 
 class SimShelf:
     """A node's disks by folder. `slow_us` is what work takes at most beyond the usual; `bad` is the chance that an
-    opening or a read fails."""
+    opening or a read fails. While it `lies`, syncs are answered and not done."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
@@ -53,12 +53,20 @@ class SimShelf:
         self._cursors: dict[str, LogCursor] = {}
         self.slow_us = 0
         self.bad = 0.0
+        self.lies = False
+        self._full = False
         self._free_us = 0  # when all that was asked is done
 
     def disk(self, folder: str) -> SimDisk:
         if folder not in self.disks:
-            self.disks[folder] = SimDisk(self._random)
+            self.disks[folder] = SimDisk(self._random, capacity_bytes=0 if self._full else None)
         return self.disks[folder]
+
+    def fill(self, full: bool) -> None:
+        """Fill the disk, or make room on it, for folders that are new as well."""
+        self._full = full
+        for disk in self.disks.values():
+            disk.capacity_bytes = 0 if full else None
 
     def folders(self, prefix: str) -> list[str]:
         return sorted(name for name, disk in self.disks.items() if name.startswith(f"{prefix}/") and disk.sizes())
@@ -85,7 +93,9 @@ class SimShelf:
         trouble = str(OSError(errno.EIO, "the simulated disk cannot be read")) if fails else ""
         match order:
             case OnDisk(folder=folder):
-                return carried_out(self.disk(folder), order)
+                disk = self.disk(folder)
+                disk.lies = self.lies
+                return carried_out(disk, order)
             case Open(folder=folder, number=number):
                 return OpenFailed(folder, number, trouble) if fails else self._opened(order)
             case Load(peer=peer, order=number, rows=rows):

@@ -42,7 +42,7 @@ from rove.model.messages import Answer, Ask, Goodbye, Message, Sink, encode
 from rove.plan import codec
 from rove.plan.stages import Stages
 from rove.sim.network import InFlight, Network
-from rove.sim.nodes import SimCoordinator, SimNode, SimSource
+from rove.sim.nodes import NOWHERE, SimCoordinator, SimNode, SimSource
 from rove.sim.queries import START_US, some_rows
 from rove.sim.shelf import SimShelf
 
@@ -90,6 +90,10 @@ class World:
         )  # queries with a short return timeout: rows of devices that are away become late
         self.forgot: set[QueryId] = set()  # queries that lost the state of an operator with a node without a disk
         self.dead: set[Origin] = set()  # origins that ended with their processes
+        self.hurt: set[QueryId] = set()  # queries with a folder on a disk that has lost something of it
+        self.unreadable: set[QueryId] = set()  # of those, queries whose log names damage to its readers
+        self.forged: set[NodeId] = set()  # nodes to which frames were forged
+        self.twins: set[NodeId] = set()  # names under which two processes ran at a time
         self.safe: set[tuple[str, Origin, int]] = (
             set()
         )  # of those, batches that were on their disks: query, origin, seq
@@ -108,10 +112,16 @@ class World:
     # Building
 
     def add_node(
-        self, settings: WorkerSettings, durable: bool = False, sources: tuple[SimSource, ...] = (), skew_us: int = 0
+        self,
+        settings: WorkerSettings,
+        durable: bool = False,
+        sources: tuple[SimSource, ...] = (),
+        skew_us: int = 0,
+        place: NodeId = NOWHERE,
     ) -> SimNode:
         shelf = SimShelf(Random(self.random.random())) if durable else None
-        node = self.nodes[settings.node] = SimNode(settings, shelf, list(sources), skew_us)
+        node = SimNode(settings, shelf, list(sources), skew_us, place=place)
+        self.nodes[node.place] = node
         return node
 
     def at(self, moment: int, action: Callable[[], None]) -> None:
@@ -126,6 +136,9 @@ class World:
         node = self.nodes[name]
         if node.left:
             return
+        if self.now < node.begins_us:
+            self.at(node.begins_us, partial(self._start_late, name))
+            return
         self._note("start", name)
         worker = node.start()
         self.network.dial(name, COORDINATOR)
@@ -138,6 +151,10 @@ class World:
             if not source.ended and not source.made:
                 self._schedule_source(node, source)
         self._tick(node)
+
+    def _start_late(self, name: NodeId) -> None:
+        if self.nodes[name].worker is None:
+            self.start(name)
 
     def kill(self, name: NodeId, power: bool = False) -> None:
         """Kill a process without a message to its peers."""
@@ -159,16 +176,20 @@ class World:
         """A node leaves for good, with or without a goodbye. What it alone had is lost."""
         node = self.nodes[name]
         if goodbye and node.worker is not None:
-            self._send(node, COORDINATOR, Goodbye(name), None)
+            self.say(name, COORDINATOR, Goodbye(name))
         self.kill(name)
         node.left = True
         for source in node.sources:
             source.ended = True
-        self.safe = {each for each in self.safe if each[1].node != name}
+        self.safe = {each for each in self.safe if each[1].node != node.name or node.second}
+
+    def say(self, name: NodeId, to: NodeId, message: Message, payload: bytes | None = None) -> None:
+        """A process sends what its machine did not ask for."""
+        self._send(self.nodes[name], to, message, payload)
 
     def remove(self, name: NodeId) -> None:
         """A user removes a node that has left."""
-        self._ask(Ask(f"remove {name}", "remove", to_body(Named(name=name))))
+        self._ask(Ask(f"remove {name} {self.now}", "remove", to_body(Named(name=name))))
 
     def start_coordinator(self) -> None:
         self._note("start", COORDINATOR)
@@ -285,7 +306,7 @@ class World:
                 case Send(conn=conn, message=message, payload=payload):
                     self._send(node, conn, message, payload)
                 case Dial(peer=peer):
-                    self.network.dial(node.name, peer.node)
+                    self.network.dial(node.place, peer.node)
                 case OnDisk() | Open() | ReadLog() | Load() | ListFolders() | AskReaders() if node.shelf is not None:
                     node.pending.append(command)
                     done = node.shelf.done_at(command, self.now)
@@ -320,15 +341,15 @@ class World:
 
     def _send(self, node: SimNode, conn: str | bytes, message: Message, payload: bytes | memoryview | None) -> None:
         if isinstance(conn, str):
-            wire = self.network.wires.get((node.name, NodeId(conn)))
+            wire = self.network.wires.get((node.place, NodeId(conn)))
         else:
             dialer = NodeId(conn.decode().partition("#")[0])
-            wire = self.network.wires.get((dialer, node.name))
+            wire = self.network.wires.get((dialer, node.place))
             if wire is not None and wire.conn != conn:
                 return  # that connection is closed
         if wire is None:
             return
-        sent = self.network.send(node.name, wire, message, payload, self.now)
+        sent = self.network.send(node.place, wire, message, payload, self.now)
         if sent is not None:
             self._fly(*sent)
 
@@ -355,7 +376,7 @@ class World:
         machine = self.coordinator.machine
         if machine is None:
             return
-        commands = machine.handle(event, self.now, START_US + self.now)
+        commands = machine.handle(event, self.now, START_US + self.now + self.coordinator.skew_us)
         if commands:  # an event of which nothing comes has changed nothing that could be wrong
             machine.validate()
         self._tell(COORDINATOR, event, commands)
@@ -409,7 +430,7 @@ class World:
             source.ended = True
             self.handle(node, Produced(source.origin, None, self._wall(node), ended=True))
             return
-        clock = START_US + self.now
+        clock = START_US + self.now + node.jumped_us
         data = some_rows(self.random, source.origin.node, clock, source.rows, 3_000_000)
         for query in node.worker.fed(source.origin):
             source.fed.setdefault(query, len(source.made))
@@ -423,7 +444,7 @@ class World:
             listener.told(self, who, event, commands)
 
     def _wall(self, node: SimNode) -> int:
-        return START_US + self.now + node.skew_us
+        return START_US + self.now + node.skew_us + node.jumped_us
 
     def _note(self, what: str, *details: str | bytes) -> None:
         """Add a line to the transcript. Only its hash is kept."""

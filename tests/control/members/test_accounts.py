@@ -34,6 +34,19 @@ def test_rows_that_no_end_has_seen_are_in_flight() -> None:
     assert (line.produced, line.in_flight, excess(line)) == (50, 30, 0)
 
 
+def test_an_operator_that_computes_again_without_lost_input_has_produced_what_arrived() -> None:
+    window = Origin("q", stage=3)
+    lost = Tally(query=QueryId("q"), origin=ORIGIN, produced=20, made=4, delivered=15, lost=5, seen=4)
+    again = Tally(query=QueryId("q"), origin=window, produced=8, made=2)
+    arrived = Tally(query=QueryId("q"), origin=window, delivered=9, seen=2)
+    line = account_lines([lost, again, arrived], 0, {ORIGIN, window})[1]
+    assert (line.produced, line.delivered, excess(line)) == (9, 9, 0)
+    (line,) = account_lines([again, arrived], 0, {ORIGIN, window}, troubled=["q"])
+    assert excess(line) == 0, "its input is damaged"
+    (line,) = account_lines([again, arrived], 0, {ORIGIN, window})
+    assert excess(line) == 1, "nothing was lost, so that a row was counted twice"
+
+
 def test_a_batch_that_two_starts_of_a_node_lost_is_lost_once() -> None:
     origin = Origin("s", "device", 1)
     made = Tally(query=QueryId("q"), origin=origin, produced=10, made=2)

@@ -13,7 +13,6 @@ from rove.data.log.segments.format import index_file
 from rove.data.log.settings import LogSettings
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
-from rove.model.errors import DiskError
 from rove.model.events import Arrived, Tick
 from rove.model.ids import NodeId, QueryId, Stage, Version
 from rove.model.messages import PROTOCOL, Fragment, Hello, Orders, Sink
@@ -84,7 +83,7 @@ def test_a_query_that_is_opened_again_counts_what_is_on_the_disk_once() -> None:
     done_at_once(worker, shelf, worker.handle(Tick(), 3), 3)
     for attempt in range(3):
         assert [t.delivered for t in worker.report().tallies] == [2]
-        worker._replay.give_up(QueryId("q"), DiskError("its memory cannot be read"))
+        worker.handle(Arrived("coordinator", Orders(PROTOCOL, (), (), leave=(QueryId("q"),))), 10 + attempt)
         done_at_once(worker, shelf, worker.handle(orders(part), 10 + attempt), 10 + attempt)
 
 

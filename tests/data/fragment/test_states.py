@@ -12,7 +12,6 @@ from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.fragment.states import FRAGMENT, FragmentEvent, FragmentState
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
-from rove.model.errors import DiskError
 from rove.model.events import Arrived, Tick
 from rove.model.ids import NodeId, QueryId, Version
 from rove.model.messages import PROTOCOL, Orders, Peer
@@ -103,15 +102,6 @@ def test_a_query_that_is_left_and_comes_again_before_it_has_caught_up_replays_on
     worker.handle(orders(part(None)), 2)
     worker.reads()
     assert state(worker) == "running"
-
-
-def test_a_query_that_is_given_up_has_ended() -> None:
-    worker = gateway()
-    worker.handle(orders(part(None)), 0)
-    running = worker.running()[Q]
-    worker.worker._replay.give_up(Q, DiskError("its input cannot be read"))
-    assert running.state is FragmentState.ENDED
-    assert Q not in worker.running()
 
 
 def test_nothing_happens_to_a_fragment_that_has_ended() -> None:

@@ -7,6 +7,7 @@ import pytest
 from rove.data.log.segments.carrier import search
 from rove.data.log.segments.commands import Delete, Sync, Truncate
 from rove.data.log.segments.commit import commit
+from rove.data.log.segments.damage import Damaged
 from rove.data.log.segments.format import MARK_FILE, Mark, mark_bytes, read_mark
 from rove.data.log.segments.partition import Partition
 from rove.data.log.segments.reader import Reader
@@ -127,3 +128,45 @@ def test_a_mark_that_is_torn_is_no_mark(place: int) -> None:
     assert read_mark(bytes(data)) == Mark(1, 200, 300, 4)  # type: ignore[arg-type]
     data[place] ^= 1
     assert read_mark(bytes(data)) is None
+
+
+def test_a_reader_of_an_index_that_is_shorter_than_was_committed_stops_and_names_the_damage_once() -> None:
+    folder = disk()
+    partition = filled(folder, 4)
+    size = folder.sizes()["0000000000.index"]
+    partition.append(header(A, 4), rows(A, 4))
+    commit(partition, folder, 2_000)
+    del folder._files["0000000000.index"].now[size:]
+    reader = Reader(folder)
+    assert [entry.header.seq for entry in reader.rest()] == [0, 1, 2, 3]
+    (named,) = reader.damage
+    assert "bytes before what was committed" in str(named)
+    assert reader.entries() == []
+    assert reader.damage == [named]
+
+
+def test_rows_beyond_the_end_of_their_file_are_damage_and_the_others_are_read() -> None:
+    folder = disk()
+    filled(folder, 2)
+    del folder._files["0000000000.arrows"].now[-10:]
+    reader = Reader(folder)
+    first, second = reader.rest()
+    assert reader.read(first) is not None
+    with pytest.raises(Damaged, match=r"0000000000\.arrows .*the rows are missing.*`s/a` seqs 1 to 1"):
+        reader.read(second)
+
+
+def test_rows_whose_columns_are_damaged_are_named_to_whoever_reads_them() -> None:
+    folder = disk()
+    filled(folder, 1)
+    file = folder._files["0000000000.arrows"]
+    place = file.now.index(b"text")
+    file.now[place : place + 4] = b"next"
+    reader = Reader(folder)
+    (entry,) = reader.rest()
+    with pytest.raises(Damaged, match="the columns are not what was written"):
+        reader.read(entry)
+    file.now[:64] = bytes(64)
+    reader._heads.clear()  # as if the head of the index were damaged as well
+    with pytest.raises(Damaged, match="the columns cannot be read"):
+        reader.read(entry)

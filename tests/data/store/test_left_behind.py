@@ -159,3 +159,18 @@ def test_the_next_start_that_is_away_as_well_throws_away_what_it_must_and_no_mor
     assert again.worker.store.disk_bytes > 1_800_000
     files = sum(folder.partition.file_bytes for folder in again.worker._retention._on_disk._folders.values())  # type: ignore[union-attr]
     assert files < 2 * 2_000_000
+
+
+def test_a_query_that_ends_while_the_disk_is_being_read_is_not_found_again() -> None:
+    shelf = SimShelf(Random(3))
+    device = Device(shelf)
+    device.makes(range(10))
+    device.second()
+    settings = WorkerSettings(node=NodeId("device"), kind="device", parents=(WEST,), disk_bytes=10**6)
+    again = Worker(settings, 2, durable=True)
+    again.add_source("s", Origin("s", "device", 2), COLUMNS)
+    asked = again.handle(Tick(), 0)
+    again.handle(Arrived("coordinator", Orders(PROTOCOL, (), (QueryId("q"),))), 1)
+    done_at_once(again, shelf, asked, 2)
+    assert not again.busy
+    assert again.report().unknown == ()

@@ -11,6 +11,7 @@ from rove.data.settings import WorkerSettings
 from rove.data.store.kept_batch import KEPT_BYTES_MIN
 from rove.data.store.pack_queue import PATIENCE_US
 from rove.data.store.packing import Packer
+from rove.data.store.retention import _same as are_same
 from rove.data.store.store import Store
 from rove.data.worker import Worker
 from rove.model.batch import Header
@@ -114,3 +115,14 @@ def test_rows_that_two_queries_have_on_their_way_to_the_disk_leave_until_the_las
     assert (store.leaving_bytes, store.room) == (1_000, 2_000 - 2 * KEPT_BYTES_MIN), "the second takes them along"
     store.spilled(second, rows_there)
     assert (store.leaving_bytes, store.bytes) == (0, 2 * KEPT_BYTES_MIN)
+
+
+def test_different_rows_of_one_length_are_not_shared() -> None:
+    store = Store(10**6)
+    header = Header(origin=ORIGIN, seq=0, through=0, rows=1, born=1)
+    first, same, other = (
+        store.put(replace(header, query=f"q{n}"), rows_, None, 0)
+        for n, rows_ in enumerate((b"12345678", b"12345678", b"12345679"))
+    )
+    assert are_same(first, same)
+    assert not are_same(first, other)

@@ -58,8 +58,9 @@ def accounts(
 ) -> list[AccountLine]:
     """The accounts of all rows in these tallies."""
     stopped = {query.id for query in queries if query.stopped}
+    troubled = [query.id for query in queries if any(True for _ in membership.troubled.of_query(query.id))]
     found = alive(queries, membership)
-    return account_lines(tallies, wall, found, membership.unheard(now), stopped, membership.missing)
+    return account_lines(tallies, wall, found, membership.unheard(now), stopped, membership.missing, troubled)
 
 
 def alive(queries: Iterable[Query], membership: Membership) -> set[Origin]:

@@ -333,9 +333,10 @@ class Deployments:
         if part is None:
             return
         if node not in self._membership.members and not deployment.tree.children.get(node) and node != deployment.root:
-            sources = tuple(stage for stage in part.hosts if deployment.meetings.is_source(stage))
+            # Without the operators that its rows passed there, they would no longer reach those elsewhere.
+            passed = tuple(stage for stage in part.hosts if not deployment.meetings.is_stateful(stage))
             last = deployment.meetings.is_last(node)
-            deployment.put({node: Part(next=part.next, hosts=sources, gone=True) if last else None})
+            deployment.put({node: Part(next=part.next, hosts=passed, gone=True) if last else None})
         elif any(origin in gone for _, origin in part.sources):
             left = tuple(pair for pair in part.sources if pair[1] not in gone)
             deployment.put({node: replace(part, sources=left)})

@@ -78,6 +78,9 @@ class Meetings:
     def is_source(self, stage: Stage) -> bool:
         return not self._stages.inputs[stage]
 
+    def is_stateful(self, stage: Stage) -> bool:
+        return self._stateful[stage]
+
     def read_by(self, node: NodeId) -> Iterator[At]:
         """The makers that readers on a node read, once for each reader. O(makers)."""
         stages = [stage for stage in self._tree.runs[node] if self._ordered[stage]]

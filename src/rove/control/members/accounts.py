@@ -6,7 +6,8 @@ flight. If no node holds them either, they are missing, by the names of their ba
 Nodes report at different moments, so an end may have counted rows that their maker has not reported yet. The numbers of
 the batches tell: if the end has seen batches that the maker's report does not cover, their rows were produced. If it
 has not, and still counts more rows than were produced, something was counted twice, and the sum does not add up. Rows
-that were counted as lost and came again are known by the names of their batches, and are not lost.
+that were counted as lost and came again are known by the names of their batches, and are not lost. An operator whose
+input was lost on its disk computes fewer rows again than it had given; those that arrived were produced.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Container, Iterable
 from rove.control.asks.requests import AccountLine
 from rove.control.members.missing import Missing
 from rove.model.clock import MICROS_MAX, MICROS_MIN
-from rove.model.ids import Origin
+from rove.model.ids import SOURCE, Origin
 from rove.model.messages import Tally
 from rove.model.spans import both, text_of, union
 
@@ -51,9 +52,11 @@ def account_lines(
     unheard: Container[Origin] = (),
     stopped: Container[str] = (),
     missing: Missing | None = None,
+    troubled: Iterable[str] = (),
 ) -> list[AccountLine]:
     """One line for each query and origin. Rows in flight of an origin that is not `alive`, or of a `stopped` query, are
-    lost. An `unheard` origin may have made more rows than it has reported. O(tallies)."""
+    lost. An `unheard` origin may have made more rows than it has reported. Input of a `troubled` query may be damaged
+    on a node. O(tallies)."""
     sums: dict[tuple[str, Origin], dict[str, int]] = {}
     marks: dict[tuple[str, Origin], int] = {}
     made: dict[tuple[str, Origin], int] = {}
@@ -69,6 +72,8 @@ def account_lines(
         if tally.watermark is not None:
             marks[key] = max(marks.get(key, tally.watermark), tally.watermark)
     lines = []
+    hurt = {*troubled, *(query for (query, _), line in sums.items() if line["lost"])}
+    hurt |= set() if missing is None else missing.queries()
     for (query, origin), line in sorted(sums.items()):
         done = line["delivered"] + line["evicted"] + line["late"] + line["lost"] + line["faulted"]
         if done > line["produced"]:
@@ -83,7 +88,8 @@ def account_lines(
         if over:
             line["lost"] += left
             left = line["open"] = 0
-        if over or origin in unheard or seen[query, origin] > made[query, origin]:
+        anew = query in hurt and origin.stage != SOURCE  # an operator without input that is lost gives less than before
+        if over or anew or origin in unheard or seen[query, origin] > made[query, origin]:
             line["produced"] = max(line["produced"], done)  # what became of rows is known, so they were produced
         gone = missing.of(query, origin) if missing is not None and left else None
         lines.append(

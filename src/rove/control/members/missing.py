@@ -129,6 +129,10 @@ class Missing:
         sure = size(doubt.batches) / unseen if doubt is not None and unseen else 1
         return max(1, round((in_flight - rows) * min(1.0, sure)))
 
+    def queries(self) -> set[str]:
+        """The queries with missing batches. O(lines with missing batches)."""
+        return {query for query, _ in self._missing}
+
     def lines(self, query: QueryId) -> Iterable[tuple[Origin, Doubt]]:
         """The lines of a query with missing batches. O(lines with missing batches)."""
         return ((origin, doubt) for (id, origin), doubt in sorted(self._missing.items()) if id == query)

@@ -22,7 +22,7 @@ from rove.model.batch import Header, HeaderKind
 from rove.model.errors import RoveError, must
 from rove.model.events import Payload
 from rove.model.ids import Origin, QueryId
-from rove.model.spans import Spans
+from rove.model.spans import Spans, minus
 
 FOLDER = "memory"
 NO_COLUMNS = pa.schema([])  # one folder holds rows of all stages
@@ -99,11 +99,21 @@ class InputLog:
         return log is not None and log.partition.ledger.took(origin, seq)
 
     def names(self) -> Iterator[tuple[str, Origin, Spans]]:
-        """The batches on the disk, or on their way to it: the query, the origin, the batches. O(origins × queries)."""
+        """The batches on the disk, or on their way to it: the query, the origin, the batches. O(origins × queries, and
+        damage)."""
         for query, log in self._logs.items():
+            damaged = log.partition.damaged_names()
             for lane, spans in log.partition.ledger.lanes.spans():
                 if lane.kind is HeaderKind.INPUT:
-                    yield query, lane.origin.unsided, spans
+                    yield query, lane.origin.unsided, minus(spans, damaged.get(lane.origin, ()))
+
+    def damage(self) -> dict[QueryId, str]:
+        """What is damaged in the input of which query. O(queries)."""
+        return {
+            query: f"the input of its operators is damaged: {input_folder(query)}/{text}"
+            for query, log in self._logs.items()
+            if (text := log.partition.damage)
+        }
 
     def close(self, query: QueryId) -> list[Header]:
         """A query was stopped. Its folder stays, and nothing is added. Returns the headers of batches being written."""

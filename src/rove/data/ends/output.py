@@ -89,7 +89,7 @@ class Output:
             if name not in self._ends and (partition := self._folders.get(name)) is not None
         }
         if new and not any(end.query == fragment.query for end in self._ends.values()):
-            # It was given up before, so the rows on the disk are counted again.
+            # It was left before, so the rows on the disk are counted again.
             self.counts = {key: count for key, count in self.counts.items() if key[0] != fragment.query}
         for name, partition in new.items():
             self._add(name, fragment.query, partition)

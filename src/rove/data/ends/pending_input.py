@@ -94,27 +94,23 @@ class PendingInput:
                 asked.append(ReadLog(reading.folder, reading.position, reading.upto, rows=True))
         return asked
 
-    def read(self, event: LogRead, now: int) -> QueryId | None:
-        """Take a part of a log. Returns the query if its log is damaged. A part that cannot be read now is requested
-        again."""
+    def read(self, event: LogRead, now: int) -> None:
+        """Take a part of a log. A part that cannot be read now is requested again."""
         for query, each in self._queries.items():
             reading = each.reading
             if reading is None or reading.folder != event.folder or reading.position != event.position:
                 continue
             reading.asked, reading.trouble = False, event.trouble
-            if event.damaged:
-                return query
             if event.trouble:
                 reading.due_us, reading.pause_us = now + reading.pause_us, min(2 * reading.pause_us, PAUSE_US_MAX)
-                return None
+                return
             batches = [PendingBatch(query, found.header, found.payload) for found in event.entries]
             self.bytes += sum(map(_size, batches))
             each.read += batches
             reading.position, reading.pause_us = event.next, PAUSE_US_MIN
             if event.over:
                 each.reading, each.over = None, True
-            return None
-        return None
+            return
 
     def next(self) -> PendingBatch | CaughtUp | None:
         """The next batch, or that a query has caught up with its log; None if there is neither, or it must be read

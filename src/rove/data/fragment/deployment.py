@@ -134,7 +134,7 @@ class Deployment:
             running = known.update(fragment, opening.plan)
         elif opening.running is not None:
             running = opening.running
-        else:  # the version that it should replace has been given up since
+        else:  # the version that it should replace has left since
             running = RunningFragment(fragment, opening.plan, not self.output.durable, self.read)
             early = list(self.sources.missed(fragment.feeds))
         self.output.begin(running)

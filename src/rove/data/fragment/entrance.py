@@ -20,7 +20,7 @@ from rove.data.link.parking import Parked, Parking
 from rove.data.link.receipts import FrameReceipt
 from rove.data.rows import encode_rows
 from rove.data.turn import Turn
-from rove.model.batch import Batch, Header
+from rove.model.batch import Batch, Header, without_rows
 from rove.model.errors import ProtocolError, RoveError
 from rove.model.events import Conn, Payload, Send
 from rove.model.ids import QueryId, Stage
@@ -105,9 +105,7 @@ class Entrance:
                 raise
             self.refuse(conn, error.why, str(error))
             running.lost(error)
-            header = replace(
-                header, rows=0, born=0, lost=header.lost + header.born, packed=0, event_min=None, event_max=None
-            )
+            header = without_rows(header)
             payload, batch = None, Batch(header) if running.touches(header.stage) else None
         if header.late:
             if running.fragment.sinks:

@@ -1,8 +1,8 @@
 """Feeds stateful operators from their input log: batches that have just become safe, and after a restart all earlier
 input.
 
-Law: batches are computed in order, and only while there is room for their output. A query whose input cannot be read is
-not run without it.
+Law: batches are computed in order, and only while there is room for their output. A query waits for input that cannot
+be read now, and goes on without input that is gone, which is counted and named.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from rove.data.accounts import Accounts
 from rove.data.ends.exits import Exits
-from rove.data.ends.input_log import InputLog
+from rove.data.ends.input_log import FOLDER, InputLog
 from rove.data.ends.output import Output
 from rove.data.ends.pending_input import PendingBatch, PendingInput
 from rove.data.ends.wait_changes import apply_change
@@ -28,7 +28,6 @@ from rove.model.batch import Header, HeaderKind
 from rove.model.errors import DiskError, RoveError
 from rove.model.events import Payload
 from rove.model.ids import QueryId, Stage
-from rove.model.messages import TroubleHere
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -52,11 +51,13 @@ class Replay:
         self.catch_up()
 
     def read(self, event: LogRead) -> None:
-        """A part of a query's earlier input was read back, or is damaged."""
-        damaged = self.pending.read(event, self.turn.now)
-        if damaged is not None:
-            why = f"in {event.folder}, {event.trouble}; or remove the folder to start over"
-            self.give_up(damaged, DiskError(why))
+        """A part of a query's earlier input was read back."""
+        query = QueryId(event.folder.removeprefix(f"{FOLDER}/"))
+        for why in event.unread:
+            self.accounts.refuse("damaged")
+            if (running := self.fragments.running.get(query)) is not None:
+                running.lost(DiskError(f"in {event.folder}, {why}"))
+        self.pending.read(event, self.turn.now)
         self.catch_up()
 
     def catch_up(self) -> None:
@@ -70,17 +71,6 @@ class Replay:
             elif (running := self.fragments.running.get(found.query)) is not None:
                 running.machine.step(FragmentEvent.CAUGHT_UP)
         self.turn.commands += self.pending.ask(self.turn.now)
-
-    def give_up(self, query: QueryId, error: RoveError) -> None:
-        """Stop running a query whose input cannot be read. It is tried again when it is deployed again."""
-        self.accounts.refuse(type(error).__name__)
-        self.fragments.troubles[query] = TroubleHere(str(error), final=True)
-        self.pending.forget(query)
-        running = self.fragments.running.pop(query, None)
-        if running is not None:
-            running.machine.step(FragmentEvent.ENDED)
-            for header in (*self.output.close(query), *self.input_log.close(query)):
-                self.accounts.lose(query, header, type(error).__name__)
 
     def _again(self, found: PendingBatch) -> None:
         """A batch, or a change of who is waited for."""

@@ -100,7 +100,7 @@ class LeftBehind:
         if reading is None or reading.position != event.position:
             return is_ours(event.folder)
         reading.asked = False
-        if event.trouble and not event.damaged:
+        if event.trouble:
             reading.due_us = now + PAUSE_US
             return True
         query = query_of(event.folder)
@@ -110,16 +110,14 @@ class LeftBehind:
         self._notes += [Note(f"a batch in {event.folder} cannot be read: {why}") for why in event.unread]
         reading.unread += len(event.unread)
         reading.position = event.next
-        if event.over or event.damaged:
-            self._over(event.folder, reading, event.trouble)
+        if event.over:
+            self._over(event.folder, reading)
         return True
 
-    def _over(self, folder: str, reading: _Reading, trouble: str = "") -> None:
+    def _over(self, folder: str, reading: _Reading) -> None:
         partition = self._disk.get(folder)
         # The partition found the same damage when it was opened, but did not check all rows.
-        self.damaged += max(reading.unread, 0 if partition is None else partition.damaged, bool(trouble))
-        if trouble:
-            self._notes.append(Note(f"what {folder} holds cannot be read: {trouble}"))
+        self.damaged += max(reading.unread, 0 if partition is None else partition.damaged)
         del self._reading[folder]
         self.folders.append(folder)
         self._settle()

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from rove.data.log.segments.stored import Stored
 from rove.data.store.eviction import Candidates
 from rove.data.store.kept_batch import KEPT_BYTES_MIN, KeptBatch, Receipt
-from rove.model.batch import Header
+from rove.model.batch import Header, without_rows
 from rove.model.errors import must
 from rove.model.events import Payload
 from rove.model.ids import Origin, QueryId
@@ -141,9 +141,8 @@ class Store:
 
     def unreadable(self, entry: KeptBatch) -> None:
         """The rows of a batch on the disk can never be read. They are lost, and the header says so."""
-        header = entry.header
         self._account(entry, -1)
-        entry.header = replace(header, rows=0, born=0, lost=header.lost + header.born, packed=0)
+        entry.header = without_rows(entry.header)
         entry.payload, entry.disk_bytes = None, 0
         self._account(entry, 1)
 

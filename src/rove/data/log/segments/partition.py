@@ -38,6 +38,8 @@ from rove.data.log.settings import LogSettings
 from rove.model.batch import Header
 from rove.model.clock import MICROS_MIN
 from rove.model.errors import DataError, DiskError, must
+from rove.model.ids import Origin
+from rove.model.spans import Spans, union
 
 HEADER_BYTES = 256  # the bytes counted for a waiting header
 
@@ -135,6 +137,14 @@ class Partition:
             return ""
         more = f"; {self.damaged - 1} more places are damaged" if self.damaged > 1 else ""
         return f"{self.quarantine[0] if self.quarantine else 'some places are damaged'}{more}"
+
+    def damaged_names(self) -> dict[Origin, Spans]:
+        """The batches that were damaged, as far as their names are known. O(damage)."""
+        found: dict[Origin, list[Spans]] = {}
+        for each in self.quarantine:
+            if each.origin is not None and each.seq is not None and each.through is not None:
+                found.setdefault(each.origin, []).append((each.seq, each.through + 1))
+        return {origin: union(sorted(spans)) for origin, spans in found.items()}
 
     def mark(self) -> Mark:
         """The end of the partition right after recovery, whether or not readers were told yet."""

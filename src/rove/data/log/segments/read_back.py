@@ -11,10 +11,11 @@ from zlib import crc32
 
 from rove.data.events import Load, Loaded, LogRead, ReadLog
 from rove.data.log.segments.commands import Disk, Position
-from rove.data.log.segments.damage import Damaged, EntriesGone
+from rove.data.log.segments.damage import EntriesGone
 from rove.data.log.segments.format import Entry, Mark
 from rove.data.log.segments.reader import Reader
 from rove.data.log.segments.stored import ReadEntry, Stored, stored
+from rove.model.batch import without_rows
 
 ENTRIES_MAX = 256  # entries that one command reads
 BYTES_MAX = 4 * 1024 * 1024  # bytes of their rows; the last entry may exceed it
@@ -53,11 +54,9 @@ class LogCursor:
         self._entries: deque[Entry] = deque()
 
     def answer(self, order: ReadLog) -> LogRead:
-        """Read a part. Trouble other than damage may be over the next time."""
+        """Read a part. Trouble may be over the next time; what is gone is named, and the rest is read."""
         try:
             return self._part(order)
-        except (Damaged, EntriesGone) as damage:
-            return LogRead(order.folder, order.position, trouble=str(damage), damaged=True)
         except OSError as error:
             self._next = Position(-1)
             return LogRead(order.folder, order.position, trouble=str(error))
@@ -69,7 +68,7 @@ class LogCursor:
         unread: list[str] = []
         read_bytes, position, over = 0, order.position, False
         while len(found) + len(unread) < ENTRIES_MAX and read_bytes < BYTES_MAX:
-            if not self._entries and not self._more(order):
+            if not self._entries and not self._more(unread if order.rows else []):
                 over = True
                 break
             entry = self._entries.popleft()
@@ -77,9 +76,9 @@ class LogCursor:
             try:
                 payload = load(self._disk, stored(order.folder, entry)) if entry.length else None
             except RowsGone as gone:
-                if order.rows:
-                    raise _damaged(entry, str(gone)) from gone
                 unread.append(str(gone))
+                if order.rows:  # what is read in sequence must have no gap
+                    found.append(ReadEntry(entry.position, without_rows(entry.header), stored(order.folder, entry)))
                 continue
             read_bytes += entry.length
             rows = payload if order.rows else None
@@ -87,21 +86,12 @@ class LogCursor:
         self._next = position
         return LogRead(order.folder, order.position, tuple(found), position, over, tuple(unread))
 
-    def _more(self, order: ReadLog) -> bool:
-        """Whether there are more entries. If rows are not needed in sequence, entries deleted from the front are
-        skipped."""
+    def _more(self, unread: list[str]) -> bool:
+        """Whether there are more entries. Those that are gone are skipped, and named in `unread`."""
         while True:
             try:
                 self._entries += self._reader.entries(ENTRIES_MAX)
                 return bool(self._entries)
             except EntriesGone as gone:
-                if order.rows:
-                    raise
+                unread.append(f"entries {gone.position} to {gone.first - 1} are gone")
                 self._reader.position = Position(gone.first)
-
-
-def _damaged(entry: Entry, what: str) -> Damaged:
-    header, rows = entry.header, stored("", entry)
-    return Damaged(
-        what, file=rows.file, offset=entry.offset, origin=header.origin, seq=header.seq, through=header.through
-    )

@@ -38,22 +38,20 @@ def rows_of(entry: Entry, segment: Bytes, schema: pa.Schema, *, check: bool = Tr
     """The rows of an entry, not copied out of the segment's bytes; None if it has none."""
     if not entry.length:
         return None
-    header = entry.header
-    rows = pa.py_buffer(segment).slice(entry.offset, entry.length)
-    what = "the rows are not what was written"
-    if rows.size == entry.length and not (check and crc32(memoryview(rows)) != entry.crc):
+    whole = entry.offset + entry.length <= len(segment)
+    rows = pa.py_buffer(segment).slice(entry.offset if whole else 0, entry.length if whole else 0)
+    what = "the rows are not what was written" if whole else "the rows are missing"
+    if whole and not (check and crc32(memoryview(rows)) != entry.crc):
         try:
             return pa.ipc.read_record_batch(rows, schema)
         except (pa.ArrowInvalid, OSError) as error:
             what = f"the rows cannot be read: {error}"
-    raise Damaged(
-        what,
-        file=data_file(entry.segment),
-        offset=entry.offset,
-        origin=header.origin,
-        seq=header.seq,
-        through=header.through,
-    )
+    raise _damaged(entry, what, entry.offset)
+
+
+def _damaged(entry: Entry, what: str, offset: int) -> Damaged:
+    header, file = entry.header, data_file(entry.segment)
+    return Damaged(what, file=file, offset=offset, origin=header.origin, seq=header.seq, through=header.through)
 
 
 class Reader:
@@ -69,7 +67,9 @@ class Reader:
         self._left = -1  # the last segment that was read completely
         self._chunk_bytes = CHUNK_BYTES
         self._offset = 0  # in the index of that segment
+        self._short = (-1, 0)  # the last segment that was found too short, and how long it should be
         self._schemas: dict[int, pa.Schema] = {}
+        self._heads: dict[int, tuple[int, int]] = {}  # by segment, the bytes of its columns and their checksum
 
     def committed(self) -> Position:
         """The number of committed entries, including those already read."""
@@ -125,7 +125,13 @@ class Reader:
         if schema is None:
             if len(self._schemas) >= SCHEMAS_MAX:
                 self._schemas.clear()
-            schema = self._schemas[entry.segment] = pa.ipc.read_schema(pa.py_buffer(data))
+            start, crc = self._heads.get(entry.segment, (0, 0))
+            if crc32(memoryview(data)[:start]) != crc:
+                raise _damaged(entry, "the columns are not what was written", 0)
+            try:
+                schema = self._schemas[entry.segment] = pa.ipc.read_schema(pa.py_buffer(data))
+            except (pa.ArrowInvalid, OSError) as error:
+                raise _damaged(entry, f"the columns cannot be read: {error}", 0) from error
         return rows_of(entry, data, schema, check=check)
 
     def _read(self, most: int) -> list[Entry]:
@@ -142,7 +148,9 @@ class Reader:
             self._segment = None
             return []
         found: list[Entry] = []
-        start, whole = self._offset, self._offset + len(index) >= end or len(index) < wanted
+        short = len(index) < wanted
+        start, whole = self._offset, short or self._offset + len(index) >= end
+        named = len(self.damage)
         for stretch in scan(index, 0, len(index)):
             if stretch.body is None and stretch.end == len(index) and not whole:
                 self._chunk_bytes *= 1 if stretch.start else 2  # the chunk ends within a record
@@ -158,6 +166,11 @@ class Reader:
                 return found
         if not whole:
             return found or self._read(most)
+        if short and self._short != (segment, end):
+            self._short = (segment, end)
+            if len(self.damage) == named:  # it ends between two records
+                lost = f"the index ends {end - start - len(index)} bytes before what was committed"
+                self.damage.append(Damaged(lost, file=file, offset=start + len(index)))
         if sealed:
             self._segment, self._left = None, segment
         return found
@@ -188,4 +201,8 @@ class Reader:
         except FileNotFoundError:
             return False
         self._segment, self._offset = number, PREAMBLE_BYTES if head is None else head[1]
+        if head is not None:
+            if len(self._heads) >= SCHEMAS_MAX:
+                self._heads.clear()
+            self._heads[number] = (head[0].data_start, head[0].schema_crc)
         return True

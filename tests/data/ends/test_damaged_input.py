@@ -1,0 +1,89 @@
+"""Damage in the input of operators: what is gone is named and counted, and the query goes on with the rest."""
+
+from __future__ import annotations
+
+from random import Random
+
+from msgspec.structs import replace
+
+from rove.data.log.segments.format import data_file
+from rove.data.log.segments.reader import Reader
+from rove.data.rows import encode_rows
+from rove.data.settings import WorkerSettings
+from rove.data.worker import Worker
+from rove.model.batch import HeaderKind
+from rove.model.events import Arrived, Tick
+from rove.model.ids import NodeId, QueryId, Stage
+from rove.model.messages import PROTOCOL, Fragment, Hello, Sink, Tally
+from rove.model.spans import size
+from rove.sim.shelf import SimShelf
+from tests.data.disk_driver import done_at_once
+from tests.data.ends.test_output import MOMENTS, timed
+from tests.data.test_worker import data, orders, rows
+
+Q = QueryId("q")
+BATCHES, MANY = 5, 90  # the latter take more than one segment
+
+
+def part() -> Fragment:
+    return replace(timed(), sinks={Stage(1): Sink(kind="discard")})
+
+
+def gateway(shelf: SimShelf, start: int) -> Worker:
+    """A gateway with an operator whose input is on its disk, of earlier starts too."""
+    worker = Worker(WorkerSettings(node=NodeId("gateway"), kind="gateway"), start, durable=True)
+    done_at_once(worker, shelf, worker.handle(orders(part()), 0), 0)
+    worker.handle(Arrived(b"c", Hello(PROTOCOL, NodeId("device"), start)), 0)
+    done_at_once(worker, shelf, worker.handle(Tick(), 1), 1)
+    return worker
+
+
+def fed(batches: int = BATCHES) -> SimShelf:
+    """The disk of a gateway that has taken some batches of two rows."""
+    shelf = SimShelf(Random(3))
+    worker = gateway(shelf, 1)
+    for seq in range(batches):
+        worker.handle(Arrived(b"c", data(seq + 1, seq), encode_rows(rows().cast(MOMENTS))), 2 + seq)
+        done_at_once(worker, shelf, worker.handle(Tick(), 3 + seq), 3 + seq)
+    assert tally(worker).delivered == 2 * batches
+    return shelf
+
+
+def tally(worker: Worker) -> Tally:
+    (found,) = (each for each in worker.report().tallies if each.origin.node == "device")
+    return found
+
+
+def flip(shelf: SimShelf, seq: int) -> None:
+    """Change a byte of the rows of a batch."""
+    disk = shelf.disk("memory/q")
+    entry = next(e for e in Reader(disk).rest() if e.header.kind is HeaderKind.INPUT and e.header.seq == seq)
+    file = disk._files[data_file(entry.segment)]
+    file.now[entry.offset + entry.length - 1] ^= 1
+    file.synced = bytes(file.now)
+
+
+def test_a_batch_whose_rows_are_damaged_is_lost_and_the_query_goes_on() -> None:
+    shelf = fed()
+    flip(shelf, 2)
+    again = gateway(shelf, 2)
+    found = tally(again)
+    assert (found.delivered, found.lost) == (2 * BATCHES - 2, 2)
+    assert again.refused["damaged"] >= 1
+    assert "memory/q/0000000000.arrows are not what was written" in str(again.report().troubles)
+    again.handle(Arrived(b"c", data(1, BATCHES), encode_rows(rows().cast(MOMENTS))), 10)
+    done_at_once(again, shelf, again.handle(Tick(), 11), 11)
+    assert tally(again).delivered == 2 * BATCHES
+
+
+def test_operators_go_on_without_a_segment_that_is_gone_and_it_is_named() -> None:
+    shelf = fed(MANY)
+    files = shelf.disk("memory/q")._files
+    for name in [name for name in files if name.startswith("0000000001")]:
+        del files[name]
+    assert any(name.startswith("0000000002") for name in files)
+    again = gateway(shelf, 2)
+    assert again.running()[Q].state.value == "running"
+    assert 0 < size(tally(again).held) < MANY
+    assert tally(again).delivered + tally(again).buffered == 2 * size(tally(again).held), "all that is there was read"
+    assert "the input of its operators is damaged: memory/q/0000000001.index" in str(again.report().troubles)

@@ -1,0 +1,188 @@
+"""Checkers notice what they are for, and each draw makes the history that it should."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from rove.data.accounts import Accounts
+from rove.data.log.segments.commands import Sync, SyncFolder, Write
+from rove.data.rows import encode_rows
+from rove.data.settings import WorkerSettings
+from rove.data.worker import Worker
+from rove.model.batch import Batch, Header
+from rove.model.events import Arrived, Send, Tick
+from rove.model.ids import NodeId, Origin, QueryId
+from rove.model.messages import Ack, Sink
+from rove.plan.rules.split_aggregates import merge_aggregates
+from rove.sim import damage, forger, surprises
+from rove.sim.books import AckedIsSafe, _check_report
+from rove.sim.checkers import BrokenLaw
+from rove.sim.disk import SimDisk
+from rove.sim.nodes import SimNode
+from rove.sim.queries import START_US, some_rows, windows
+from rove.sim.rows import Made, _compare, check_names, run
+from rove.sim.scenario import build, live
+from rove.sim.shelf import SimShelf
+from rove.sim.world import World
+from tests.data.disk_driver import done_at_once
+from tests.data.ends.test_counting_again import end
+from tests.data.test_worker import alone, data, rows
+
+Q, SINK = QueryId("q"), Sink(kind="log")
+READER, OTHER = Origin("readings", "a"), Origin("readings", "b")
+HEARD = Origin("readings", "c")
+
+
+def batch(origin: Origin, seq: int) -> Batch:
+    return Batch(Header(origin=origin, seq=seq, through=seq))
+
+
+@pytest.mark.parametrize("numbers", [(0, 2), (0, 1, 1)])
+def test_a_gap_and_an_overlap_of_numbers_are_noticed(numbers: tuple[int, ...]) -> None:
+    world = World(Random(1))
+    check_names(world, Q, "out", {READER: [batch(READER, seq) for seq in range(3)]})
+    with pytest.raises(BrokenLaw, match="out of `q` has"):
+        check_names(world, Q, "out", {READER: [batch(READER, seq) for seq in numbers]})
+
+
+def made() -> Made:
+    random = Random(1)
+    return {
+        "readings": {
+            origin: [some_rows(random, origin.node, START_US + n * 1_000_000, 4, 0) for n in range(12)]
+            for origin in (READER, OTHER, HEARD)
+        }
+    }
+
+
+def test_a_result_without_doubtful_rows_is_compared_and_one_with_them_is_not() -> None:
+    stages = windows(Random(1), "readings", 5)
+    plan = merge_aggregates(stages.operators[stages.outputs[0][1]])
+    arrived = pa.Table.from_batches([b.data for b in run(plan, made()) if b.data is not None])
+    whole = arrived.to_batches()
+    assert _compare(Q, plan, made(), set(), [Batch(Header(origin=READER, seq=0, through=0), b) for b in whole]).rows > 8
+
+    def without(key: str) -> list[Batch]:
+        kept = arrived.filter(pc.not_equal(arrived["key"], key))
+        return [Batch(Header(origin=READER, seq=0, through=0), b) for b in kept.to_batches()]
+
+    assert _compare(Q, plan, made(), {"b"}, without("b")).rows > 0
+    with pytest.raises(BrokenLaw, match="rows missing"):
+        _compare(Q, plan, made(), {"b"}, without("a"))
+
+
+def delivered(shelf: SimShelf) -> Worker:
+    """A gateway with one batch in its log."""
+    worker = end(shelf, 1, SINK)
+    worker.handle(Arrived(b"c", data(1, 0), encode_rows(rows())), 2)
+    done_at_once(worker, shelf, worker.handle(Tick(), 3), 3)
+    return worker
+
+
+def test_a_batch_that_was_acked_and_is_gone_after_a_crash_is_noticed() -> None:
+    world, checker = World(Random(1)), AckedIsSafe()
+    node = world.add_node(WorkerSettings(node=NodeId("gateway"), kind="gateway"), durable=True)
+    shelf = node.shelf
+    assert shelf is not None
+    for disk, lost in ((shelf, False), (SimShelf(Random(2)), True)):
+        node.worker, node.incarnation = delivered(shelf), 1
+        checker.stepped(world, node)
+        header = data(1, 0).header
+        checker.told(world, node.name, Arrived(b"c", data(1, 0)), [Send(b"c", Ack(1, 10))])
+        assert node.worker.took(Q, header.origin, 0)
+        node.worker, node.incarnation = end(disk, 2, SINK), 2
+        if lost:
+            with pytest.raises(BrokenLaw, match="had acked `s/device` 0 of `q`, and has lost it in a crash"):
+                checker.stepped(world, node)
+        else:
+            checker.stepped(world, node)
+
+
+def test_a_report_that_leaves_out_what_a_node_holds_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = alone()
+    node = SimNode(worker.settings, None, [], 0, worker=worker)
+    world = World(Random(1))
+    worker.store.put(data(1, 0).header, b"12345678", None, 0)
+    _check_report(world, node, worker)
+    monkeypatch.setattr(Accounts, "_held", lambda *_: {})
+    with pytest.raises(BrokenLaw, match="device holds"):
+        _check_report(world, node, worker)
+
+
+def test_a_disk_that_lies_has_lost_what_it_synced_when_the_power_goes() -> None:
+    kept = []
+    for lies in (False, True):
+        disk = SimDisk(Random(5))
+        disk.lies = lies
+        for command in (Write("file", 0, (b"x" * 640,)), Sync("file"), SyncFolder()):
+            disk.execute(command)
+        disk.crash()
+        kept.append("file" in disk.sizes() and disk.read("file", 0, 640) == b"x" * 640)
+    assert kept == [True, False]
+
+
+def test_flipped_bytes_stay_flipped() -> None:
+    disk = SimDisk(Random(5))
+    assert not disk.flip(Random(1))
+    for command in (Write("file", 0, (bytes(640),)), Sync("file"), SyncFolder()):
+        disk.execute(command)
+    assert disk.flip(Random(1))
+    disk.crash()
+    assert any(disk.read("file", 0, 640))
+
+
+def history(
+    monkeypatch: pytest.MonkeyPatch, module: object, often: str, draw: Callable[[World, Random], None], seed: int = 9
+) -> World:
+    """A small history in which a draw happens for certain, to its end."""
+    monkeypatch.setattr(module, often, (1,))
+    world = build(Random(seed), 5, (surprises.plan_plenty, draw))
+    live(world)
+    return world
+
+
+def test_forged_frames_are_refused_and_no_row_suffers(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = history(monkeypatch, forger, "FORGED", forger.plan_forger)
+    refused = [
+        node.worker.refused for node in world.nodes.values() if node.worker is not None and node.name in world.forged
+    ]
+    assert refused
+    assert all({"identity", "malformed"} & each.keys() for each in refused)
+
+
+@pytest.mark.parametrize(
+    ("module", "often", "draw"),
+    [
+        (surprises, "TWINS", surprises.plan_twins),
+        (surprises, "JUMPS", surprises.plan_clocks),
+        (surprises, "LATE", surprises.plan_late_joins),
+        (damage, "FORGETS", damage.plan_forgotten),
+        (damage, "FULL", damage.plan_full),
+    ],
+)
+def test_a_history_with_a_draw_keeps_every_law(
+    monkeypatch: pytest.MonkeyPatch, module: object, often: str, draw: Callable[[World, Random], None]
+) -> None:
+    history(monkeypatch, module, often, draw)
+
+
+@pytest.mark.parametrize(("often", "draw"), [("DAMAGES", damage.plan_damage), ("LIES", damage.plan_lies)])
+def test_what_a_bad_disk_loses_is_named(
+    monkeypatch: pytest.MonkeyPatch, often: str, draw: Callable[[World, Random], None]
+) -> None:
+    assert history(monkeypatch, damage, often, draw, seed=2).hurt
+
+
+def test_rows_of_open_windows_are_missing_at_the_end_of_a_history(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(surprises, "FORGETFUL", 1.0)
+    world = build(Random(0), 5, (surprises.plan_plenty, surprises.plan_forgetful))
+    live(world)
+    machine = world.coordinator.machine
+    assert machine is not None
+    missing = {line.origin: line.missing for line in machine.snapshot(world.now, 0).accounts if line.missing}
+    assert missing.keys() & {"readings/below0", "readings/below1"}
