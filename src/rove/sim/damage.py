@@ -64,6 +64,7 @@ def _damage(world: World, random: Random, name: NodeId) -> None:
     node = world.nodes[name]
     if node.worker is None or node.shelf is None:
         return
+    node.shelf.spoilt = True
     _restart(world, node, power=random.random() < 0.5)
     if folders := sorted(folder for folder, disk in node.shelf.disks.items() if disk.sizes()):
         folder = random.choice(folders)
@@ -74,7 +75,7 @@ def _damage(world: World, random: Random, name: NodeId) -> None:
 def _lie(world: World, name: NodeId) -> None:
     node = world.nodes[name]
     if node.shelf is not None and not node.left:
-        node.shelf.lies = True
+        node.shelf.lies = node.shelf.spoilt = True
 
 
 def _end_lie(world: World, name: NodeId) -> None:

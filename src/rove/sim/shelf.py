@@ -54,6 +54,7 @@ class SimShelf:
         self.slow_us = 0
         self.bad = 0.0
         self.lies = False
+        self.spoilt = False  # it has lied or lost bytes: an index alone cannot be made again for certain
         self._full = False
         self._free_us = 0  # when all that was asked is done
 
@@ -158,7 +159,7 @@ class SimShelf:
                 self.disks[folder].crash()
         self._unharmed.clear()  # another crash may leave less than the last
         for folder in sorted(self.disks):
-            if self._harms.random() < HARMED:
+            if self._harms.random() < HARMED and not self.spoilt:
                 self._harm(folder)
 
     def _harm(self, folder: str) -> None:
