@@ -170,3 +170,11 @@ def test_rows_whose_columns_are_damaged_are_named_to_whoever_reads_them() -> Non
     reader._heads.clear()  # as if the head of the index were damaged as well
     with pytest.raises(Damaged, match="the columns cannot be read"):
         reader.read(entry)
+
+
+def test_a_log_whose_last_rows_and_mark_are_gone_can_be_opened() -> None:
+    folder = disk()
+    filled(folder, 2)
+    for file in ("0000000000.arrows", MARK_FILE):
+        folder.execute(Delete(file))
+    assert reopened(folder).damaged

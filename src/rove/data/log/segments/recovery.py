@@ -217,8 +217,10 @@ def _walk_last(
         safe, marked, covered = max(safe, mark.position), mark.position, mark.index_end
 
     def intact(entry: f.Entry) -> bool:
+        if _beyond(entry, files.get(rows_file, 0)):
+            return False
         if entry.position < marked or not entry.length:
-            return not _beyond(entry, files.get(rows_file, 0))
+            return True
         return crc32(read(rows_file, entry.offset, entry.length)) == entry.crc
 
     # A group stays or goes as a whole: its manifest, which is before its rows, names them all.
