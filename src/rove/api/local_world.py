@@ -21,6 +21,7 @@ import msgspec
 import pyarrow as pa
 
 from rove.api.troubles import DEPLOYED, hopeless, sentence
+from rove.cloud.analysis import check_plan
 from rove.cloud.process import follow
 from rove.cloud.runtime import CloudRuntime, first_line
 from rove.cloud.session import spark_session, streaming_settings
@@ -29,6 +30,8 @@ from rove.data.settings import WorkerSettings
 from rove.model.errors import RoveError, SetupError
 from rove.model.ids import NodeId, Origin, QueryId, checked_name
 from rove.model.schema import schema_text
+from rove.plan.cuts import highest_cut
+from rove.plan.operators import Operator
 from rove.runtime.adapters.sources import SourceSpec
 from rove.runtime.broken import Broken
 from rove.runtime.local import LocalNet
@@ -191,6 +194,12 @@ class LocalWorld:
             daemon=True,
         )
         self._cloud.start()
+
+    def check(self, plan: Operator, mode: str) -> None:
+        """Ask Spark whether it can run an optimized plan as a stream. It raises if Spark cannot."""
+        if highest_cut(plan).needs_spark:
+            self.start_spark()
+            check_plan(self._spark, plan, mode)
 
     def table(self, name: str, limit: int | None) -> pa.Table:
         """The present content of a table that Spark keeps: the first `limit` rows, or all."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rove.api.by_value import pickled
 from rove.api.query import Query
+from rove.api.session import LOCAL
 from rove.control.asks.requests import PATIENCE_US, CloudKind, CloudSink, Submit, Submitted, check_sink
 from rove.control.sink_options import check_options
 from rove.model.clock import parse_duration
@@ -21,6 +22,7 @@ from rove.plan.codec import encode
 from rove.plan.operators import Aggregate, Source, walk
 from rove.plan.optimizer import optimize
 from rove.plan.stages import Stages
+from rove.plan.streaming import refuse_unstreamable
 
 if TYPE_CHECKING:
     from rove.api.session import Session
@@ -217,6 +219,8 @@ class StreamWriter:
                 f"returnTimeout.{unknown[0]}: the query reads no such stream; {nearest(unknown[0], streams)}"
             )
         plan = optimize(self._stream.plan)
+        if cloud is not None:
+            refuse_unstreamable(plan, cloud.mode)
         if self._folds and not any(isinstance(op, Aggregate) and op.mode == "partial" for op in walk(plan)):
             raise PlanError(
                 f"degrade `{FOLD}` needs a window that can be computed in part before Spark, and the query has none; "
@@ -243,6 +247,8 @@ class StreamWriter:
 
     def _started(self, name: str, sink: Sink, cloud: CloudSink | None = None) -> Query:
         asked, session = self.asked(name, sink, cloud), self._stream.session
+        if cloud is not None and session.url == LOCAL:
+            session.world.check(optimize(self._stream.plan), cloud.mode)
         session.prepare(self._stream)
         return Query(session, submit(session, asked).query)
 

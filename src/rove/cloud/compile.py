@@ -6,17 +6,19 @@ every other cut with.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from rove.model.clock import duration_text
-from rove.model.errors import EdgeRefusal, SchemaMismatch
+from rove.model.errors import EdgeRefusal, PlanError, SchemaMismatch
 from rove.model.names import quoted
 from rove.model.schema import WINDOW, schema_text, type_name
-from rove.plan.aggregates import AggregateCall, StateColumn, state_name
+from rove.plan.aggregates import COUNT_DISTINCT, AggregateCall, StateColumn, counted_set, state_name
 from rove.plan.expressions.tree import sql
 from rove.plan.operators import (
     BY_NAME,
+    VIEW,
     Aggregate,
     At,
     Deduplicate,
@@ -29,6 +31,7 @@ from rove.plan.operators import (
     Received,
     Source,
     SparkAggregate,
+    SparkSelect,
     Table,
     Union,
     Watermark,
@@ -40,7 +43,9 @@ TOLD_THEIR_COLUMNS = ("avro", "csv", "json", "orc", "parquet", "text", "xml")
 
 
 def compile_plan(plan: Operator, frames: Mapping[str, Any]) -> Any:
-    """A DataFrame for the plan. `frames` holds the DataFrames of its sources by name."""
+    """A DataFrame for the plan. `frames` holds the DataFrames of its sources by name. What Spark refuses is a
+    `PlanError` in Spark's words."""
+    from pyspark.errors import AnalysisException
     from pyspark.sql import functions as F
 
     def build(operator: Operator) -> Any:
@@ -75,6 +80,8 @@ def compile_plan(plan: Operator, frames: Mapping[str, Any]) -> Any:
             case SparkAggregate(input=below, groups=groups, aggregates=aggregates):
                 grouped = build(below).groupBy(*(F.expr(sql(e)).alias(name) for name, e in groups))
                 return grouped.agg(*(F.expr(a.text).alias(a.name) for a in aggregates))
+            case SparkSelect(members=members, text=text):
+                return _select(text, [build(m) for m in members])
             case Join():
                 return _join(operator, build(operator.left), build(operator.right))
             case Aggregate(mode="final"):
@@ -84,7 +91,16 @@ def compile_plan(plan: Operator, frames: Mapping[str, Any]) -> Any:
                 return frame.agg(*(F.expr(a.text).alias(a.name) for a in operator.aggregates))
         raise EdgeRefusal(f"{type(operator).__name__} runs at the edge only; Spark has no such step")
 
-    return build(merge_aggregates(plan))
+    try:
+        return build(merge_aggregates(plan))
+    except AnalysisException as error:
+        raise PlanError(f"Spark refuses this query: {refusal(error)}") from error
+
+
+def refusal(error: Exception) -> str:
+    """What Spark says against a query, in one line, without its numbers and links."""
+    said = str(error).strip().splitlines()[0]
+    return re.sub(r"^\[[A-Z0-9_.]+\] | SQLSTATE: .*$|(?<=\w)#\d+L?", "", said)
 
 
 def _received(received: Received, frame: Any) -> Any:
@@ -138,6 +154,18 @@ def _groups(operator: Aggregate) -> list[Any]:
     return [F.window(F.expr(sql(operator.time)), *spans).alias(operator.window_name), *keys]
 
 
+def _select(text: str, frames: list[Any]) -> Any:
+    """A SELECT over views that exist only while Spark reads its text."""
+    spark, views = frames[0].sparkSession, [f"{VIEW}{n}" for n in range(len(frames))]
+    try:
+        for view, frame in zip(views, frames, strict=True):
+            frame.createOrReplaceTempView(view)
+        return spark.sql(text)
+    finally:
+        for view in views:
+            spark.catalog.dropTempView(view)
+
+
 def _join(operator: Join, left: Any, right: Any) -> Any:
     from pyspark.sql import functions as F
 
@@ -147,6 +175,8 @@ def _join(operator: Join, left: Any, right: Any) -> Any:
     conditions = [left[quoted(a)] == right[quoted(b)] for a, b in pairs]
     if operator.condition is not None:
         conditions.append(F.expr(sql(operator.condition)))
+    if not conditions:
+        conditions = [F.lit(True)]
     return left.join(right, conditions, operator.how)
 
 
@@ -177,7 +207,9 @@ def _merges(call: AggregateCall) -> list[tuple[str, str]]:
     if first.merge == "moments":
         return [(_moments_name(call), _moments(call.states))]
     if first.merge == "distinct":
-        return [(first.name, f"approx_count_distinct({quoted(first.name)})")]
+        value = quoted(first.name)
+        exact = call.function == COUNT_DISTINCT
+        return [(first.name, counted_set(value) if exact else f"approx_count_distinct({value})")]
     # Spark widens a sum of decimals once more than the edge; the type of the state is wide enough.
     return [(s.name, f"CAST({s.merge}({quoted(s.name)}) AS {type_name(s.dtype)})") for s in call.states]
 

@@ -153,7 +153,11 @@ def nearest(name: str, known: Sequence[str]) -> str:
 def _pointer(text: str, span: tuple[int, int] | None) -> str:
     if not text:
         return ""
-    if span is None or "\n" in text:
+    if span is None:
         return f"\n  in: {text}"
     start, end = span
-    return f"\n  in: {text}\n      {' ' * start}{'^' * max(1, end - start)}"
+    before, line = text[:start].count("\n"), text.rfind("\n", 0, start) + 1  # of several lines, only that one is shown
+    shown = text[line:].partition("\n")[0]
+    where = f"in line {before + 1}: " if "\n" in text else "in: "
+    under = min(end - line, len(shown)) - (start - line)
+    return f"\n  {where}{shown}\n  {' ' * (len(where) + start - line)}{'^' * max(1, under)}"

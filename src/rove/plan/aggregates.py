@@ -65,6 +65,8 @@ class AggregateCall:
     def text(self) -> str:
         """The call as Spark SQL, without its alias."""
         argument = "*" if self.argument is None or self.argument == _EVERY_ROW else sql(self.argument)
+        if self.function == COUNT_DISTINCT:
+            return counted_set(argument)
         return f"{self.function}({argument})"
 
     @property
@@ -74,6 +76,14 @@ class AggregateCall:
     def finish_expression(self) -> Expr:
         """The result from the state's columns."""
         return bind(self.finish, self.state_schema)
+
+
+COUNT_DISTINCT = "count distinct"  # `count(DISTINCT x)`; no user can write this name
+
+
+def counted_set(argument: str) -> str:
+    """`count(DISTINCT argument)` in a form that streaming Spark has: it refuses DISTINCT in an aggregate."""
+    return f"CAST(size(collect_set({argument})) AS BIGINT)"
 
 
 _EVERY_ROW = literal(1, BIGINT)  # what count(*) counts
@@ -226,6 +236,16 @@ def _approx_count_distinct(name: str, argument: Expr) -> AggregateCall:
     return AggregateCall("approx_count_distinct", argument, name, BIGINT, states, finish, final_refusal=why)
 
 
+def _count_distinct(name: str, argument: Expr) -> AggregateCall:
+    """The edge removes duplicates and Spark counts what is left."""
+    dtype = argument.dtype
+    if not (is_integral(dtype) or dtype in (STRING, BOOLEAN) or pt.is_temporal(dtype) or is_decimal(dtype)):
+        raise TypeMismatch(f"count(DISTINCT …) of {type_name(dtype)} values is not exact over a stream; cast them")
+    states = _states(name, argument, ("value", "x", "distinct"))
+    why = "Spark counts the distinct values of all places; the edge only removes duplicates"
+    return AggregateCall(COUNT_DISTINCT, argument, name, BIGINT, states, _ref(name, "value"), final_refusal=why)
+
+
 def _not_a_number(function: str, dtype: pa.DataType) -> Exception:
     if pt.is_string(dtype) or dtype == VOID or pt.is_duration(dtype):
         return Refused(f"{function} of {type_name(dtype)} values is left to Spark")
@@ -247,6 +267,7 @@ RECIPES: dict[str, Recipe] = {
     "stddev_samp": _variance("stddev_samp", f"sqrt({_SAMPLE})"),
     "stddev_pop": _variance("stddev_pop", f"sqrt({_POPULATION})"),
     "approx_count_distinct": _approx_count_distinct,
+    COUNT_DISTINCT: _count_distinct,
 }
 
 SPARK_AGGREGATES = frozenset(

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from rove.model.errors import ExpressionError, PlanError, TypeMismatch
 from rove.model.schema import TIMESTAMP, UNKNOWN, WINDOW, is_spark_only, type_name
-from rove.plan.aggregates import AGGREGATE_NAMES, AggregateCall, aggregate
+from rove.plan.aggregates import AGGREGATE_NAMES, COUNT_DISTINCT, RECIPES, AggregateCall, aggregate
 from rove.plan.expressions.bind import bind, bind_node
 from rove.plan.expressions.functions import RULES
 from rove.plan.expressions.functions.registry import coerce
@@ -33,6 +33,7 @@ from rove.plan.operators import (
     column_of,
     struct_field,
 )
+from rove.plan.sql.column_names import spark_name
 from rove.plan.windows import Window
 
 JOINS = {
@@ -56,6 +57,9 @@ JOINS = {
 }
 
 
+NO_WINDOW = "without a window a group never ends; Spark holds that state, and output mode `update` shows it"
+
+
 @dataclass(frozen=True, slots=True)
 class Item:
     """One entry of a select, groupBy or agg list: its syntax tree, the text it came from, and its column name."""
@@ -73,41 +77,20 @@ def item(text: str) -> Item:
 def item_of(node: exp.Expression, text: str) -> Item:
     """An entry from a parsed expression."""
     if isinstance(node, exp.Alias):
-        return Item(_bare(node.this), text, node.alias)
-    return Item(_bare(node), text, spark_name(node))
+        return Item(bare(node.this), text, node.alias)
+    name = spark_name(node) or node.sql("spark", normalize_functions=False)
+    # PySpark's F.mean is F.avg, and so is its name.
+    return Item(bare(node), text, name.replace("mean(", "avg(", 1) if name.startswith("mean(") else name)
 
 
-def _bare(node: exp.Expression) -> exp.Expression:
+def bare(node: exp.Expression) -> exp.Expression:
     """The expression without its outermost parentheses."""
-    return _bare(node.this) if isinstance(node, exp.Paren) else node
-
-
-def spark_name(node: exp.Expression) -> str:
-    """The name Spark gives to an expression without an alias, for the common forms."""
-    match node:
-        case exp.Column() | exp.Dot() | exp.Identifier():
-            return node.name
-        case exp.Paren():
-            return spark_name(node.this)
-        case exp.Star():
-            return "1"
-        case exp.Anonymous():
-            if node.name.lower() in ("window", "session_window"):
-                return node.name.lower()
-            name = {"mean": "avg"}.get(node.name.lower(), node.name.lower())
-            return f"{name}({', '.join(spark_name(a) for a in node.expressions)})"
-        case exp.Literal():
-            return str(node.this)
-        case exp.Cast() if not isinstance(node.this, exp.Literal):
-            return f"CAST({spark_name(node.this)} AS {node.to.sql('spark')})"
-        case exp.Binary() if not isinstance(node, exp.Dot):
-            operator = type(node)(this=exp.column("l"), expression=exp.column("r")).sql("spark")
-            return f"({spark_name(node.this)} {operator[2:-2]} {spark_name(node.expression)})"
-    return node.sql("spark", normalize_functions=False)
+    return bare(node.this) if isinstance(node, exp.Paren) else node
 
 
 def filtered(plan: Operator, node: exp.Expression, text: str) -> Operator:
     """`where`."""
+    refuse_aggregate(node, text)
     condition = bind_node(node, plan.schema, text)
     try:
         return Filter(plan, condition)
@@ -141,14 +124,21 @@ def _expanded(plan: Operator, each: Item) -> list[Named]:
         if not pt.is_struct(struct.dtype):
             raise TypeMismatch(f"`{each.text}` expands a struct, not {type_name(struct.dtype)}", each.text)
         return [(f.name, struct_field(struct, f.name)) for f in struct.dtype.fields]
-    _refuse_aggregate(node, each.text)
+    refuse_aggregate(node, each.text)
     return [(each.name, bind_node(node, plan.schema, each.text))]
 
 
-def _refuse_aggregate(node: exp.Expression, text: str) -> None:
+def refuse_aggregate(node: exp.Expression, text: str, where: str = "") -> None:
+    """Refuse an aggregate where a value of one row is needed."""
     for call in node.find_all(exp.Anonymous):
-        if call.name.lower() in AGGREGATE_NAMES and not isinstance(call.parent, exp.Window):
-            raise ExpressionError(f"`{call.name}` is an aggregate; use it in groupBy(…).agg(…)", text, span(call))
+        if is_aggregate(call) and not isinstance(call.parent, exp.Window):
+            what = f"it cannot be in {where}" if where else "use it in groupBy(…).agg(…)"
+            raise ExpressionError(f"`{call.name}` is an aggregate; {what}", text, span(call))
+
+
+def has_aggregate(node: exp.Expression) -> bool:
+    """Whether an expression computes an aggregate."""
+    return any(is_aggregate(n) and not isinstance(n.parent, exp.Window) for n in node.find_all(exp.Anonymous))
 
 
 def with_column(plan: Operator, name: str, node: exp.Expression, text: str) -> Operator:
@@ -223,7 +213,7 @@ class Grouping:
 
     plan: Operator
     window_name: str
-    window: Window | Foreign  # a window that the edge can compute, or the text of one that only Spark can
+    window: Window | Foreign | None  # a window that the edge can compute, or the text of one that only Spark can
     time: Expr | None
     keys: list[Named]
     order: list[str]
@@ -238,19 +228,19 @@ class Grouping:
             if spec := _window_spec(plan, each):
                 windows.append((each.name, *spec))
             else:
-                _refuse_aggregate(each.node, each.text)
+                refuse_aggregate(each.node, each.text)
                 keys.append((each.name, bind_node(each.node, plan.schema, each.text)))
-        if len(windows) != 1:
-            raise PlanError(
-                "an aggregate over an unbounded stream needs exactly one event-time window: "
-                f"groupBy(F.window(time, '10 seconds'), …), got {len(windows)}. For running totals use scan(…), "
-                "for anything else inSpark(…)"
-            )
+        if len(windows) > 1:
+            raise PlanError(f"a groupBy has one window at most, and here are {len(windows)}, as in Spark")
+        if not windows:
+            return cls(plan, "", None, None, keys, order)
         name, window, time = windows[0]
         return cls(plan, name, window, time, keys, order)
 
     def aggregate(self, calls: tuple[AggregateCall, ...]) -> Operator:
         """The operator for these calls."""
+        if self.window is None:
+            return SparkAggregate(self.plan, tuple(self.keys), calls, NO_WINDOW)
         if isinstance(self.window, Foreign):
             by = {**dict(self.keys), self.window_name: self.window}
             return SparkAggregate(self.plan, tuple((n, by[n]) for n in self.order), calls, self.window.refusal)
@@ -269,13 +259,13 @@ class Grouping:
     def _lifted(self, each: Item, calls: dict[str, AggregateCall]) -> exp.Expression:
         """The output with every aggregate call replaced by a column that will hold its result."""
         top = each.node
-        if _is_aggregate(top):
+        if is_aggregate(top):
             return self._call(top, each, calls, each.name)
-        inside = [n for n in top.find_all(exp.Anonymous) if _is_aggregate(n)]
+        inside = [n for n in top.find_all(exp.Anonymous) if is_aggregate(n)]
         if not inside:
             raise PlanError(f"`{each.text}` in agg is not an aggregate; add it to groupBy, or wrap it in min or max")
         copy = top.copy()
-        for call in [n for n in copy.find_all(exp.Anonymous) if _is_aggregate(n)]:
+        for call in [n for n in copy.find_all(exp.Anonymous) if is_aggregate(n)]:
             call.replace(self._call(call, each, calls, f"__{len(calls)}"))
         return copy
 
@@ -286,14 +276,28 @@ class Grouping:
         return exp.column(calls[text].name, quoted=True)
 
 
+def every_row() -> AggregateCall:
+    """A count that nobody reads, for groups of which only the keys are wanted."""
+    return aggregate("count", None, "__rows")
+
+
 def aggregate_call(node: exp.Expression, schema: pa.Schema, text: str, name: str) -> AggregateCall:
     """A parsed `sum(x)` over the columns of `schema`."""
-    if not _is_aggregate(node):
+    if not is_aggregate(node):
         raise PlanError(f"`{text}` is not an aggregate; write for example max(value)")
     function = node.name.lower()
     args = node.expressions
+    if function in ("grouping", "grouping_id"):
+        raise ExpressionError(f"{function} needs CUBE, ROLLUP or GROUPING SETS", text, span(node))
     if len(args) == 1 and isinstance(args[0], exp.Distinct):
-        raise PlanError(f"`{text}`: Spark cannot count distinct values of a stream; use approx_count_distinct")
+        values = args[0].expressions
+        if function != "count" or len(values) != 1:
+            raise ExpressionError(
+                "streaming Spark has no DISTINCT in an aggregate, apart from count(DISTINCT one_value)",
+                text,
+                span(node),
+            )
+        function, args = COUNT_DISTINCT, values
     if len(args) == 1 and isinstance(args[0], exp.Star):
         return aggregate(function, None, name)
     if len(args) == 1:
@@ -302,6 +306,8 @@ def aggregate_call(node: exp.Expression, schema: pa.Schema, text: str, name: str
             return aggregate(function, argument, name)
         except ExpressionError as error:
             raise error.at(text, span(node)) from None
+    if function in RECIPES and function not in ("count", "approx_count_distinct"):
+        raise TypeMismatch(f"{function} takes 1 argument, got {len(args)}", text, span(node))
     columns = tuple(bind_node(c, schema, text) for c in node.find_all(exp.Column))
     foreign = Foreign(
         UNKNOWN,
@@ -312,7 +318,8 @@ def aggregate_call(node: exp.Expression, schema: pa.Schema, text: str, name: str
     return AggregateCall(function, foreign, name, UNKNOWN, partial_refusal=foreign.refusal)
 
 
-def _is_aggregate(node: exp.Expression) -> bool:
+def is_aggregate(node: exp.Expression) -> bool:
+    """Whether a node is a call of an aggregate."""
     return isinstance(node, exp.Anonymous) and node.name.lower() in AGGREGATE_NAMES
 
 
@@ -327,7 +334,9 @@ def _window_spec(plan: Operator, each: Item) -> tuple[Window | Foreign, Expr | N
         time, *spans = node.expressions
         moment = bind_node(time, plan.schema, each.text)
         if moment.dtype == WINDOW or is_spark_only(moment.dtype):
-            return _foreign_window(plan, each, "an aggregate of an aggregate is left to Spark"), None
+            own = moment.dtype == WINDOW
+            why = "an aggregate of an aggregate is left to Spark" if own else "its time is one that Spark computes"
+            return _foreign_window(plan, each, why), None
         if moment.dtype != TIMESTAMP:
             raise TypeMismatch(f"window needs a timestamp, got {type_name(moment.dtype)}", each.text, span(time))
         time_name = plan.traits.event_time
@@ -368,7 +377,7 @@ def joined(left: Operator, right: Operator, on: Sequence[str] | exp.Expression |
     both = pa.schema([*left.schema, *right.schema])
     pairs: list[tuple[str, str]] = []
     residual: Expr | None = None
-    for part in _conjuncts(on):
+    for part in conjuncts(on):
         if pair := _equal_columns(part, left.schema, right.schema):
             pairs.append(pair)
             continue
@@ -385,11 +394,12 @@ def joined(left: Operator, right: Operator, on: Sequence[str] | exp.Expression |
     )
 
 
-def _conjuncts(node: exp.Expression) -> list[exp.Expression]:
+def conjuncts(node: exp.Expression) -> list[exp.Expression]:
+    """The conditions that an AND joins."""
     if isinstance(node, exp.Paren):
-        return _conjuncts(node.this)
+        return conjuncts(node.this)
     if isinstance(node, exp.And):
-        return [*_conjuncts(node.this), *_conjuncts(node.expression)]
+        return [*conjuncts(node.this), *conjuncts(node.expression)]
     return [node]
 
 

@@ -41,6 +41,7 @@ from rove.plan.operators import (
     Scan,
     Source,
     SparkAggregate,
+    SparkSelect,
     Table,
     Traits,
     Union,
@@ -156,6 +157,9 @@ def _write(operator: Operator, inputs: Sequence[Stage], pickled: Pickler | None)
             word = None if condition is None else write_expression(condition, _both(left, right))
             a, b, sides = operator.left_keys, operator.right_keys, (inputs[0], inputs[1])
             return wire.Join(*sides, operator.how, a, b, operator.using, word)
+        case SparkSelect(text=text, columns=columns, carried=carried, why=why):
+            event_time, delay, update = carried.event_time, carried.delay_us, operator.needs_update
+            return wire.SparkSelect(tuple(inputs), text, write_schema(columns), event_time, delay, why, update)
         case Deduplicate(columns=columns, within_watermark=within):
             return wire.Deduplicate(inputs[0], columns, within)
         case CountWindow(keys=keys, aggregates=aggregates, every_us=every, rows=rows):
@@ -185,6 +189,9 @@ def _read(word: wire.Operator, known: Sequence[Operator], function: Reader) -> O
                 raise PlanError("a join needs the same number of keys on both sides")
             condition = None if word.condition is None else read_expression(word.condition, _both(left, right))
             return Join(left, right, word.how, word.left_keys, word.right_keys, word.using, condition)
+        case wire.SparkSelect():
+            members, carried = tuple(_at(n, known) for n in word.members), Traits(word.event_time, word.delay_us)
+            return SparkSelect(members, word.text, read_schema(word.columns), carried, word.why, word.needs_update)
     return _read_over(_at(word.input, known), word, function)
 
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from itertools import product
 
 from rove.model.errors import PlanError
-from rove.plan.operators import At, Operator, Received, Table, refuse_tables_alone
+from rove.plan.operators import At, Operator, Received, Table
 from rove.plan.rules.rewrite import with_inputs
-from rove.plan.sites import site
+from rove.plan.sites import refuse_tables_alone, site
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from rove.plan.operators import (
     Scan,
     Source,
     SparkAggregate,
+    SparkSelect,
     Table,
     Union,
     Watermark,
@@ -90,6 +91,8 @@ def describe(operator: Operator) -> str:
             on = [a if operator.using else f"{a} = {b}" for a, b in pairs]
             on += [_bare(sql(operator.condition))] if operator.condition is not None else []
             return f"Join {operator.how} on {' and '.join(on)}"
+        case SparkSelect(text=text):
+            return f"Select {text}"
         case Deduplicate(columns=columns):
             return f"Deduplicate by {', '.join(columns) or 'all columns'}"
         case CountWindow():

@@ -15,12 +15,13 @@ from typing import Any
 import pyarrow as pa
 
 from rove.model.errors import PlanError, TypeMismatch, nearest
-from rove.model.schema import BOOLEAN, STRING, TIMESTAMP, WINDOW, type_name
+from rove.model.schema import BOOLEAN, STRING, TIMESTAMP, WINDOW, schema_text, type_name
 from rove.plan.aggregates import AggregateCall
 from rove.plan.expressions.tree import Call, Column, Expr, Literal, literal, sql
 from rove.plan.windows import Window
 
 PANE = "__pane"  # the event-time column of partial results: when their pane starts
+VIEW = "__rove_"  # begins the names of the views over which a SELECT in Spark reads its inputs
 BY_NAME = "table"  # the format of a table that Spark knows by its name
 Named = tuple[str, Expr]
 
@@ -59,8 +60,8 @@ class Operator:
         """Store what the constructor worked out. This is the only write to a frozen operator."""
         object.__setattr__(self, "schema", schema)
         object.__setattr__(self, "traits", traits)
-        tables_only = bool(self.inputs) and all(i.static for i in self.inputs)
-        object.__setattr__(self, "static", tables_only or isinstance(self, Table))
+        tables = bool(self.inputs) and all(i.static for i in self.inputs)
+        object.__setattr__(self, "static", tables or isinstance(self, Table))
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,16 +212,28 @@ class At(_Unary):
 
 
 @dataclass(frozen=True, slots=True)
-class Union(Operator):
-    """The rows of all inputs, which have equal schemas. Batches keep their names."""
-
+class _Several(Operator):
     members: tuple[Operator, ...]
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        return self.members
+
+    def over(self, inputs: tuple[Operator, ...]) -> Operator:
+        return replace(self, members=inputs)
+
+
+@dataclass(frozen=True, slots=True)
+class Union(_Several):
+    """The rows of all inputs, which have equal schemas. Batches keep their names."""
 
     def __post_init__(self) -> None:
         first, *rest = self.members
         for other in rest:
             if not other.schema.equals(first.schema):
-                raise PlanError(f"union of different columns: {_show(first.schema)} and {_show(other.schema)}")
+                raise PlanError(
+                    f"union of different columns: {schema_text(first.schema)} and {schema_text(other.schema)}"
+                )
             if other.static != first.static:
                 raise PlanError("Spark has no union of a stream and a table; join them, or send both as streams")
         times = {m.traits.event_time for m in self.members}
@@ -232,13 +245,6 @@ class Union(Operator):
             if all(name in each for each in known)
         )
         self._settle(first.schema, Traits(times.pop(), delay, windows) if len(times) == 1 else Traits())
-
-    @property
-    def inputs(self) -> tuple[Operator, ...]:
-        return self.members
-
-    def over(self, inputs: tuple[Operator, ...]) -> Operator:
-        return Union(inputs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,6 +306,21 @@ class SparkAggregate(_Unary):
         schema = pa.schema([*groups, *((a.name, a.dtype) for a in self.aggregates)])
         refuse_repeated(schema.names)
         self._settle(schema, Traits())
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSelect(_Several):
+    """A SELECT that only Spark computes, as SQL over views of its inputs: `__rove_0` is the first, and so on."""
+
+    text: str
+    columns: pa.Schema
+    carried: Traits
+    why: str
+    needs_update: bool = False  # it groups without a window of event time
+
+    def __post_init__(self) -> None:
+        refuse_repeated(self.columns.names)
+        self._settle(self.columns, self.carried)
 
 
 @dataclass(frozen=True, slots=True)
@@ -442,12 +463,6 @@ def walk(plan: Operator) -> Iterator[Operator]:
     yield plan
 
 
-def refuse_tables_alone(plan: Operator) -> None:
-    """Refuse a query that reads no stream."""
-    if plan.static:
-        raise PlanError("the query reads only tables, which Spark can do without Rove; join a stream with them")
-
-
 def column_of(schema: pa.Schema, name: str) -> Column:
     """The column with that name, ignoring case. If there is none, the error lists the columns."""
     if name in schema.names:
@@ -479,7 +494,3 @@ def refuse_repeated(names: list[str], verb: str = "select") -> None:
         if name.lower() in seen:
             raise PlanError(f"column `{name}` appears twice after {verb}; rename or drop one (withColumnRenamed, drop)")
         seen.add(name.lower())
-
-
-def _show(schema: pa.Schema) -> str:
-    return ", ".join(f"{f.name} {type_name(f.type)}" for f in schema)

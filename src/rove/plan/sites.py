@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import pyarrow.types as pt
 
+from rove.model.errors import PlanError
 from rove.model.schema import is_spark_only, type_name
 from rove.plan.expressions.tree import refusal_of
 from rove.plan.operators import (
@@ -26,6 +27,7 @@ from rove.plan.operators import (
     Scan,
     Source,
     SparkAggregate,
+    SparkSelect,
     Table,
     Union,
     Watermark,
@@ -62,6 +64,12 @@ def site(operator: Operator) -> Site:
     return Site(True, True)
 
 
+def refuse_tables_alone(plan: Operator) -> None:
+    """Refuse a query that reads no stream."""
+    if plan.static:
+        raise PlanError("the query reads only tables, which Spark can do without Rove; join a stream with them")
+
+
 def _step(operator: Operator) -> Operator:
     """The operator below any placement hints."""
     return _step(operator.input) if isinstance(operator, At) else operator
@@ -89,7 +97,7 @@ def _own_refusal(operator: Operator) -> str | None:
             return _join_refusal(operator)
         case Deduplicate():
             return "removing duplicates keeps every value ever seen; Spark holds that state"
-        case SparkAggregate(why=why):
+        case SparkAggregate(why=why) | SparkSelect(why=why):
             return why
         case InSpark():
             return "inSpark hands the rest to Spark"

@@ -7,19 +7,18 @@ import re
 from rove.model.clock import parse_duration
 from rove.model.errors import PlanError
 from rove.plan.expressions.tree import sql
-from rove.plan.operators import Aggregate, Deduplicate, InSpark, Join, Operator, SparkAggregate, walk
+from rove.plan.operators import Aggregate, Deduplicate, InSpark, Join, Operator, SparkAggregate, SparkSelect, walk
 from rove.plan.windows import Window
 
 UNKNOWN_US = 3_600_000_000  # assumed for a user's function over DataFrames and for a join with a condition
+KEEPS_TIME = (Aggregate, SparkAggregate, SparkSelect, Deduplicate, InSpark)  # steps that may hold state in Spark
 _QUOTED = re.compile(r"'([^']*)'")
 
 
 def keeps_time(plan: Operator) -> bool:
     """Whether a plan, run in Spark, has state that event time closes."""
     return any(
-        op.keeps_rows if isinstance(op, Join) else isinstance(op, Aggregate | SparkAggregate | Deduplicate | InSpark)
-        for op in walk(plan)
-        if not op.static
+        op.keeps_rows if isinstance(op, Join) else isinstance(op, KEEPS_TIME) for op in walk(plan) if not op.static
     )
 
 
@@ -38,7 +37,7 @@ def span_us(plan: Operator) -> int:
                 total += sum(_durations(sql(expr)) for _, expr in groups)
             case Deduplicate(within_watermark=True):
                 total += op.traits.delay_us
-            case InSpark():
+            case InSpark() | SparkSelect():
                 total += UNKNOWN_US
             case Join(condition=condition) if condition is not None and op.keeps_rows:
                 total += UNKNOWN_US

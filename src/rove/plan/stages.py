@@ -32,9 +32,9 @@ from rove.plan.operators import (
     Source,
     Union,
     Watermark,
-    refuse_tables_alone,
 )
 from rove.plan.rules.rewrite import with_inputs
+from rove.plan.sites import refuse_tables_alone
 
 
 @dataclass(frozen=True, slots=True)

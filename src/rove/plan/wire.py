@@ -213,8 +213,18 @@ class Table(Word, frozen=True, tag=15):
     options: tuple[tuple[str, str], ...]
 
 
+class SparkSelect(Word, frozen=True, tag=16):
+    members: Annotated[tuple[Number, ...], Meta(min_length=1)]
+    text: str
+    columns: Schema
+    event_time: str | None
+    delay_us: int
+    why: str
+    needs_update: bool
+
+
 Unary = Filter | Project | Watermark | Map | Aggregate | SparkAggregate | Deduplicate | CountWindow | Scan | InSpark
-Operator = Source | Received | Table | Union | Join | Unary
+Operator = Source | Received | Table | Union | Join | SparkSelect | Unary
 
 
 class Plan(Word, frozen=True):

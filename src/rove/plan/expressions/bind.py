@@ -45,7 +45,9 @@ from rove.plan.expressions.syntax import (
     ancestors,
     check_precedence,
     number,
+    refuse_unspoken,
     spark_text,
+    unread_argument,
 )
 from rove.plan.expressions.tree import Call, Column, Expr, Foreign, Literal, literal, refusal_of
 from rove.plan.expressions.types import Refused
@@ -59,7 +61,7 @@ _WITH_UNIT = {
     "datediff": "timestampdiff",
     "date_diff": "timestampdiff",
 }
-_UNITS = frozenset((*UNIT_US, *UNIT_MONTHS, "dayofyear"))
+UNITS = frozenset((*UNIT_US, *UNIT_MONTHS, "dayofyear"))
 
 
 def bind(text: str, schema: pa.Schema) -> Expr:
@@ -91,6 +93,8 @@ class _Binder:
 
     def _bind(self, node: exp.Expression) -> Expr:
         kind = type(node)
+        if unread := unread_argument(node):
+            raise Refused(f"`{unread}` in `{spark_text(node)}` is left to Spark")
         if kind in BINARY_OPERATORS:
             found = self._call(BINARY_OPERATORS[kind], node.this, node.expression)
             return RULES["not"]((found,)) if node.args.get("negate") else found
@@ -100,6 +104,7 @@ class _Binder:
             return self._call(UNARY_OPERATORS[kind], node.this)
         if handler := _HANDLERS.get(kind):
             return handler(self, node)
+        refuse_unspoken(node, self.text)
         return self._foreign(node, f"`{spark_text(node)}` has no form at the edge", UNKNOWN)
 
     def _call(self, name: str, *nodes: exp.Expression) -> Expr:
@@ -107,6 +112,7 @@ class _Binder:
 
     def _foreign(self, node: exp.Expression, reason: str, dtype: pa.DataType) -> Expr:
         """A node that only Spark computes. Its columns must exist all the same."""
+        refuse_unspoken(node, self.text)
         columns = tuple(b for c in node.find_all(exp.Column) for b in self._roots(c))
         if node.find(exp.Star):
             columns = tuple(Column(field.type, field.name) for field in self.schema)
@@ -115,7 +121,7 @@ class _Binder:
     def _roots(self, node: exp.Column) -> list[Column]:
         lambdas = {p.name for a in ancestors(node, exp.Lambda) for p in a.expressions}
         name = node.parts[0].name
-        if name in lambdas or (name.lower() in _UNITS and name.lower() not in self.by_lower):
+        if name in lambdas or (name.lower() in UNITS and name.lower() not in self.by_lower):
             return []
         actual = self._resolve(name, node)
         return [Column(self.schema.field(actual).type, actual)]
@@ -201,8 +207,6 @@ class _Binder:
         return RULES["not"]((self._call("<=>", node.this, node.expression),))
 
     def _in(self, node: exp.In) -> Expr:
-        if node.args.get("query") or node.args.get("unnest"):
-            raise Refused("a subquery is left to Spark", BOOLEAN)
         return self._call("in", node.this, *node.expressions)
 
     def _between(self, node: exp.Between) -> Expr:

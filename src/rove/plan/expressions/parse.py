@@ -42,15 +42,20 @@ class RoveSpark(Spark):
 
 
 _DIALECT = RoveSpark()
+_BEFORE = "SELECT "  # makes a statement of an expression
 
 
 def parse_expression(text: str) -> exp.Expression:
     """The syntax tree of one scalar expression, with an optional alias."""
-    node = _parse(f"SELECT {text}", text)
-    if not isinstance(node, exp.Select) or len(node.expressions) != 1 or set(_given(node)) - {"expressions"}:
+    node = _parse(f"{_BEFORE}{text}", text)
+    if not isinstance(node, exp.Select) or len(node.expressions) != 1 or set(given(node)) - {"expressions"}:
         raise ParseError("this is not one expression", text)
     found: exp.Expression = node.expressions[0]
     found.pop()
+    for part in found.walk():
+        if "start" in part.meta:
+            part.meta["start"] -= len(_BEFORE)
+            part.meta["end"] -= len(_BEFORE)
     return found
 
 
@@ -59,12 +64,12 @@ def parse_query(text: str) -> exp.Expression:
     return _parse(text, text)
 
 
-def span(node: exp.Expr, offset: int = len("SELECT ")) -> tuple[int, int] | None:
-    """Where a node is in its expression's text, from the positions of the names in it."""
+def span(node: exp.Expr) -> tuple[int, int] | None:
+    """Where a node is in its text, from the positions of the names and constants in it."""
     places = [n.meta for n in node.walk() if "start" in n.meta]
     if not places:
         return None
-    return min(p["start"] for p in places) - offset, max(p["end"] for p in places) + 1 - offset
+    return min(p["start"] for p in places), max(p["end"] for p in places) + 1
 
 
 _QUOTED = re.compile(
@@ -88,7 +93,8 @@ def doubled_quotes_escaped(text: str) -> str:
     return _QUOTED.sub(mend, text)
 
 
-def _given(node: exp.Expression) -> list[str]:
+def given(node: exp.Expr) -> list[str]:
+    """The names of the arguments that a node has."""
     return [k for k, v in node.args.items() if v]
 
 
@@ -96,13 +102,40 @@ def _parse(statement: str, text: str) -> exp.Expression:
     if len(text) > TEXT_CHARS_MAX:
         raise ParseError(f"the text has {len(text)} characters; the most is {TEXT_CHARS_MAX}")
     try:
-        nodes = _DIALECT.parse(doubled_quotes_escaped(statement))
+        tokens = _DIALECT.tokenize(doubled_quotes_escaped(statement))
+        if pipe := next((t for t in tokens if t.token_type == TokenType.PIPE_GT), None):
+            raise ParseError("`|>` is not read here; write the steps as subqueries", text, (pipe.start, pipe.end + 1))
+        _refuse_trailing_commas(tokens, text)
+        nodes = _DIALECT.parser().parse(tokens, statement)
     except SqlglotError as error:
-        details = getattr(error, "errors", None) or [{}]
-        what = details[0].get("description") or str(error).splitlines()[0]
-        raise ParseError(f"not Spark SQL: {what}", text) from error
+        raise _not_sql(error, statement, text) from error
     except RecursionError as error:
         raise ParseError("the expression is nested too deeply", text[:200]) from error
     if len(nodes) != 1 or nodes[0] is None:
         raise ParseError("expected one expression or statement", text)
     return cast(exp.Expression, nodes[0])
+
+
+_AFTER_A_LIST = frozenset(
+    (TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.R_PAREN)
+)
+
+
+def _refuse_trailing_commas(tokens: list[Any], text: str) -> None:
+    """The parser drops a comma at the end of a list. Spark refuses it."""
+    for token, after in zip(tokens, [*tokens[1:], None], strict=True):
+        if token.token_type == TokenType.COMMA and (after is None or after.token_type in _AFTER_A_LIST):
+            raise ParseError("not Spark SQL: a comma with nothing after it", text, (token.start, token.end + 1))
+
+
+def _not_sql(error: SqlglotError, statement: str, text: str) -> ParseError:
+    """The parser's complaint, with the place in the user's text."""
+    said = (getattr(error, "errors", None) or [{}])[0]
+    what, word = said.get("description") or str(error).splitlines()[0], said.get("highlight") or ""
+    if what.startswith("Required keyword"):
+        what = "an expression is missing here"
+    if not word or not said.get("line"):
+        return ParseError(f"not Spark SQL: {what}", text)
+    lines = statement.splitlines(keepends=True)
+    start = sum(map(len, lines[: said["line"] - 1])) + said["col"] - len(word) - (len(statement) - len(text))
+    return ParseError(f"not Spark SQL: {what}", text, (max(0, start), max(0, start) + len(word)))

@@ -7,13 +7,14 @@ everywhere, so that Spark cannot group it in another way.
 from __future__ import annotations
 
 from decimal import Decimal, InvalidOperation
+from typing import cast
 
 import pyarrow as pa
 from sqlglot import exp
 
-from rove.model.errors import ParseError
+from rove.model.errors import ExpressionError, ParseError
 from rove.model.schema import BIGINT, DECIMAL_DIGITS_MAX, DOUBLE, INT
-from rove.plan.expressions.parse import RoveSpark, span
+from rove.plan.expressions.parse import RoveSpark, given, parse_expression, span
 from rove.plan.expressions.tree import Literal, literal
 
 BINARY_OPERATORS: dict[type[exp.Expression], str] = {
@@ -75,6 +76,101 @@ def check_precedence(node: exp.Expr, text: str) -> None:
         raise ParseError(
             "put parentheses around operators of different kinds that stand side by side", text, span(node)
         )
+
+
+# The arguments of each kind of node that the binder reads. A node with another argument is left to Spark.
+_TWO = frozenset(("this", "expression"))
+READS: dict[type[exp.Expr], frozenset[str]] = {
+    **dict.fromkeys((*BINARY_OPERATORS, *UNARY_OPERATORS), _TWO),
+    **{kind: _TWO | {"negate"} for kind in (exp.Like, exp.ILike, exp.RegexpLike)},
+    **{
+        kind: frozenset(("this",)) for kind in (exp.Paren, exp.RawString, exp.HexString, exp.Boolean, exp.Null, exp.Neg)
+    },
+    exp.Alias: frozenset(("this", "alias")),
+    exp.Column: frozenset(("this", "table", "db", "catalog")),
+    exp.Dot: _TWO,
+    exp.Bracket: frozenset(("this", "expressions")),
+    exp.Literal: frozenset(("this", "is_string")),
+    exp.Cast: frozenset(("this", "to")),
+    exp.TryCast: frozenset(("this", "to")),
+    exp.Is: _TWO,
+    exp.NullSafeNEQ: _TWO,
+    exp.In: frozenset(("this", "expressions")),
+    exp.Between: frozenset(("this", "low", "high")),
+    exp.Escape: _TWO,
+    exp.Case: frozenset(("this", "ifs", "default")),
+    exp.If: frozenset(("this", "true", "false")),
+    exp.Extract: _TWO,
+    exp.Trim: _TWO | {"position"},
+    exp.Substring: frozenset(("this", "start", "length")),
+    exp.StrPosition: frozenset(("this", "substr", "position")),
+    exp.Overlay: _TWO | {"from_", "for_"},
+    exp.Concat: frozenset(("expressions",)),
+    exp.Anonymous: frozenset(("this", "expressions")),
+    exp.Interval: frozenset(("this", "unit")),
+}
+_FLAGS = frozenset(
+    ("safe", "typed", "coalesce", "is_string", "quoted")
+)  # the parser sets these itself, whatever is written
+# Kinds of nodes that Spark's own language has, beside those that the binder reads.
+_SPOKEN = (
+    *READS, exp.All, exp.Any, exp.Aliases, exp.Collate, exp.ColumnDef, exp.DataType, exp.DataTypeParam, exp.Distinct,
+    exp.Filter, exp.Identifier, exp.IgnoreNulls, exp.IntervalSpan, exp.Kwarg, exp.Lambda, exp.Order, exp.Ordered,
+    exp.PropertyEQ, exp.RespectNulls, exp.Star, exp.Tuple, exp.Var, exp.Where, exp.WithinGroup,
+)  # fmt: skip
+# Kinds that are printed in another way than they were written, with the same meaning.
+_PRINTED_OTHERWISE = (exp.BitwiseLeftShift, exp.BitwiseRightShift, exp.StrPosition, exp.RawString, exp.Concat)
+_OPERANDS = (exp.All, exp.Any, exp.Distinct)  # they are no expressions by themselves
+_NEVER: dict[type[exp.Expr], str] = {
+    exp.Window: "streaming Spark has no OVER; group by a window of event time, or use scan(…)",
+    exp.Query: "a subquery needs a whole statement: session.sql(…)",
+    exp.Exists: "a subquery needs a whole statement: session.sql(…)",
+    exp.Placeholder: "a statement has no parameters; write the value",
+    exp.Parameter: "a statement has no parameters; write the value",
+}
+
+
+def unread_argument(node: exp.Expr) -> str:
+    """The name of an argument that the binder would not read; empty if it reads all."""
+    reads = READS.get(type(node))
+    if reads is None:
+        return ""
+    extra = (name for name in given(node) if name not in reads and name not in _FLAGS)
+    return next(extra, "").strip("_").replace("_", " ").upper()
+
+
+def refuse_never(node: exp.Expr, text: str) -> None:
+    """Refuse what no expression over a stream can have."""
+    for part in node.walk():
+        for kind, why in _NEVER.items():
+            if isinstance(part, kind):
+                raise ExpressionError(why, text, span(part))
+
+
+def refuse_unspoken(node: exp.Expr, text: str) -> None:
+    """Refuse what Spark does not have, and what would be lost on the way to Spark."""
+    refuse_never(node, text)
+    for part in node.walk():
+        if not isinstance(part, _SPOKEN):
+            name = type(part).__name__.upper()
+            raise ParseError(f"{name} in `{part.sql('spark')}` is not read here; use inSpark(…)", text, span(part))
+    if node.find(*_PRINTED_OTHERWISE) or isinstance(node, _OPERANDS):
+        return
+    try:
+        same = _bare(parse_expression(spark_text(cast(exp.Expression, node)))) == _bare(node)
+    except ParseError:
+        same = False
+    if not same:
+        raise ParseError(f"Rove cannot hand `{node.sql('spark')}` to Spark unchanged; use inSpark(…)", text, span(node))
+
+
+def _bare(node: exp.Expr) -> exp.Expr:
+    """The tree without parentheses, which only group."""
+    root = exp.Paren(this=node.copy())
+    for part in list(root.find_all(exp.Paren)):
+        if part is not root:
+            part.replace(part.this)
+    return cast(exp.Expr, root.this)
 
 
 def spark_text(node: exp.Expression) -> str:

@@ -132,7 +132,10 @@ def in_rule(args: tuple[Expr, ...]) -> Expr:
     literals = [i.value for i in items if isinstance(i, Literal)]
     known = [v for v in literals if v.is_valid]
     with_null = len(known) < len(literals)
-    values = pa.array([v.as_py() for v in known], value.dtype) if known else pa.array([], value.dtype)
+    listed = [v.as_py() for v in known]
+    if is_fractional(value.dtype) and 0.0 in listed:
+        listed += [0.0, -0.0]  # zeros of both signs are equal, but not the same bits
+    values = pa.array(listed, value.dtype)
 
     def kernel(x: Datum) -> Datum:
         found = pc.is_in(x, value_set=values)
@@ -141,8 +144,8 @@ def in_rule(args: tuple[Expr, ...]) -> Expr:
             undecided = pc.invert(found)
         return pc.if_else(undecided, pa.scalar(None, BOOLEAN), found)
 
-    listed = ", ".join(f"{{{i}}}" for i in range(1, len(args)))
-    return Call(BOOLEAN, "in", (value, *items), lambda x, *_: kernel(x), template=f"({{0}} IN ({listed}))")
+    places = ", ".join(f"{{{i}}}" for i in range(1, len(args)))
+    return Call(BOOLEAN, "in", (value, *items), lambda x, *_: kernel(x), template=f"({{0}} IN ({places}))")
 
 
 def _extreme(name: str, ieee: Callable[..., Datum], nan_wins: bool) -> None:

@@ -1,0 +1,1 @@
+"""SQL statements over streams, translated to plans."""

@@ -1,0 +1,83 @@
+"""Translates one SELECT.
+
+Law: FROM, WHERE, GROUP BY, HAVING, the list, DISTINCT: each clause sees what the one before it has made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from rove.model.errors import PlanError
+from rove.plan import build
+from rove.plan.operators import Deduplicate, Operator
+from rove.plan.sql import left_to_spark
+from rove.plan.sql.entries import entries_of, listed
+from rove.plan.sql.grouping import aggregated
+from rove.plan.sql.joins import Relation, both_true, is_cross, joined
+from rove.plan.sql.reading import Reading
+from rove.plan.sql.resolve import resolved
+
+if TYPE_CHECKING:
+    from rove.plan.sql.query import Names, Translator
+
+
+def select(asked: Translator, part: Reading, names: Names) -> Operator:
+    """The plan of a SELECT whose WITH has been read."""
+    part.skip("hint")  # hints change the cost of a query in Spark, never its rows
+    source, distinct = part.take("from_"), part.take("distinct")
+    if source is None:
+        raise PlanError("the statement reads no stream; add FROM")
+    if distinct is not None:
+        with Reading(distinct, asked.text):
+            pass
+    if why := left_to_spark.reason(part, source):
+        plan = left_to_spark.block(asked, part, source, names, why)
+    else:
+        plan = _select(asked, part, source, names)
+    return plan if distinct is None else Deduplicate(plan, ())
+
+
+def _select(asked: Translator, part: Reading, source: exp.From, names: Names) -> Operator:
+    text, where = asked.text, part.take("where")
+    condition = None if where is None else Reading(where, text).take("this")
+    relation, condition = _from(asked, source, part.list("joins"), condition, names)
+    plan = relation.plan
+    if condition is not None:
+        plan = build.filtered(plan, resolved(condition, relation.scope, text), text)
+    types = {f.name: f.type for f in plan.schema}
+    entries = entries_of(part.list("expressions"), relation.scope, types, text)
+    group, having = part.take("group"), part.take("having")
+    if group is not None or having is not None or any(build.has_aggregate(e.node) for e in entries):
+        return aggregated(plan, relation.scope, entries, group, having, text)
+    return listed(plan, entries, text)
+
+
+def _from(
+    asked: Translator, source: exp.From, joins: Sequence[exp.Join], condition: exp.Expression | None, names: Names
+) -> tuple[Relation, exp.Expression | None]:
+    """What FROM and its joins give, and what is left of WHERE: an equality in WHERE that matches the sides of a comma
+    or of CROSS JOIN is the condition of that join."""
+    found = asked.relation(Reading(source, asked.text).take("this"), names)
+    waiting = [] if condition is None else build.conjuncts(condition)
+    for join in joins:
+        other = asked.joins_to(join, names)
+        here = [c for c in waiting if is_cross(join) and _matches(c, found, other)]
+        waiting = [c for c in waiting if c not in here]
+        found = joined(found, other, join, asked.text, here)
+    if condition is not None and len(waiting) < len(build.conjuncts(condition)):
+        condition = both_true(waiting) if waiting else None
+    return found, condition
+
+
+def _matches(condition: exp.Expression, left: Relation, right: Relation) -> bool:
+    """Whether a condition is an equality between a column of each side."""
+    if not isinstance(condition, exp.EQ):
+        return False
+    sides = [s for s in (condition.left, condition.right) if isinstance(s, exp.Column)]
+    if len(sides) < 2:
+        return False
+    found = [[bool(r.scope.find([p.name for p in s.parts])[0]) for r in (left, right)] for s in sides]
+    return found in ([[True, False], [False, True]], [[False, True], [True, False]])

@@ -1,0 +1,82 @@
+"""What streaming Spark refuses, as far as a plan shows it: a list for submits where no Spark is at hand.
+
+Law: each line was measured with Spark 4.3 (`tests/cloud/test_analysis.py` asks it again). A query that passes may still
+be refused by Spark itself, which knows more (`cloud/analysis.py`).
+"""
+
+from __future__ import annotations
+
+from rove.model.errors import PlanError
+from rove.model.schema import WINDOW
+from rove.plan.expressions.tree import Column, columns_of, sql
+from rove.plan.operators import Join, Operator, SparkAggregate, SparkSelect, walk
+
+_OUTER = ("left_outer", "right_outer", "full_outer")
+_NEEDS_TIME = (
+    "a {how} join of two streams needs event time, or its rows would wait for ever: call withWatermark on both sides, "
+    "and join on a window or on a range of event times"
+)
+
+
+def refuse_unstreamable(plan: Operator, mode: str) -> None:
+    """Refuse an optimized plan that streaming Spark would refuse in an output mode."""
+    for step in walk(plan):
+        if step.static:
+            continue
+        if (why := _refusal(step, mode)) is not None:
+            raise PlanError(why)
+
+
+def _refusal(step: Operator, mode: str) -> str | None:
+    match step:
+        case SparkAggregate() if mode == "append" and not _closes(step):
+            return _no_end("groupBy(F.window(time, '10 seconds'), …)")
+        case SparkAggregate() if mode == "update" and _has_sessions(step):
+            return "streaming Spark has no output mode `update` for session windows; use `append`"
+        case SparkSelect(needs_update=True) if mode == "append":
+            return _no_end("GROUP BY window(time, '10 seconds'), …")
+        case Join() if step.keeps_rows:
+            return _join(step, mode)
+    return None
+
+
+def _no_end(example: str) -> str:
+    return (
+        "an aggregate without a window of event time never ends, so output mode `append` would never show it: group by "
+        f"one ({example}), or use output mode `update`. For running totals at the edge use scan(…)"
+    )
+
+
+def _closes(step: SparkAggregate) -> bool:
+    """Whether event time closes the groups: a window, or the event time itself, is among the keys."""
+    traits = step.input.traits
+    timed = {traits.event_time, *(name for name, _ in traits.windows)} - {None}
+    keys = [e for _, e in step.groups if e.dtype == WINDOW or isinstance(e, Column)]
+    if not timed:  # only Spark knows the event time of its own results
+        return any(e.dtype == WINDOW for e in keys)
+    return any(columns_of(e) & timed for e in keys)
+
+
+def _has_sessions(step: SparkAggregate) -> bool:
+    return any(sql(e).lower().startswith("session_window(") for _, e in step.groups)
+
+
+def _join(step: Join, mode: str) -> str | None:
+    if step.how == "left_anti":
+        return "streaming Spark has no anti join with a stream on the right; use a table there, or LEFT JOIN"
+    if step.how in _OUTER and mode == "update":
+        return f"streaming Spark has no output mode `update` for a {step.how} join of two streams; use `append`"
+    if step.how != "inner" and not _is_timed(step):
+        return _NEEDS_TIME.format(how=step.how)
+    return None
+
+
+def _is_timed(step: Join) -> bool:
+    """Whether a key is event time or a window of it, or the condition compares event times."""
+    sides = (step.left, step.right)
+    times = [{s.traits.event_time, *(name for name, _ in s.traits.windows)} - {None} for s in sides]
+    keys = (step.left_keys, step.right_keys)
+    if any(set(k) & t for k, t in zip(keys, times, strict=True)):
+        return True
+    read = columns_of(step.condition) if step.condition is not None else frozenset()
+    return all(read & t for t in times)

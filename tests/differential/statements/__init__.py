@@ -1,0 +1,1 @@
+"""A grammar of SQL statements, and what Rove and Spark make of each."""
