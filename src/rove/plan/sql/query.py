@@ -58,7 +58,7 @@ class Translator:
                     if not isinstance(inner := part.take("this"), exp.Query):
                         raise ParseError("expected a SELECT in the parentheses", self.text, span(inner))
                     return self.query(inner, names)
-        raise ParseError(f"expected a SELECT, got {type(node).__name__.upper()}", self.text, span(node))
+            raise ParseError(f"expected a SELECT, got {type(node).__name__.upper()}", self.text, span(node))
 
     def relation(self, node: exp.Expression, names: Names, inside: bool = False) -> Relation:
         """What one entry of FROM names: a stream, a name of WITH, a subquery, or a join in parentheses. `inside` those
