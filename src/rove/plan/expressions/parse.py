@@ -15,6 +15,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import TokenType
 
 from rove.model.errors import ParseError
+from rove.plan.expressions.tokens import refuse_loose
 
 TEXT_CHARS_MAX = 100_000
 
@@ -103,9 +104,7 @@ def _parse(statement: str, text: str) -> exp.Expression:
         raise ParseError(f"the text has {len(text)} characters; the most is {TEXT_CHARS_MAX}")
     try:
         tokens = _DIALECT.tokenize(doubled_quotes_escaped(statement))
-        if pipe := next((t for t in tokens if t.token_type == TokenType.PIPE_GT), None):
-            raise ParseError("`|>` is not read here; write the steps as subqueries", text, (pipe.start, pipe.end + 1))
-        _refuse_trailing_commas(tokens, text)
+        refuse_loose(tokens, text, len(statement) - len(text), signs=statement == text)
         nodes = _DIALECT.parser().parse(tokens, statement)
     except SqlglotError as error:
         raise _not_sql(error, statement, text) from error
@@ -114,18 +113,6 @@ def _parse(statement: str, text: str) -> exp.Expression:
     if len(nodes) != 1 or nodes[0] is None:
         raise ParseError("expected one expression or statement", text)
     return cast(exp.Expression, nodes[0])
-
-
-_AFTER_A_LIST = frozenset(
-    (TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.R_PAREN)
-)
-
-
-def _refuse_trailing_commas(tokens: list[Any], text: str) -> None:
-    """The parser drops a comma at the end of a list. Spark refuses it."""
-    for token, after in zip(tokens, [*tokens[1:], None], strict=True):
-        if token.token_type == TokenType.COMMA and (after is None or after.token_type in _AFTER_A_LIST):
-            raise ParseError("not Spark SQL: a comma with nothing after it", text, (token.start, token.end + 1))
 
 
 def _not_sql(error: SqlglotError, statement: str, text: str) -> ParseError:

@@ -110,10 +110,10 @@ def _starred(node: exp.Expression, star: exp.Star, scope: Scope, text: str) -> l
         return [_fields(qualifier, without, scope, text)]
     for each in without:
         gone, fields = scope.find([p.name for p in each.parts])
-        if fields or not gone or gone[0] not in found:
+        if fields or len(gone) != 1 or gone[0] not in found:
             known = [c.name for c in found]
             raise UnknownColumn(
-                f"EXCEPT: no column `{each.name}` in `*`; {nearest(each.name, known)}", text, span(each)
+                f"EXCEPT: `{each.name}` is not one column of `*`; {nearest(each.name, known)}", text, span(each)
             )
         found = [c for c in found if c != gone[0]]
     return [Entry(column(c.column, (), node, c.name), c.name) for c in found]

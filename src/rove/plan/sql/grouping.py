@@ -51,6 +51,8 @@ def _keys(group: exp.Group, entries: Sequence[Entry], scope: Scope, text: str) -
     """The expressions to group by, each once."""
     with Reading(group, text) as part:
         written, everything = part.list("expressions"), part.take("all")
+    if bool(everything) == bool(written):
+        raise ExpressionError("GROUP BY needs expressions, or ALL and nothing else", text, span(group))
     if everything:
         found = [e.node for e in entries if not build.has_aggregate(e.node)]
     else:

@@ -108,6 +108,8 @@ def block(asked: Translator, part: Reading, source: exp.From, names: Names, why:
     members: dict[str, Relation] = {}
     for item in _items(select):
         _replace(item, asked, names, members, select)
+    if not members:
+        raise ExpressionError("the statement reads no stream; name one after FROM", asked.text, span(source))
     outputs = outputs_of(select, members, asked.text)
     plans = [_narrowed(r, select) for r in members.values()]
     if len(plans) == 1 and not select.args.get("laterals"):

@@ -156,10 +156,10 @@ def _spread(node: exp.Expression, scope: Scope, text: str) -> list[exp.Expressio
         raise ExpressionError(f"`{'.'.join(parts)}.*` names no relation here; name its columns", text, span(node))
     for each in star.args.get("except_") or []:
         gone, fields = scope.find([p.name for p in each.parts])
-        if fields or not gone or gone[0] not in found:
+        if fields or len(gone) != 1 or gone[0] not in found:
             known = [c.name for c in found]
             raise UnknownColumn(
-                f"EXCEPT: no column `{each.name}` in `*`; {nearest(each.name, known)}", text, span(each)
+                f"EXCEPT: `{each.name}` is not one column of `*`; {nearest(each.name, known)}", text, span(each)
             )
         found = [c for c in found if c != gone[0]]
     return [_column(c) for c in found]

@@ -26,6 +26,8 @@ def resolved(
     root = exp.Paren(this=node.copy())
     for call in list(root.find_all(exp.Anonymous)):
         _spread(call, scope, text)
+    if lost := next((s for s in root.find_all(exp.Star) if not isinstance(s.parent, exp.Column | exp.Anonymous)), None):
+        raise ExpressionError("`*` stands for several columns, and here is room for one", text, span(lost))
     for name in named_columns(root):
         if isinstance(name.this, exp.Star):
             raise ExpressionError("`*` stands for several columns, and here is room for one", text, span(name))

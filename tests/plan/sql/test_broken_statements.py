@@ -1,0 +1,87 @@
+"""A statement that is broken anywhere is refused with one of our errors, never with one of Python's or the parser's."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+import rove
+from rove.model.errors import RoveError
+from tests import depth
+from tests.differential.statements.grammar import alone, in_pairs
+from tests.differential.statements.verdicts import COLUMNS
+
+EACH = 400
+SEEDS = 30
+
+
+@pytest.fixture(scope="module")
+def session() -> rove.Session:
+    session = rove.Session.local()
+    for name, columns in COLUMNS.items():
+        stream = session.stream(name, schema=columns)
+        session.name(name, stream.withWatermark("ts", "1 minute") if "ts " in columns else stream)
+    return session
+
+
+def broken(text: str, draw: random.Random) -> str:
+    """A word left out, said twice, moved, or replaced by another."""
+    words = text.split()
+    at, other = draw.randrange(len(words)), draw.randrange(len(words))
+    match draw.randrange(4):
+        case 0:
+            del words[at]
+        case 1:
+            words.insert(at, words[at])
+        case 2:
+            words[at], words[other] = words[other], words[at]
+        case _:
+            words[at] = draw.choice(["(", ")", ",", "SELECT", "FROM", "*", "NULL", "t", "1", "'x'", "AS", "."])
+    return " ".join(words)
+
+
+LOOSE = {
+    "SELECT , a FROM t": "a comma with nothing on one side",
+    "SELECT a, FROM t": "a comma with nothing on one side",
+    "SELECT a, , b FROM t": "a comma with nothing on one side",
+    "SELECT AS a FROM t": "AS with nothing before it",
+    "SELECT a AS 'x' FROM t": "an alias is a name",
+    "SELECT substring(s FROM FROM 1) AS q FROM t": "a word said twice",
+    "SELECT sum(b) AS n FROM t GROUP BY ALL ALL": "a word said twice",
+    "SELECT sum(b) AS n FROM t GROUP BY ALL a": "GROUP BY needs expressions",
+    "SELECT sum(b) AS n FROM t GROUP BY": "GROUP BY needs expressions",
+    "SELECT a FROM t WHERE a NOT NULL": "write IS NOT NULL",
+    "SELECT a FROM t WHERE a NOT IS NULL": "write IS NOT",
+    "SELECT * EXCEPT FROM t": "EXCEPT needs names",
+    "SELECT t.a FROM t JOIN u USING": "USING needs names",
+    "SELECT +a FROM t": "a plus sign",
+    "SELECT a FROM t |> WHERE a > 1": "is not read here",
+}
+
+
+@pytest.mark.parametrize("text", LOOSE)
+def test_what_the_parser_would_drop_is_refused(session: rove.Session, text: str) -> None:
+    with pytest.raises(RoveError, match=LOOSE[text]):
+        session.sql(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["SELECT a FROM t WHERE NOT NULL", "SELECT a - -1 AS q FROM t", "SELECT (a) AS q FROM t"]
+)
+def test_what_only_looks_loose_is_read(session: rove.Session, text: str) -> None:
+    assert session.sql(text).columns in (["a"], ["q"])
+
+
+@pytest.mark.parametrize("seed", depth.some_slow(range(SEEDS), 2))
+def test_a_broken_statement_is_refused_with_an_error_of_ours(session: rove.Session, seed: int) -> None:
+    draw = random.Random(seed)
+    statements = draw.sample([*alone(), *in_pairs()], EACH)
+    for statement in statements:
+        text = broken(statement.text, draw)
+        try:
+            session.sql(text)
+        except RoveError:
+            continue
+        except Exception as error:
+            raise AssertionError(f"{type(error).__name__} from: {text}") from error
