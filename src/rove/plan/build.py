@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import pyarrow as pa
 import pyarrow.types as pt
 from sqlglot import exp
 
 from rove.model.errors import ExpressionError, PlanError, TypeMismatch
-from rove.model.schema import TIMESTAMP, UNKNOWN, WINDOW, is_spark_only, type_name
+from rove.model.schema import BOOLEAN, TIMESTAMP, UNKNOWN, WINDOW, is_spark_only, type_name
 from rove.plan.aggregates import AGGREGATE_NAMES, COUNT_DISTINCT, RECIPES, AggregateCall, aggregate
 from rove.plan.expressions.bind import bind, bind_node
 from rove.plan.expressions.functions import RULES
@@ -376,13 +377,15 @@ def joined(left: Operator, right: Operator, on: Sequence[str] | exp.Expression |
         return Join(left, right, kind, keys_left, keys_right, using=True)
     both = pa.schema([*left.schema, *right.schema])
     pairs: list[tuple[str, str]] = []
-    residual: Expr | None = None
+    others: list[exp.Expression] = []
     for part in conjuncts(on):
         if pair := _equal_columns(part, left.schema, right.schema):
             pairs.append(pair)
-            continue
-        bound = bind_node(part, both, text)
-        residual = bound if residual is None else RULES["and"]((residual, bound))
+        else:
+            others.append(part)
+    residual = bind_node(both_true(others), both, text) if others else None
+    if residual is not None and residual.dtype != BOOLEAN and not is_spark_only(residual.dtype):
+        raise TypeMismatch(f"a condition must be boolean, not {type_name(residual.dtype)}", text, span(others[0]))
     return Join(
         left,
         right,
@@ -392,6 +395,11 @@ def joined(left: Operator, right: Operator, on: Sequence[str] | exp.Expression |
         using=False,
         condition=residual,
     )
+
+
+def both_true(conditions: Sequence[exp.Expression]) -> exp.Expression:
+    """The AND of some conditions."""
+    return cast(exp.Expression, exp.and_(*conditions, wrap=False))
 
 
 def conjuncts(node: exp.Expression) -> list[exp.Expression]:

@@ -55,7 +55,13 @@ LOOSE = {
     "SELECT a FROM t WHERE a NOT IS NULL": "write IS NOT",
     "SELECT * EXCEPT FROM t": "EXCEPT needs names",
     "SELECT t.a FROM t JOIN u USING": "USING needs names",
+    "SELECT a FROM t * JOIN u ON t.a = u.a": "a star after a name",
+    "SELECT a AS 1 FROM t": "AS with no name after it",
+    "SELECT a AS , b FROM t": "AS with no name after it",
+    "SELECT a FROM t WHERE a BETWEEN 1 3": "two numbers side by side",
+    "SELECT a FROM t, JOIN u USING (a)": "a comma with nothing on one side",
     "SELECT +a FROM t": "a plus sign",
+    "SELECT t.a FROM t JOIN u ON t.a = u.a AND t.b": "a condition must be boolean",
     "SELECT a FROM t |> WHERE a > 1": "is not read here",
 }
 
@@ -67,7 +73,13 @@ def test_what_the_parser_would_drop_is_refused(session: rove.Session, text: str)
 
 
 @pytest.mark.parametrize(
-    "text", ["SELECT a FROM t WHERE NOT NULL", "SELECT a - -1 AS q FROM t", "SELECT (a) AS q FROM t"]
+    "text",
+    [
+        "SELECT a FROM t WHERE NOT NULL",
+        "SELECT a - -1 AS q FROM t",
+        "SELECT (a) AS q FROM t",
+        "SELECT t.a FROM t JOIN u ON t.a = u.a AND soundex(t.s) = u.s AND t.b > soundex(u.s)",
+    ],
 )
 def test_what_only_looks_loose_is_read(session: rove.Session, text: str) -> None:
     assert session.sql(text).columns in (["a"], ["q"])

@@ -14,7 +14,19 @@ from rove.model.errors import ParseError
 
 _COMMA = "a comma with nothing on one side"
 _STARTS = (TokenType.SELECT, TokenType.DISTINCT, TokenType.COMMA, TokenType.L_PAREN)
+_JOINS = (
+    TokenType.JOIN,
+    TokenType.LEFT,
+    TokenType.RIGHT,
+    TokenType.FULL,
+    TokenType.INNER,
+    TokenType.CROSS,
+    TokenType.NATURAL,
+    TokenType.SEMI,
+    TokenType.ANTI,
+)
 _ENDS = (
+    TokenType.JOIN,
     TokenType.FROM,
     TokenType.WHERE,
     TokenType.GROUP_BY,
@@ -28,6 +40,9 @@ _PAIRS: dict[tuple[TokenType, TokenType], str] = {
     **{(TokenType.COMMA, after): _COMMA for after in _ENDS},
     **{(before, TokenType.ALIAS): "AS with nothing before it" for before in _STARTS[:3]},
     **{(twice, twice): "a word said twice" for twice in (TokenType.FROM, TokenType.ALL, TokenType.ALIAS)},
+    **{(TokenType.ALIAS, after): "AS with no name after it" for after in (*_ENDS, TokenType.NUMBER)},
+    **{(TokenType.STAR, after): "a star after a name" for after in (*_JOINS, *_ENDS[2:5])},
+    (TokenType.NUMBER, TokenType.NUMBER): "two numbers side by side",
     (TokenType.ALIAS, TokenType.STRING): "an alias is a name, not a string; use backticks",
     (TokenType.NOT, TokenType.IS): "NOT before IS; write IS NOT",
 }

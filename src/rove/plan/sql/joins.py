@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import cast
 
 import pyarrow.types as pt
 from sqlglot import exp
@@ -61,15 +60,10 @@ def joined(
     right = _apart(left, right)
     both = left.scope.beside(right.scope)
     if matching:
-        on = both_true(matching)
+        on = build.both_true(matching)
     condition = None if on is None else resolved(on, both, text)
     plan = _join(left.plan, right.plan, condition, how, join, text)
     return Relation(plan, left.scope if how in _LEFT_ONLY else both)
-
-
-def both_true(conditions: Sequence[exp.Expression]) -> exp.Expression:
-    """The AND of some conditions."""
-    return cast(exp.Expression, exp.and_(*conditions, wrap=False))
 
 
 def is_cross(join: exp.Join) -> bool:
@@ -139,7 +133,7 @@ def _using(left: Relation, right: Relation, names: list[str], how: str, join: ex
     right = _apart(left, right)
     keys = [(n, a, _key(right, n, join, text)) for n, a, _ in keys]
     pairs = [exp.EQ(this=column(a, (), join, n), expression=column(b, (), join, n)) for n, a, b in keys]
-    plan = _join(left.plan, right.plan, both_true(pairs), how, join, text)
+    plan = _join(left.plan, right.plan, build.both_true(pairs), how, join, text)
     shown = {n: b if how == "right_outer" else a for n, a, b in keys}
     if how == "full_outer":
         fields = {f.name: Column(f.type, f.name) for f in plan.schema}

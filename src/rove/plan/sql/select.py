@@ -16,7 +16,7 @@ from rove.plan.operators import Deduplicate, Operator
 from rove.plan.sql import left_to_spark
 from rove.plan.sql.entries import entries_of, listed
 from rove.plan.sql.grouping import aggregated
-from rove.plan.sql.joins import Relation, both_true, is_cross, joined
+from rove.plan.sql.joins import Relation, is_cross, joined
 from rove.plan.sql.reading import Reading
 from rove.plan.sql.resolve import resolved
 
@@ -68,7 +68,7 @@ def _from(
         waiting = [c for c in waiting if c not in here]
         found = joined(found, other, join, asked.text, here)
     if condition is not None and len(waiting) < len(build.conjuncts(condition)):
-        condition = both_true(waiting) if waiting else None
+        condition = build.both_true(waiting) if waiting else None
     return found, condition
 
 
