@@ -13,8 +13,9 @@ import pytest
 import rove
 from rove import functions as F
 from rove.api.local_world import LocalWorld
+from rove.control.asks.requests import Named, QueryLine
 from rove.data.worker import Worker
-from rove.model.errors import RoveError, SetupError
+from rove.model.errors import PlanError, RoveError, SetupError
 from rove.model.messages import Report
 
 COLUMNS = "train string, ts timestamp, boarding int"
@@ -101,6 +102,37 @@ def test_streams_are_joined_with_a_table_in_spark(spark: Any, tmp_path: Path) ->
             RoveError, match=r"Table .* is wanted at `edge`, but runs in Spark only: .*before this step"
         ):
             named(trains, lines).at("edge").writeStream.toTable("other")
+
+
+def test_what_streaming_spark_refuses_is_refused_before_the_query_starts(spark: Any) -> None:
+    with rove.Session.local() as session:
+        trains = session.stream("trains", schema=COLUMNS, data=rows("a"))
+        numbered = trains.inSpark(lambda df: df.selectExpr("row_number() OVER (ORDER BY boarding) AS n"))
+        with pytest.raises(PlanError, match="streaming Spark refuses this query: Window function"):
+            numbered.writeStream.toTable("numbered")
+        with pytest.raises(PlanError, match="use output mode `update`"):
+            trains.groupBy("train").count().writeStream.toTable("totals")
+        assert session.ask("queries", Named(name=""), list[QueryLine]) == []
+
+
+def test_a_statement_runs_as_a_stream_with_what_only_spark_computes(spark: Any) -> None:
+    with rove.Session.local() as session:
+        trains = session.stream("trains", schema=COLUMNS, data={n: rows(n) for n in ("a", "b")})
+        session.name("timed", trains.withWatermark("ts", "5 seconds"))
+        text = """
+            SELECT window.start, count(DISTINCT train) AS n, count(*) FILTER (WHERE boarding > 5) AS busy
+            FROM timed GROUP BY window(ts, '10 seconds')
+        """
+        exploded = (
+            "SELECT train, x FROM trains LATERAL VIEW explode(array(boarding, -boarding)) e AS x WHERE boarding = 7"
+        )
+        queries = [session.sql(t).writeStream.toTable(n) for n, t in (("counted", text), ("twice", exploded))]
+        for query in queries:
+            query.processAllAvailable()
+        counted = session.table("counted").sort_by("start")
+        assert counted.column("n").to_pylist() == [2] * counted.num_rows
+        assert counted.column("busy").to_pylist()[:2] == [18, 28]
+        assert sorted(session.table("twice").column("x").to_pylist()) == [-7, -7, 7, 7]
 
 
 def test_a_world_with_a_node_that_stays_broken_says_its_last_word(

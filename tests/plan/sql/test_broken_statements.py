@@ -60,6 +60,8 @@ LOOSE = {
     "SELECT a AS , b FROM t": "AS with no name after it",
     "SELECT a FROM t WHERE a BETWEEN 1 3": "two numbers side by side",
     "SELECT a FROM t, JOIN u USING (a)": "a comma with nothing on one side",
+    "SELECT * EXCEPT (1) FROM t": "is not one column",
+    "SELECT * EXCEPT ('x') FROM t LATERAL VIEW explode(arr) e AS x": "is not one column",
     "SELECT +a FROM t": "a plus sign",
     "SELECT t.a FROM t JOIN u ON t.a = u.a AND t.b": "a condition must be boolean",
     "SELECT a FROM t |> WHERE a > 1": "is not read here",

@@ -109,7 +109,7 @@ def _starred(node: exp.Expression, star: exp.Star, scope: Scope, text: str) -> l
     if not found:
         return [_fields(qualifier, without, scope, text)]
     for each in without:
-        gone, fields = scope.find([p.name for p in each.parts])
+        gone, fields = scope.find([p.name for p in each.parts] if isinstance(each, exp.Column) else [""])
         if fields or len(gone) != 1 or gone[0] not in found:
             known = [c.name for c in found]
             raise UnknownColumn(

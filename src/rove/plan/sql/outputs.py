@@ -155,7 +155,7 @@ def _spread(node: exp.Expression, scope: Scope, text: str) -> list[exp.Expressio
     if not found:
         raise ExpressionError(f"`{'.'.join(parts)}.*` names no relation here; name its columns", text, span(node))
     for each in star.args.get("except_") or []:
-        gone, fields = scope.find([p.name for p in each.parts])
+        gone, fields = scope.find([p.name for p in each.parts] if isinstance(each, exp.Column) else [""])
         if fields or len(gone) != 1 or gone[0] not in found:
             known = [c.name for c in found]
             raise UnknownColumn(
