@@ -295,7 +295,7 @@ def test_topology_takes_a_pair_of_nebulastreams(rove: Rove, desk: Desk, tmp_path
         (("join", "--token", "abc"), "this is not a token, or only a part of one"),
     ],
 )
-def test_a_mistake_is_one_line_and_a_non_zero_exit(
+def test_a_mistake_is_one_line_and_its_place_in_sql_and_a_non_zero_exit(
     rove: Rove, desk: Desk, tmp_path: Path, arguments: tuple[str, ...], complaint: str
 ) -> None:
     (tmp_path / "bad.py").write_text("a = 1\nb = 1 / 0\n")
@@ -304,7 +304,9 @@ def test_a_mistake_is_one_line_and_a_non_zero_exit(
     said = rove(*(a.format(tmp=tmp_path) for a in arguments))
     assert said.code == 1
     assert complaint in said.error
-    assert len(said.error.splitlines()) == 1
+    first, *place = said.error.splitlines()
+    assert complaint in first
+    assert place == (["  in: SELECT train FROM trams", " " * 24 + "^^^^^"] if "{tmp}/unknown.sql" in arguments else [])
     assert not desk.machine.queries
 
 
