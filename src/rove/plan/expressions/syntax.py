@@ -120,9 +120,10 @@ _SPOKEN = (
 )  # fmt: skip
 # Kinds that are printed in another way than they were written, with the same meaning.
 _PRINTED_OTHERWISE = (exp.BitwiseLeftShift, exp.BitwiseRightShift, exp.StrPosition, exp.RawString, exp.Concat)
+NO_OVER = "streaming Spark has no OVER; group by a window of event time, or use scan(…)"
 _OPERANDS = (exp.All, exp.Any, exp.Distinct)  # they are no expressions by themselves
 _NEVER: dict[type[exp.Expr], str] = {
-    exp.Window: "streaming Spark has no OVER; group by a window of event time, or use scan(…)",
+    exp.Window: NO_OVER,
     exp.Query: "a subquery needs a whole statement: session.sql(…)",
     exp.Exists: "a subquery needs a whole statement: session.sql(…)",
     exp.Placeholder: "a statement has no parameters; write the value",

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from rove.model.errors import ExpressionError, UnknownColumn, nearest
+from rove.model.errors import ExpressionError, UnknownColumn
 from rove.plan import build
 from rove.plan.build import Item
 from rove.plan.expressions.parse import span
@@ -19,7 +19,7 @@ from rove.plan.sql.column_names import Types, spark_name
 from rove.plan.sql.filters import without_filters
 from rove.plan.sql.reading import Reading
 from rove.plan.sql.resolve import resolved
-from rove.plan.sql.scope import Scope, column, star_of, struct_star
+from rove.plan.sql.scope import Scope, column, excepted, star_of, struct_star
 
 WINDOWS = ("window", "session_window")  # functions whose result can be read under their own name
 _ALIAS = "__alias_"  # begins the name of a column that holds an alias for later entries
@@ -108,14 +108,7 @@ def _starred(node: exp.Expression, star: exp.Star, scope: Scope, text: str) -> l
     found = scope.starred("".join(p.name for p in qualifier)) if len(qualifier) < 2 else []
     if not found:
         return [_fields(qualifier, without, scope, text)]
-    for each in without:
-        gone, fields = scope.find([p.name for p in each.parts] if isinstance(each, exp.Column) else [""])
-        if fields or len(gone) != 1 or gone[0] not in found:
-            known = [c.name for c in found]
-            raise UnknownColumn(
-                f"EXCEPT: `{each.name}` is not one column of `*`; {nearest(each.name, known)}", text, span(each)
-            )
-        found = [c for c in found if c != gone[0]]
+    found = excepted(found, without, scope, text)
     return [Entry(column(c.column, (), node, c.name), c.name) for c in found]
 
 

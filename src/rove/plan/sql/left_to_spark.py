@@ -15,6 +15,7 @@ from rove.model.errors import ExpressionError, ParseError
 from rove.plan import build
 from rove.plan.expressions.bind import bind_node
 from rove.plan.expressions.parse import RoveSpark, parse_query, span
+from rove.plan.expressions.syntax import NO_OVER
 from rove.plan.expressions.tree import Column, fallible, refusal_of
 from rove.plan.operators import VIEW, Filter, Operator, Project, SparkSelect
 from rove.plan.sql.entries import WINDOWS
@@ -52,7 +53,7 @@ _ALLOWED: dict[type[exp.Expr], frozenset[str]] = {
     exp.Star: frozenset(("except_",)),
 }
 _NEVER: dict[type[exp.Expr], str] = {
-    exp.Window: "streaming Spark has no OVER; group by a window of event time, or use scan(…)",
+    exp.Window: NO_OVER,
     exp.Except: "EXCEPT needs all rows of a stream that never ends",
     exp.Intersect: "INTERSECT needs all rows of a stream that never ends",
     exp.Pivot: "streaming Spark has no PIVOT; write max(v) FILTER (WHERE key = 'x') AS x, …",

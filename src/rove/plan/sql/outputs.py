@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from sqlglot import exp
 
-from rove.model.errors import ExpressionError, UnknownColumn, nearest
+from rove.model.errors import ExpressionError
 from rove.model.schema import UNKNOWN
 from rove.plan import build
 from rove.plan.expressions.parse import span
@@ -20,7 +20,7 @@ from rove.plan.operators import Operator, Traits
 from rove.plan.sql.entries import own_name
 from rove.plan.sql.joins import Relation
 from rove.plan.sql.resolve import resolved
-from rove.plan.sql.scope import Scope, Visible
+from rove.plan.sql.scope import Scope, Visible, excepted
 
 _Typed = tuple[Visible, pa.DataType]
 _MADE = {  # the columns that a generator makes of an array
@@ -154,14 +154,7 @@ def _spread(node: exp.Expression, scope: Scope, text: str) -> list[exp.Expressio
     found = scope.starred(".".join(parts)) if len(parts) < 2 else []
     if not found:
         raise ExpressionError(f"`{'.'.join(parts)}.*` names no relation here; name its columns", text, span(node))
-    for each in star.args.get("except_") or []:
-        gone, fields = scope.find([p.name for p in each.parts] if isinstance(each, exp.Column) else [""])
-        if fields or len(gone) != 1 or gone[0] not in found:
-            known = [c.name for c in found]
-            raise UnknownColumn(
-                f"EXCEPT: `{each.name}` is not one column of `*`; {nearest(each.name, known)}", text, span(each)
-            )
-        found = [c for c in found if c != gone[0]]
+    found = excepted(found, star.args.get("except_") or [], scope, text)
     return [_column(c) for c in found]
 
 

@@ -110,6 +110,18 @@ def star_of(node: exp.Expression) -> exp.Star | None:
     return found if isinstance(found, exp.Star) else None
 
 
+def excepted(found: Sequence[Visible], names: Sequence[exp.Expression], scope: Scope, text: str) -> list[Visible]:
+    """The columns of a star without those after EXCEPT."""
+    kept = list(found)
+    for each in names:
+        gone, fields = scope.find([p.name for p in each.parts] if isinstance(each, exp.Column) else [""])
+        if fields or len(gone) != 1 or gone[0] not in kept:
+            hint = nearest(each.name, [c.name for c in kept])
+            raise UnknownColumn(f"EXCEPT: `{each.name}` is not one column of `*`; {hint}", text, span(each))
+        kept.remove(gone[0])
+    return kept
+
+
 def struct_star(column: exp.Column) -> exp.Column:
     """`column.*`, which stands for the fields of a struct."""
     return exp.Column(this=exp.Star(), table=column.this)
