@@ -19,10 +19,10 @@ from rove.model.events import Arrived, Send, Tick
 from rove.model.ids import NodeId, Origin, QueryId
 from rove.model.messages import Ack, Sink
 from rove.plan.rules.split_aggregates import merge_aggregates
-from rove.sim import damage, forger, surprises
 from rove.sim.books import AckedIsSafe, _check_report
 from rove.sim.checkers import BrokenLaw
 from rove.sim.disk import SimDisk
+from rove.sim.draws import damage, forger, surprises
 from rove.sim.nodes import SimNode
 from rove.sim.queries import START_US, some_rows, windows
 from rove.sim.rows import Made, _compare, check_names, run

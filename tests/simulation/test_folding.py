@@ -15,7 +15,7 @@ from rove.plan.operators import Source, Watermark
 from rove.plan.optimizer import optimize
 from rove.plan.stages import Stages
 from rove.sim.checkers import MemoryBounded, NothingLost, OneOwner, WatermarksGrow
-from rove.sim.faults import GATEWAY, HEAL_US
+from rove.sim.draws.faults import GATEWAY, HEAL_US
 from rove.sim.nodes import SimNode, SimSource
 from rove.sim.queries import SCHEMA
 from rove.sim.scenario import SECOND_US, live

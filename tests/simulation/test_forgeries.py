@@ -8,8 +8,9 @@ import pytest
 
 from rove.model.ids import NodeId
 from rove.model.messages import Sink
-from rove.sim import forgeries, scenario
-from rove.sim.forgeries import MemberForger
+from rove.sim import scenario
+from rove.sim.draws import forgeries
+from rove.sim.draws.forgeries import MemberForger
 from tests.simulation.story import Story
 from tests.simulation.test_transcripts import plain
 

@@ -27,14 +27,14 @@ from rove.sim.checkers import (
     check_disks,
     check_sums,
 )
-from rove.sim.damage import plan_damage, plan_forgotten, plan_full, plan_lies
-from rove.sim.faults import HEAL_US, plan_faults, plan_leaves, plan_moves, plan_relapses
-from rove.sim.forger import check_refused, plan_forger
-from rove.sim.forgeries import plan_forgeries
+from rove.sim.draws.damage import plan_damage, plan_forgotten, plan_full, plan_lies
+from rove.sim.draws.faults import HEAL_US, plan_faults, plan_leaves, plan_moves, plan_relapses
+from rove.sim.draws.forger import check_refused, plan_forger
+from rove.sim.draws.forgeries import plan_forgeries
+from rove.sim.draws.surprises import plan_clocks, plan_forgetful, plan_late_joins, plan_plenty, plan_twins
 from rove.sim.nodes import SimSource
 from rove.sim.queries import STREAMS, some_query
 from rove.sim.rows import Compared, check_rows
-from rove.sim.surprises import plan_clocks, plan_forgetful, plan_late_joins, plan_plenty, plan_twins
 from rove.sim.world import World
 
 SECOND_US = 1_000_000

@@ -11,7 +11,7 @@ from functools import partial
 from random import Random
 
 from rove.model.ids import NodeId, QueryId
-from rove.sim.faults import HEAL_US
+from rove.sim.draws.faults import HEAL_US
 from rove.sim.nodes import SimNode
 from rove.sim.world import World
 

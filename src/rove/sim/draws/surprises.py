@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from rove.data.settings import WorkerSettings
 from rove.model.ids import NodeId, Origin, QueryId
 from rove.model.messages import Sink
-from rove.sim.faults import GATEWAY, HEAL_US
+from rove.sim.draws.faults import GATEWAY, HEAL_US
 from rove.sim.nodes import SimNode, SimSource
 from rove.sim.queries import STREAMS, telling_query, windows
 from rove.sim.world import World

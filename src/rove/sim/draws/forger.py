@@ -16,7 +16,7 @@ from rove.model.events import COORDINATOR
 from rove.model.ids import NodeId, Origin, QueryId
 from rove.model.messages import PROTOCOL, Ack, Beat, Data, Goodbye, Hello, Message, Report, Resend, Tally, Welcome
 from rove.sim.checkers import BrokenLaw
-from rove.sim.faults import HEAL_US
+from rove.sim.draws.faults import HEAL_US
 from rove.sim.queries import START_US, some_rows
 from rove.sim.world import World
 
