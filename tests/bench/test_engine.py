@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.bench.smoke import smoke
+
+pytestmark = pytest.mark.slow  # it takes long; `.ci/run` runs it
 
 
 def test_its_smoke_form_computes_every_check(tmp_path: Path) -> None:

@@ -17,8 +17,7 @@ from tests.differential.statements.grammar import SLOTS, Statement, alone, in_pa
 from tests.differential.statements.verdicts import Judge, Verdict
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "sql.md"
-PAIRS, ROWS = 1_150, 50  # so many pairs in every run, and so many of them with their rows
-PAIRS_SLOW = 12_000
+PAIRS, ROWS = 1_150, 50  # so many pairs, and so many of them with their rows
 SEED = 20261117
 _HEAD = """# What a statement can say
 
@@ -26,8 +25,8 @@ This file is written by `pytest tests/differential/test_statements.py --rewrite-
 
 A statement is Spark SQL over streams. It gives the columns and rows that Spark 4.3 gives, or it is refused with a
 reason before anything runs. Nothing in a statement is ignored. Every line below is asked of Rove and of a real Spark
-over the same rows, alone and in pairs with other lines ({statements:,} statements in every run of the tests, all of
-them for names and types, {rows} for their rows; many more with `--slow`).
+over the same rows, alone and in pairs with other lines ({statements:,} statements in every run of `.ci/run`, all of
+them for names and types, {rows} for their rows).
 
 *edge* means that the whole statement can run at the edge, *Spark* that a part of it runs in Spark; `explain()` says
 which part and why. *refused* means that Spark runs it over a table and Rove refuses it over a stream. *refused by both*
@@ -80,19 +79,11 @@ def pairs(singles: dict[Statement, Verdict], most: int) -> list[Statement]:
     return [*both[: most * 9 // 10], *others[: most // 10]]
 
 
-def test_two_clauses_give_sparks_rows_or_are_refused(judge: Judge, singles: dict[Statement, Verdict]) -> None:
-    _check_pairs(judge, singles, PAIRS, ROWS)
-
-
 @pytest.mark.slow
-def test_many_pairs_give_sparks_rows_or_are_refused(judge: Judge, singles: dict[Statement, Verdict]) -> None:
-    _check_pairs(judge, singles, PAIRS_SLOW, None)
-
-
-def _check_pairs(judge: Judge, singles: dict[Statement, Verdict], most: int, rows: int | None) -> None:
-    asked = pairs(singles, most)
+def test_two_clauses_give_sparks_rows_or_are_refused(judge: Judge, singles: dict[Statement, Verdict]) -> None:
+    asked = pairs(singles, PAIRS)
     assert len(asked) + len(singles) >= 1_500
-    found = dict(zip(asked, judge.verdicts([s.text for s in asked], all_of_them=False, rows_max=rows), strict=True))
+    found = dict(zip(asked, judge.verdicts([s.text for s in asked], all_of_them=False, rows_max=ROWS), strict=True))
     assert not (bugs := _bugs(found)), "\n".join(bugs)
     kinds = Counter(v.kind for v in found.values())
     assert kinds["equal"] > len(asked) // 4, kinds

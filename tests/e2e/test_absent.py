@@ -23,6 +23,8 @@ from rove.control.asks.requests import Named
 from rove.model.ids import NodeId
 from rove.runtime.adapters.sources import SourceSpec, generated
 
+pytestmark = pytest.mark.slow  # it takes long; `.ci/run` runs it
+
 COLUMNS = "key string, ts timestamp, value bigint"
 FAR = NodeId("far")
 BATCHES_PER_S, BATCH_ROWS = 10, 20

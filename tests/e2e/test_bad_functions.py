@@ -16,6 +16,8 @@ from tests.e2e.cluster import Cluster, eventually
 from tests.e2e.test_processes import BUSY_SQL
 from tests.runtime.queries import COLUMNS, as_rows, busy, computed, in_log
 
+pytestmark = pytest.mark.slow  # it takes long; `.ci/run` runs it
+
 BATCHES, ROWS = 40, 20
 SOURCE = f"trains=generate:rows={ROWS},rate=20,batches={BATCHES},seed=7,step_us=10000,when="
 

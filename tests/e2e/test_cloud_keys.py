@@ -20,6 +20,8 @@ from tests.cloud.postgres_server import PASSWORD, Server
 from tests.e2e.cluster import Cluster, eventually
 from tests.runtime.queries import COLUMNS
 
+pytestmark = pytest.mark.slow  # it takes long; `.ci/run` runs it
+
 WAIT_S = 300.0  # at the most, for Spark to come up on a busy machine
 QUERY = f"""
 import rove

@@ -14,6 +14,8 @@ from tests.e2e.cluster import Cluster, eventually
 from tests.e2e.test_processes import BUSY, BUSY_SQL
 from tests.runtime.queries import COLUMNS, as_rows, busy, computed, in_log
 
+pytestmark = pytest.mark.slow  # it takes long; `.ci/run` runs it
+
 BATCHES, RATE, ROWS = 60, 20, 200
 
 

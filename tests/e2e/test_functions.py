@@ -14,6 +14,8 @@ from tests.e2e.cluster import Cluster, eventually
 from tests.e2e.test_cloud_kills import Cloud, lines, settled
 from tests.runtime.queries import COLUMNS
 
+pytestmark = pytest.mark.slow  # it takes long; `.ci/run` runs it
+
 QUERY_PY = """
 import pyarrow.compute as pc
 

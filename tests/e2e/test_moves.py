@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from rove.cloud.compile import compile_plan
 from rove.control.asks.requests import AccountLine, QueryLine
@@ -15,6 +16,8 @@ from tests.e2e.cluster import Cluster, eventually
 from tests.e2e.test_processes import BUSY, BUSY_SQL, WINDOWS_PY, above_the_cut, counted_in, once
 from tests.portable.rows import assert_same_rows
 from tests.runtime.queries import COLUMNS, busy, in_log, windows
+
+pytestmark = pytest.mark.slow  # it takes long; `.ci/run` runs it
 
 CELLS, DEVICES = ("west", "east"), ("dev0", "dev1", "dev2")
 COUNTED = "gateway/log/counted/edge0"

@@ -67,6 +67,7 @@ def test_a_seed_that_once_broke_a_law_keeps_it(seed: int, nodes: int) -> None:
     assert not run_seed(seed, nodes, draws=()).trouble
 
 
+@pytest.mark.slow
 def test_most_histories_compare_many_rows() -> None:
     rows = [run_seed(seed, 12).rows for seed in range(30, 50)]
     assert sum(number > 0 for number in rows) >= 17

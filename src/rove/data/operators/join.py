@@ -40,8 +40,8 @@ class JoinLogic:
 
     def __init__(self, plan: Join, origin: Origin) -> None:
         found = plan.window_key()
-        if found is None or plan.condition is not None:
-            raise PlanError("the edge joins only within a shared window of event time, and on equal columns")
+        if found is None:
+            raise PlanError("the edge joins only within a shared window of event time")
         position, self._window = found
         slide, offset = self._window.slide_us, self._window.offset_us
         self._plan = plan
@@ -57,6 +57,9 @@ class JoinLogic:
             for (side, _), name in zip(sides, self._windows, strict=True)
         )
         self._keys = tuple([k for i, k in enumerate(keys) if i != position] for _, keys in sides)
+        # The optimizer makes the condition a filter after the join; a plan may come without it.
+        both = pa.schema([*plan.left.schema, *plan.right.schema]) if not plan.using else plan.schema
+        self._condition = compile_expression(plan.condition, both) if plan.condition is not None else None
 
     def process(self, batch: Batch, side: int = LEFT) -> Output:
         data, header = batch.data, batch.header
@@ -107,7 +110,8 @@ class JoinLogic:
                 columns.append(left.column(name).take(left_rows))
             else:
                 columns.append(right.column(name).take(right_rows))
-        return pa.RecordBatch.from_arrays(columns, schema=self._plan.schema)
+        pairs = pa.RecordBatch.from_arrays(columns, schema=self._plan.schema)
+        return pairs if self._condition is None else pairs.filter(self._condition(pairs))
 
     def _window_column(self, number: int, rows: int) -> pa.Array:
         end = self._clock.window.start_us(number) + self._window.size_us
