@@ -84,7 +84,7 @@ MUTANTS = {
     "what is on the disk may not go": Mutant(Store, "spilled", "self.on_disk.add(entry)", "pass"),
     "rows on the disk count in memory": Mutant(Store, "spilled", "KEPT_BYTES_MIN, len(rows)", "entry.bytes, len(rows)"),
     "rows that cannot be read are not counted": Mutant(
-        Store, "unreadable", "lost=header.lost + header.born", "lost=header.lost"
+        Store, "unreadable", "without_rows(entry.header)", "replace(without_rows(entry.header), lost=entry.header.lost)"
     ),
     "rows become small for one of those who share them": Mutant(
         Store, "shrink", "entry.sharers or (entry,)", "(entry,)"

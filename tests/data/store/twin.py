@@ -125,7 +125,8 @@ class Twin:
         """Its rows cannot be read any more."""
         header = batch.header
         batch.rows, batch.place = None, "memory"
-        batch.header = replace(header, rows=0, born=0, lost=header.lost + header.born, packed=0)
+        lost = header.lost + header.born
+        batch.header = replace(header, rows=0, born=0, lost=lost, packed=0, event_min=None, event_max=None)
 
     def packed(self, batch: Batch, small: bytes) -> None:
         assert batch.rows is not None
