@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rove.control.coordinator import Command
-from rove.control.deployment.carried import Carried
+from rove.control.deployment.past_routes import PastRoutes
 from rove.model.ids import NodeId, Origin, QueryId
 from rove.model.messages import SOURCES_MAX, Tally
 from tests.control.test_coordinator import Desk
@@ -64,7 +64,7 @@ def test_an_edge_counts_rows_of_nodes_that_ever_were_below_it_and_of_no_others()
 
 def test_after_a_restart_of_the_coordinator_counts_of_old_routes_are_taken() -> None:
     """The routes before its start are not known, and a count that is refused would be missing in the sums."""
-    carried = Carried()
+    carried = PastRoutes()
     carried.add(NodeId("d1"), (NodeId("e1"), NodeId("e2")))
     carried.add(NodeId("e1"), (NodeId("gateway"),))
     found = {node: carried.may_carry(NodeId(node), NodeId("d1")) for node in ("d1", "e1", "e2", "gateway", "e3")}

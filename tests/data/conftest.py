@@ -8,9 +8,9 @@ import pytest
 
 from rove.data.fragment.frontier import Frontier
 from rove.data.fragment.intake import Intake
+from rove.data.fragment.lifecycle import FragmentState
 from rove.data.fragment.pipeline import Pipeline
 from rove.data.fragment.running_fragment import RunningFragment
-from rove.data.fragment.states import FragmentState
 from rove.data.fragment.watermarks import Watermarks
 from rove.data.link.link import Link
 from rove.data.log.segments.partition import Partition

@@ -226,7 +226,7 @@ FRAGMENTS = (
     ),
     Mutant(
         "a fragment does not know when it has caught up",
-        "data/fragment/states.py",
+        "data/fragment/lifecycle.py",
         "        FragmentEvent.CAUGHT_UP: FragmentState.RUNNING,\n",
         "",
         seed=0,
@@ -234,7 +234,7 @@ FRAGMENTS = (
     ),
     Mutant(
         "a fragment runs before those above are told",
-        "data/fragment/states.py",
+        "data/fragment/lifecycle.py",
         "FragmentEvent.CAUGHT_UP: FragmentState.HOLDING",
         "FragmentEvent.CAUGHT_UP: FragmentState.RUNNING",
         seed=19,

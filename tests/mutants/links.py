@@ -136,7 +136,7 @@ LINKS = (
     ),
     Mutant(
         "a listener dials when its peer has left",
-        "data/link/states.py",
+        "data/link/lifecycle.py",
         "LinkEvent.LEFT: LinkState.LISTENING,\n    },\n    LinkState.RENEWING",
         "LinkEvent.LEFT: LinkState.DIALLING,\n    },\n    LinkState.RENEWING",
         seed=0,
@@ -144,7 +144,7 @@ LINKS = (
     ),
     Mutant(
         "a dialler expects no answer",
-        "data/link/states.py",
+        "data/link/lifecycle.py",
         "        LinkEvent.HELLO: LinkState.UP,\n        LinkEvent.WELCOME: LinkState.UP,\n"
         "        LinkEvent.RENEW: LinkState.DIALLING,\n",
         "        LinkEvent.HELLO: LinkState.UP,\n        LinkEvent.RENEW: LinkState.DIALLING,\n",
@@ -153,7 +153,7 @@ LINKS = (
     ),
     Mutant(
         "a link cannot begin anew",
-        "data/link/states.py",
+        "data/link/lifecycle.py",
         "        LinkEvent.RENEW: LinkState.RENEWING,\n        LinkEvent.LOST: LinkState.DIALLING,\n"
         "        LinkEvent.LEFT: LinkState.LISTENING,\n    },\n    LinkState.RENEWING",
         "        LinkEvent.LOST: LinkState.DIALLING,\n        LinkEvent.LEFT: LinkState.LISTENING,\n    },\n"

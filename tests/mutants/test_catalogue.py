@@ -13,7 +13,7 @@ from rove.model.errors import SetupError
 from tests.mutants import MUTANTS
 
 ROOT = checkout()
-SOUND = "tests/data/link/test_states.py::test_every_state_has_a_way_to_up"
+SOUND = "tests/data/link/test_lifecycle.py::test_every_state_has_a_way_to_up"
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rove.data.operators.aggregate_states import States
 from rove.data.operators.pane_forms import NumbersForm, PaneForm, RowsForm, form_of
 from rove.data.operators.pane_split import PaneSplit
 from rove.data.operators.panes import PaneClock
-from rove.data.operators.states import States
 from rove.model.errors import ArithmeticFault
 from rove.model.ids import Origin
 from rove.model.schema import parse_schema

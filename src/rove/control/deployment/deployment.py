@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
-from rove.control.deployment.carried import Carried
 from rove.control.deployment.change_set import ChangeSet
 from rove.control.deployment.fragments import Terms, fragment, relay
 from rove.control.deployment.journal import Journal
 from rove.control.deployment.meetings import Meetings
 from rove.control.deployment.part import GONE, At, Part, PartRecord
+from rove.control.deployment.past_routes import PastRoutes
 from rove.control.deployment.tree import Tree
 from rove.control.placement.estimate import memory_bytes
 from rove.control.placement.placement import Load, Placement, costs_a_slot
@@ -39,7 +39,7 @@ class Deployment:
         self.meetings.root = root
         self._in_order = terms.in_order
         self.fragments: dict[NodeId, Fragment] = {}
-        self.carried = Carried()
+        self.past_routes = PastRoutes()
         self.absent: dict[NodeId, None] = {}
         self.relays: dict[NodeId, Part] = {}  # the parts of nodes that are only on alternative routes
         self._senders: dict[NodeId, dict[NodeId, Version]] = {}
@@ -210,7 +210,7 @@ class Deployment:
                     del self.fragments[node]
             elif old is None or not _alike(old, new):
                 deploy[node] = self.fragments[node] = new
-                self.carried.add(node, _targets(new))
+                self.past_routes.add(node, _targets(new))
             if old is not None and (new is None or node in deploy):
                 self._redirect(node, old, new)
         self._changed |= dict.fromkeys((*deploy, *undeploy))
@@ -309,7 +309,7 @@ class Deployment:
     def restore(self, records: Iterable[PartRecord], version: Version) -> None:
         """Restore the deployment from its records. O(nodes × stages × height)."""
         found = list(records)
-        self.carried.restored()
+        self.past_routes.restored()
         self.relays = {r.node: r.part for r in found if r.part is not None and r.part.relay}
         self._others = {r.node: r.part.others for r in found if r.part is not None and r.part.others}
         self.absent = {r.node: None for r in found if r.absent}

@@ -82,7 +82,7 @@ class Deployments:
     def may_carry(self, query: QueryId, relay: NodeId, node: NodeId) -> bool:
         """Whether a batch of a query that was made on `node` can have come to `relay`. O(nodes above `node`)."""
         found = self.queries.get(query)
-        return found is None or found.deployment is None or found.deployment.carried.may_carry(relay, node)
+        return found is None or found.deployment is None or found.deployment.past_routes.may_carry(relay, node)
 
     def add(self, query: Query) -> None:
         """Add a query, with its deployment if it has one."""

@@ -19,9 +19,9 @@ from rove.control.deployment.split import Split, split
 from rove.control.placement import Load, Placement, Request, SourceAt
 from rove.control.placement.demands import sites_of
 from rove.model.ids import NodeId, Origin, QueryId, Stage
+from rove.model.lifecycle import Table, advanced
 from rove.model.messages import Fragment, Sink, plan_digest
 from rove.model.schema import schema_text
-from rove.model.states import Table, advanced
 from rove.plan.codec import decode
 from rove.plan.operators import Map, Source
 from rove.plan.sites import Site

@@ -19,8 +19,8 @@ from rove.control.deployment.part import GONE
 from rove.control.members.below import Below
 from rove.model.errors import TopologyError
 from rove.model.ids import NodeId, Version
+from rove.model.lifecycle import Table, advanced
 from rove.model.messages import Fragment
-from rove.model.states import Table, advanced
 
 TELL_AGAIN_US = 900_000
 

@@ -20,8 +20,8 @@ from rove.data.ends.wait_changes import apply_change
 from rove.data.events import LogRead
 from rove.data.fragment.entrance import Entrance
 from rove.data.fragment.fragments import Fragments
+from rove.data.fragment.lifecycle import FragmentEvent
 from rove.data.fragment.running_fragment import RunningFragment
-from rove.data.fragment.states import FragmentEvent
 from rove.data.store.store import Store
 from rove.data.turn import Turn
 from rove.model.batch import Header, HeaderKind

@@ -11,8 +11,8 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from rove.data.fragment.build import ends
+from rove.data.fragment.lifecycle import FRAGMENT, HOLDS, REPLAYS, FragmentState
 from rove.data.fragment.pipeline import Count, Emitted, Pipeline
-from rove.data.fragment.states import FRAGMENT, HOLDS, REPLAYS, FragmentState
 from rove.data.link.queue import Queue
 from rove.data.operators.faulted import fault_schema
 from rove.data.operators.folded import folded_schema, folds_into, window_at
@@ -21,9 +21,9 @@ from rove.model.batch import Batch, Header
 from rove.model.errors import PlanError, ProtocolError, must
 from rove.model.events import Payload
 from rove.model.ids import NodeId, Origin, Stage
+from rove.model.lifecycle import Machine
 from rove.model.messages import Fragment
 from rove.model.schema import schema_text
-from rove.model.states import Machine
 from rove.plan.codec import decode
 from rove.plan.operators import Source
 from rove.plan.stages import Stages, ordered

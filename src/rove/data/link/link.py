@@ -21,8 +21,8 @@ from typing import TypeAlias
 
 from rove.data.events import Load, Loaded
 from rove.data.link.backlog import Backlog
+from rove.data.link.lifecycle import LINK, LinkEvent, LinkState
 from rove.data.link.loading import Loading
-from rove.data.link.states import LINK, LinkEvent, LinkState
 from rove.data.settings import BacklogOrder
 from rove.data.store.kept_batch import KeptBatch, size_of
 from rove.data.store.store import Store
@@ -30,8 +30,8 @@ from rove.model.batch import Header
 from rove.model.errors import BrokenInvariant, ProtocolError, must
 from rove.model.events import Conn, Payload, Send
 from rove.model.ids import NodeId, Origin
+from rove.model.lifecycle import Machine
 from rove.model.messages import PROTOCOL, Ack, Beat, Data, Hello, Message, Refused, Resend, Welcome
-from rove.model.states import Machine
 
 SILENT_US = 3_000_000  # the default silence after which a peer is away
 BEATS = 6  # heartbeats, or attempts to reach a peer again, in that time

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rove.data.operators.aggregate_states import States
 from rove.data.operators.ordered import OrderedLogic, group_numbers
 from rove.data.operators.segments import positions
-from rove.data.operators.states import States
 from rove.model.batch import one_batch
 from rove.model.ids import Origin
 from rove.model.schema import BIGINT

@@ -12,8 +12,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rove.data.operators.aggregate_states import States
 from rove.data.operators.panes import PaneClock, micros_of
-from rove.data.operators.states import States
 from rove.model.batch import one_batch
 from rove.model.ids import NOBODY, Stage
 from rove.model.schema import TIMESTAMP

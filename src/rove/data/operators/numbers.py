@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rove.data.operators.aggregate_states import SKIP_NULLS, States
 from rove.data.operators.pane_split import PaneSplit
-from rove.data.operators.states import SKIP_NULLS, States
 from rove.model.errors import ArithmeticFault
 from rove.model.schema import BIGINT
 from rove.plan.aggregates import AggregateCall

@@ -8,10 +8,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rove.data.operators.aggregate_states import States
 from rove.data.operators.buffered import RowsByPane
 from rove.data.operators.logic import NOTHING, Output, late_rows
 from rove.data.operators.panes import PaneClock, micros_of
-from rove.data.operators.states import States
 from rove.model.batch import Batch, one_batch
 from rove.model.ids import Origin
 from rove.model.schema import BIGINT

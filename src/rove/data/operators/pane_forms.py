@@ -11,10 +11,10 @@ from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 
+from rove.data.operators.aggregate_states import States
 from rove.data.operators.numbers import NumbersForm
 from rove.data.operators.pane_split import PaneSplit
 from rove.data.operators.runs import Runs
-from rove.data.operators.states import States
 
 T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)

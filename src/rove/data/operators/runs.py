@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from rove.data.operators.states import States
+from rove.data.operators.aggregate_states import States
 
 FOLD_ROWS = 32_768
 FAN_IN = 8

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from rove.data.operators.aggregate_states import States
 from rove.data.operators.ordered import OrderedLogic, group_numbers
 from rove.data.operators.segments import running
-from rove.data.operators.states import States
 from rove.model.batch import one_batch
 from rove.model.ids import Origin
 from rove.plan.operators import Scan

@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import replace
 
+from rove.data.operators.aggregate_states import States
 from rove.data.operators.folded import rows_in
 from rove.data.operators.labels import gathered, unlabelled
 from rove.data.operators.logic import NOTHING, Output, late_rows
 from rove.data.operators.pane_forms import OpenPane, form_of
 from rove.data.operators.panes import PaneClock, micros_of
 from rove.data.operators.sliding import Sliding
-from rove.data.operators.states import States
 from rove.model.batch import Batch, Header
 from rove.model.ids import Origin, read_origin
 from rove.model.schema import BIGINT, WINDOW

@@ -6,7 +6,7 @@ from enum import Enum
 
 import pytest
 
-from rove.model.states import STORY_MAX, IllegalStep, Machine, Table, advanced
+from rove.model.lifecycle import STORY_MAX, IllegalStep, Machine, Table, advanced
 
 
 class Door(Enum):

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from rove.model.ids import NodeId
 
 
-class Carried:
+class PastRoutes:
     """By node, the nodes that it was ever told to send to, on its own route and on others. O(nodes that ever had a part
     × nodes that they sent to)."""
 

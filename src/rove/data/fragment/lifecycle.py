@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from rove.model.states import Table
+from rove.model.lifecycle import Table
 
 
 class FragmentState(Enum):

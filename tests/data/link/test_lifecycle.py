@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from rove.data.link.lifecycle import LINK, LinkEvent, LinkState
 from rove.data.link.link import SILENT_US, Link
-from rove.data.link.states import LINK, LinkEvent, LinkState
 from rove.data.store.store import Store
 from rove.model.batch import Header
 from rove.model.errors import ProtocolError, RoveError
 from rove.model.events import Send
 from rove.model.ids import NodeId, Origin
+from rove.model.lifecycle import IllegalStep
 from rove.model.messages import PROTOCOL, Welcome
-from rove.model.states import IllegalStep
 
 DEVICE, EDGE = NodeId("device"), NodeId("edge")
 

@@ -8,14 +8,14 @@ import pytest
 from msgspec.structs import replace
 
 from rove.data.events import Command, Event, Open, Remember
+from rove.data.fragment.lifecycle import FRAGMENT, FragmentEvent, FragmentState
 from rove.data.fragment.running_fragment import RunningFragment
-from rove.data.fragment.states import FRAGMENT, FragmentEvent, FragmentState
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
 from rove.model.events import Arrived, Tick
 from rove.model.ids import NodeId, QueryId, Version
+from rove.model.lifecycle import IllegalStep
 from rove.model.messages import PROTOCOL, Orders, Peer
-from rove.model.states import IllegalStep
 from rove.sim.shelf import SimShelf
 from tests.data.disk_driver import done_at_once
 from tests.data.plans import plans_of
