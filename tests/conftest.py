@@ -22,6 +22,7 @@ settings.register_profile("rove", deadline=None)  # how fast things are is for b
 settings.load_profile("rove")
 
 STARTS_PROCESSES = {"spark", "postgres", "cluster", "processes"}  # fixtures
+LONGEST = ("test_portable", "test_seeds", "test_forms")  # these files begin first, so that none is left for the end
 SETTINGS = {
     "spark.sql.shuffle.partitions": "1",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
@@ -74,19 +75,24 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what this run is not for."""
+    """Leave out what this run is not for, and put first what takes longest."""
     slow, quick = config.getoption("--slow"), config.getoption("--quick")
+    asked = any(config.getoption(f"--{name}") for name in ("all-queries", "all-kills", "cellular", "long-absence"))
 
     def wanted(item: pytest.Item) -> bool:
         marks = {mark.name for mark in item.iter_markers()}
         if slow:
             return bool(marks & {"slow", "deep"})
+        if asked:
+            return True  # the files that are named, whole
         return "slow" not in marks and not (quick and (_takes_long(item) or _needs_processes(item)))
 
     left_out = [item for item in items if not wanted(item)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if wanted(item)]
+    long = {item.path for item in items if _needs_processes(item)}
+    items.sort(key=lambda item: (item.path.stem not in LONGEST, item.path not in long))
 
 
 def _takes_long(item: pytest.Item) -> bool:
