@@ -405,13 +405,13 @@ class Coordinator:
         """Store a change set, and tell those of its nodes that may be told now."""
         if change.version <= 1:
             self.keep("query", query.id, query.record)
-        if change.deploy or change.undeploy:
+        if change.difference:
             self.keep("version", query.id, change.version)
         for record in change.records:
             held = record.part is not None or record.node in query.rollout.states
             encoded = msgspec.msgpack.encode(record) if held else None
             self._commands.append(Keep("part", record.name, encoded))
-        for node in change.deploy:
+        for node in change.difference.fragments:
             self._look(query, node)
         self._complete(query)
 

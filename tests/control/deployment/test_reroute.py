@@ -83,7 +83,8 @@ def test_a_move_tells_the_nodes_of_its_routes_and_nobody_else() -> None:
     topology.mark(NodeId("d1"), EAST, works=True)
     assert move(deployment, asked, [NodeId("d1")], topology, load) == ["d1"]
     change = deployment.settle()
-    assert (set(change.deploy), change.undeploy) == ({"d1", "east"}, ())
+    assert (change.difference.update, change.difference.deploy) == ({"d1"}, {"east"})
+    assert not change.difference.undeploy
     assert deployment.leaving(WEST) == {"d1": change.version}
 
 
@@ -166,7 +167,7 @@ def test_what_is_taken_back_leaves_nothing_behind() -> None:
     part = deployment.tree.parts[NodeId("d1")]
     deployment.put({NodeId("d1"): replace(part, next=GATEWAY, hosts=(), sources=())})
     deployment.roll_back()
-    assert not deployment.settle().deploy
+    assert not deployment.settle().difference
     assert (deployment.fragments, load.slots, deployment.placement({})) == (before, slots, records)
     agree(deployment, asked)
 

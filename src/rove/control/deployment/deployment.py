@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
-from rove.control.deployment.change_set import ChangeSet
+from rove.control.deployment.change_set import ChangeSet, difference
 from rove.control.deployment.fragments import Terms, fragment, relay
 from rove.control.deployment.journal import Journal
 from rove.control.deployment.meetings import Meetings
@@ -200,27 +200,20 @@ class Deployment:
         self._collect()
         self.journal.commit()
         version = Version(self.version + 1)
-        deploy: dict[NodeId, Fragment] = {}
-        undeploy: list[NodeId] = []
-        for node in self._dirty:
-            old, new = self.fragments.get(node), self._fragment(node, version)
-            if new is None:
-                if old is not None:
-                    undeploy.append(node)
-                    del self.fragments[node]
-            elif old is None or not _alike(old, new):
-                deploy[node] = self.fragments[node] = new
-                self.past_routes.add(node, _targets(new))
-            if old is not None and (new is None or node in deploy):
-                self._redirect(node, old, new)
-        self._changed |= dict.fromkeys((*deploy, *undeploy))
-        if deploy or undeploy:
+        change = difference(self.fragments, {node: self._fragment(node, version) for node in self._dirty})
+        for node, new in change.fragments.items():
+            self.past_routes.add(node, _targets(new))
+            if node in change.update:
+                self._redirect(node, self.fragments[node], new)
+        for node in change.undeploy:
+            self._redirect(node, self.fragments.pop(node), None)
+        self.fragments |= change.fragments
+        self._changed |= dict.fromkeys((*change.fragments, *change.undeploy))
+        if change:
             self.version = version
         records = tuple(self._record(node) for node in self._changed)
         self._dirty, self._changed = {}, {}
-        return ChangeSet(
-            query=self.terms.query, version=self.version, deploy=deploy, undeploy=tuple(undeploy), records=records
-        )
+        return ChangeSet(self.terms.query, self.version, change, records)
 
     def _collect(self) -> None:
         """Find the nodes that what was put concerns in the end: what was taken out and put back as it was does not
@@ -333,10 +326,6 @@ class Deployment:
         if fresh.fragments != self.fragments and not self._dirty:
             wrong = [n for n, f in fresh.fragments.items() if self.fragments.get(n) != f]
             raise TopologyError(f"query `{self.terms.query}`: fragments of {wrong[:3]} do not follow from its parts")
-
-
-def _alike(old: Fragment, new: Fragment) -> bool:
-    return _versioned(new, old.version) == old
 
 
 def _versioned(fragment: Fragment, version: Version) -> Fragment:

@@ -374,12 +374,13 @@ class Deployments:
             deployment.set_alternatives(found.begin, found.relays)
 
     def _roll_out(self, query: Query, deployment: Deployment, change: ChangeSet) -> None:
-        query.rollout.changed(change, self.now)
-        for node, fragment in change.deploy.items():
+        difference = change.difference
+        query.rollout.changed(difference, self.now)
+        for node, fragment in difference.fragments.items():
             self._below.routed(node, fragment, deployment.root)
-        for node in (*change.deploy, *change.undeploy):
+        for node in (*difference.fragments, *difference.undeploy):
             self._index(query, node)
-        if change.deploy or change.undeploy:
+        if difference:
             query.step(QueryEvent.CHANGE)
 
     def _settled(self, query: Query) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping
 from enum import Enum
 
-from rove.control.deployment.change_set import ChangeSet
+from rove.control.deployment.change_set import Difference
 from rove.control.deployment.deployment import Deployment
 from rove.control.deployment.part import GONE
 from rove.control.members.below import Below
@@ -73,9 +73,9 @@ class Rollout:
         for node in deployment.fragments:
             self._step(node, PartEvent.CHANGE, now)
 
-    def changed(self, change: ChangeSet, now: int) -> None:
+    def changed(self, change: Difference, now: int) -> None:
         """Nodes got new parts, or lost theirs. O(touched nodes)."""
-        for node in change.deploy:
+        for node in change.fragments:
             self._step(node, PartEvent.CHANGE, now)
             self._told.pop(node, None)
         for node in change.undeploy:
