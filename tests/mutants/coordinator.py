@@ -353,13 +353,13 @@ COORDINATOR = (
         "control/deployment/deployments.py",
         "hosts=passed, gone=True) if last else None})",
         "hosts=tuple(s for s in part.hosts if deployment.meetings.is_source(s)), gone=True) if last else None})",
-        test="tests/simulation/test_leaving.py::test_an_operator_keeps_what_it_took_of_a_device_that_left_and_ran_the_watermark_below_it",
+        test="tests/simulation/test_leaving.py::test_a_window_closes_when_the_last_device_that_fed_it_has_left",
     ),
     Mutant(
         "an operator loses its state when its only device is removed",
         "control/deployment/deployments.py",
         "hosts=passed, gone=True) if last else None})",
         "hosts=passed, gone=True) if not last else None})",
-        test="tests/simulation/test_leaving.py::test_an_operator_keeps_what_it_took_of_a_device_that_left_and_ran_the_watermark_below_it",
+        test="tests/simulation/test_leaving.py::test_a_window_closes_when_the_last_device_that_fed_it_has_left",
     ),
 )

@@ -6,6 +6,34 @@ from rove.cli.mutants import Mutant
 
 FRAGMENTS = (
     Mutant(
+        "a window that all devices have left stays open",
+        "data/fragment/pipeline.py",
+        "            self._rise(step, until, emitted)\n",
+        "            pass\n",
+        test="tests/simulation/test_leaving.py::test_a_window_closes_when_the_last_device_that_fed_it_has_left",
+    ),
+    Mutant(
+        "a window that all devices have left holds up those who read its output",
+        "data/fragment/pipeline.py",
+        "        step.deserted = True\n",
+        "",
+        test="tests/simulation/test_leaving.py::test_a_window_closes_when_the_last_device_that_fed_it_has_left",
+    ),
+    Mutant(
+        "a window that all devices have left is not waited for when another one joins",
+        "data/fragment/pipeline.py",
+        "            step.deserted &= not into\n",
+        "",
+        test="tests/simulation/test_leaving.py::test_a_device_that_joins_a_window_which_all_have_left_is_in_time_and_is_waited_for",
+    ),
+    Mutant(
+        "a window that all devices have left takes no more rows",
+        "data/fragment/pipeline.py",
+        "            self._rise(step, until, emitted)\n",
+        "            self._rise(step, END, emitted)\n",
+        test="tests/simulation/test_leaving.py::test_a_device_that_joins_a_window_which_all_have_left_is_in_time_and_is_waited_for",
+    ),
+    Mutant(
         "a frontier takes everything that comes out of order",
         "data/fragment/frontier.py",
         "        return self._take(origin, first, through)\n",

@@ -23,13 +23,22 @@ FREE_IT = "what it should take is not acknowledged, and its senders keep it. Fre
 
 
 def of_queries(
-    output: Output, input_log: InputLog, fragments: Fragments, openings: Openings, neighbours: Neighbours, now: int
+    output: Output,
+    input_log: InputLog,
+    retention: Retention,
+    fragments: Fragments,
+    openings: Openings,
+    neighbours: Neighbours,
+    now: int,
 ) -> dict[QueryId, tuple[TroubleHere, ...]]:
     """What is wrong with which query. O(queries with trouble, folders, and links that stand still)."""
     found: dict[QueryId, list[TroubleHere]] = {}
     for damage in (output.damage(), input_log.damage()):
         for query, text in damage.items():
             found.setdefault(query, []).append(TroubleHere(text))
+    for query, text in retention.damage().items():
+        lost = f"batches that waited on the disk are damaged, and their rows are lost: {text}"
+        found.setdefault(query, []).append(TroubleHere(lost))
     for book in (output.unwritten(), input_log.unwritten()):
         for query, text in book.items():
             found.setdefault(query, []).append(TroubleHere(f"{text}; {FREE_IT}", holds=True))

@@ -443,7 +443,7 @@ class Worker:
 
     def troubles_of_queries(self) -> dict[QueryId, tuple[TroubleHere, ...]]:
         """What is wrong with which query here, for the coordinator."""
-        parts = (self._fragments, self._openings, self._neighbours)
+        parts = (self._retention, self._fragments, self._openings, self._neighbours)
         return troubles.of_queries(self.output, self.input_log, *parts, self._turn.now)
 
     def took(self, query: QueryId, origin: Origin, seq: int) -> bool:

@@ -39,11 +39,13 @@ class NothingLost:
     """A batch that a node lets go of is held by a node that answers for it: its maker, a node that has it on its disk,
     or a node whose operator has taken it. A node that passes it on does not answer for it, and neither does one that is
     still writing it: both may die at any moment. While a node opens the folders of a query, or computes again what is
-    in them, batches of that query count as held; they are checked after that."""
+    in them, batches of that query count as held; they are checked after that. A node that has started and does not know
+    yet what it ran has not opened them: it waits for the coordinator."""
 
     def __init__(self) -> None:
         self._held: dict[NodeId, set[Name]] = {}
         self._starts: dict[NodeId, int] = {}
+        self._begun: dict[NodeId, set[str]] = {}  # the queries that a node has run or opened since its start
 
     def stepped(self, world: World, node: SimNode) -> None:
         worker = node.worker
@@ -52,10 +54,13 @@ class NothingLost:
         now = set(held_by(worker))
         if self._starts.get(node.place, node.incarnation) != node.incarnation and node.sources:
             self._held.pop(node.place, None)  # a device that died: nobody else had what it had made
+        if self._starts.get(node.place) != node.incarnation:
+            self._begun[node.place] = set()
         self._starts[node.place] = node.incarnation
+        self._begun[node.place] |= {*worker.opening(), *worker.running()}
         before = self._held.get(node.place, set())
-        recovers = {*worker.opening(), *(query for query, each in worker.running().items() if each.replays)}
-        now |= {name for name in before if name[0] in recovers}
+        replays = {query for query, each in worker.running().items() if each.replays}
+        now |= {name for name in before if name[0] in replays or self._unopened(node, name[0])}
         gone = before - now
         self._held[node.place] = now
         missing = [name for name in gone if not self._anywhere(world, name)]
@@ -73,9 +78,19 @@ class NothingLost:
         for other in world.nodes.values():
             if other.worker is not None and _answers(other.worker, name):
                 return True
-            if other.shelf is not None and (other.worker is None or query in other.worker.opening()):
-                return True  # the node is down, or opens its folders; the content of its disk counts after that
+            if self._unopened(other, query):
+                return True
         return False
+
+    def _unopened(self, node: SimNode, query: str) -> bool:
+        """Whether a query may have batches on a disk that its node has not opened: it is down, opens the folders, or
+        has not been told of the query since its start. What is there counts after that."""
+        if node.shelf is None:
+            return False
+        if node.worker is None or query in node.worker.opening():
+            return True
+        untold = query not in self._begun.get(node.place, ())
+        return untold and any(query in folder.split("/") for folder in node.shelf.disks)
 
 
 class WatermarksGrow:

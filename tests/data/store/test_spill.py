@@ -23,7 +23,7 @@ from rove.data.events import (
     Wait,
 )
 from rove.data.log.segments.commands import Write
-from rove.data.log.segments.format import data_file
+from rove.data.log.segments.format import data_file, index_file
 from rove.data.rows import encode_rows
 from rove.data.settings import WorkerSettings
 from rove.data.store.left_behind import PATIENCE_US
@@ -31,8 +31,8 @@ from rove.data.store.packing import Packer
 from rove.data.worker import Worker
 from rove.model.batch import Header
 from rove.model.events import Arrived, Send, Tick
-from rove.model.ids import NodeId, Origin, Stage
-from rove.model.messages import PROTOCOL, Ack, Data, Peer, Report, Welcome
+from rove.model.ids import NodeId, Origin, QueryId, Stage
+from rove.model.messages import PROTOCOL, Ack, Data, Orders, Peer, Report, Welcome
 from rove.plan import codec
 from rove.plan.stages import Stages
 from rove.sim.shelf import SimShelf
@@ -124,18 +124,59 @@ def test_what_waits_is_written_and_sent_from_where_it_lies() -> None:
     assert device.shelf.folders("ring") == []
 
 
-def test_damaged_rows_are_counted_and_passed_over() -> None:
+def test_damaged_rows_are_counted_and_their_name_goes_on_until_it_has_arrived() -> None:
     shelf = SimShelf(Random(4))
     device = Device(shelf, compress="off")
     device.makes(range(10))
     device.second()
     (folder,) = shelf.folders("ring")
     device.shelf.disk(folder)._files[data_file(0)].now[3_000] ^= 0xFF
+    for start in (2, 3):  # the first of them dies before anybody has heard of it
+        again = Device(shelf, start, compress="off")
+        again.second()
+        assert again.worker.report().refused == {"damaged": 1}
+        ((trouble,),) = again.worker.troubles_of_queries().values()
+        assert f"of {folder}/{data_file(0)} are not what was written" in trouble.text
+        (header,) = [entry.header for entry in again.worker.store if entry.header.lost]
+        assert (header.born, header.lost) == (0, 100)
+    sent = again.meets(3)
+    assert [seq for _, seq, _ in sent] == list(range(10)), "nobody above waits for a number that never comes"
+    assert [seq for _, seq, data in sent if data is None] == [header.seq]
+    again.obey(again.worker.handle(Arrived("west", Ack(10, 10**9)), again.now))
+    again.second()
+    assert shelf.folders("ring") == []
+    again.worker.handle(Arrived("coordinator", Orders(PROTOCOL, (), (QueryId("q"),))), again.now)
+    assert again.worker.troubles_of_queries() == {}
+
+
+def test_a_damaged_batch_that_is_at_the_front_of_a_folder_keeps_its_file() -> None:
+    shelf = SimShelf(Random(4))
+    device = Device(shelf, compress="off")
+    device.makes(range(1))
+    device.second()
+    device.second()
+    (folder,) = shelf.folders("ring")
+    device.shelf.disk(folder)._files[data_file(0)].now[-300] ^= 0xFF
     again = Device(shelf, 2, compress="off")
-    assert again.worker.report().refused == {"damaged": 1}
-    sent = [seq for _, seq, _ in again.meets(2)]
-    assert len(sent) == 9
-    assert set(sent) < set(range(10))
+    assert [entry.header.lost for entry in again.worker.store] == [100]
+    again.second()
+    assert folder in shelf.folders("ring"), "its name is only there"
+    assert device.origin in {source.origin for source in again.worker.report().facts.sources}  # type: ignore[union-attr]
+
+
+def test_a_ring_whose_batches_have_no_names_left_is_trouble() -> None:
+    shelf = SimShelf(Random(4))
+    device = Device(shelf, compress="off")
+    device.makes(range(20))
+    device.second()
+    (folder,) = shelf.folders("ring")
+    files = device.shelf.disk(folder)._files
+    for name in (data_file(0), index_file(0)):
+        files[name].now[:] = bytes(len(files[name].now))
+    again = Device(shelf, 2, compress="off")
+    ((trouble,),) = again.worker.troubles_of_queries().values()
+    assert f"{folder}/{index_file(0)}" in trouble.text
+    assert again.worker.report().refused["damaged"] > 0
 
 
 @pytest.mark.parametrize("left", [0, 2_000])
@@ -150,10 +191,10 @@ def test_a_file_that_is_short_costs_its_own_batches_and_no_others(left: int) -> 
     del files[data_file(0)].now[left:]
     again = Device(shelf, 2, compress="off")
     damaged = again.worker.report().refused["damaged"]
-    sent = [seq for _, seq, _ in again.meets(2)]
+    sent = again.meets(2)
     assert 0 < damaged < 20
-    assert len(sent) == 20 - damaged
-    assert (sent, sent[-1]) == (sorted(sent), 19)
+    assert sum(data is not None for _, _, data in sent) == 20 - damaged
+    assert [seq for _, seq, _ in sent] == list(range(20))
 
 
 def test_rows_that_are_damaged_while_they_wait_are_not_sent_for_good_ones() -> None:
@@ -170,6 +211,8 @@ def test_rows_that_are_damaged_while_they_wait_are_not_sent_for_good_ones() -> N
     assert sum(data is None for _, _, data in sent) == 1
     (lost,) = [e.header.lost for e in device.worker.store if e.header.lost]
     assert lost == 100
+    ((trouble,),) = device.worker.troubles_of_queries().values()
+    assert f"{folder}/{data_file(0)} are not what was written" in trouble.text
 
 
 def test_a_folder_that_could_not_be_deleted_keeps_nothing_from_being_written() -> None:

@@ -180,7 +180,7 @@ class StoreMachine(RuleBasedStateMachine):
         entry.number = self.frames
         twin.sent = True
         if breaks and isinstance(entry.payload, Stored):
-            self.store.unreadable(entry)
+            self.store.unreadable(entry, "the rows are not what was written")
             self.twin.lost(twin)
 
     @rule(pick=PICK)

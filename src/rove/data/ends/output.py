@@ -100,8 +100,16 @@ class Output:
             name = sink_folder(fragment.query, running.stages, stage, sink)
             if name in new:
                 self._watermarks[name] = LowWatermark(sink, new[name].ledger)
-            self._watermarks[name].wait(running.pipeline.origins_at(stage, fragment.waits))
-            self._dirty[name] = self._ends[name]
+        self.wait(running)
+
+    def wait(self, running: RunningFragment) -> None:
+        """Wait for the origins that reach each output now. Who is waited for may have changed. O(origins)."""
+        fragment = running.fragment
+        for stage, sink in fragment.sinks.items():
+            if sink.kind != "discard":
+                name = sink_folder(fragment.query, running.stages, stage, sink)
+                self._watermarks[name].wait(running.pipeline.origins_at(stage, fragment.waits))
+                self._dirty[name] = self._ends[name]
 
     def take(
         self,

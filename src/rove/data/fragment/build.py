@@ -66,6 +66,7 @@ class Step:
     intake: Intake | None = None
     waits: Watermarks | None = None
     open: OpenRows = field(default_factory=OpenRows)
+    deserted: bool = False  # whether all its origins are gone for good
     feeds_memory: bool = False  # whether a stateful operator here takes the output in order
     sides_alike: bool = False  # a union whose inputs read one source, so the same batch comes in on several sides
     _compiled: list[Stateless] | None = None
@@ -137,8 +138,18 @@ class Steps:
         if not (isinstance(operator, Source | Received) or stateful(operator)):
             return self.origins_into(operator, waits)
         stage = next(Stage(n) for n, op in enumerate(self._stages.operators) if op is operator)
-        own = [self._makes[stage]] if stage in self._steps else []
+        own = [self._makes[stage]] if stage in self._steps and not self._steps[stage].deserted else []
         return list(dict.fromkeys([*own, *waits.get(stage, ())]))
+
+    def readers_of(self, step: Step) -> list[tuple[Step, Origin]]:
+        """The operators here that take a step's output in order, and the name by which each sees it."""
+        own = self._makes[step.stage]
+        return [
+            (reader, name)
+            for reader in self.with_memory
+            for name in self.origins_into(reader.operator, {step.stage: (own,)})
+            if name.unsided == own
+        ]
 
     def _build(self, stage: Stage, waits: Waits, forgets: bool) -> None:
         operator = self._stages.operators[stage]

@@ -160,9 +160,10 @@ class Deployment:
         if running.remembers and self.output.durable:
             self.input_log.expect(running)
         else:
-            unheard = running.unheard(batch.header.origin for batch in running.pipeline.held())
-            emitted = running.expect(running.fragment.waits) + running.pipeline.gone(unheard)
+            emitted = running.expect(running.fragment.waits)
+            emitted += running.pipeline.gone(running.unheard(running.pipeline.origins()))
             self.exits.emit(running, emitted)
+            self.output.wait(running)
 
     def _catch_up(self, running: RunningFragment, early: Iterable[tuple[str, Batch]]) -> None:
         """Process what its sources made before it ran, frames that were parked, and batches that an earlier start

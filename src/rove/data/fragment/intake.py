@@ -56,6 +56,11 @@ class Intake:
         held = self._held.pop(origin, {})
         return [held[seq] for seq in sorted(held)]
 
+    @property
+    def deserted(self) -> bool:
+        """Whether every origin is gone for good."""
+        return self._next.keys() <= self._gone
+
     def expects(self, origin: Origin) -> bool:
         """Whether the origin is waited for, or has sent batches."""
         return origin in self._next

@@ -150,6 +150,7 @@ class Pipeline:
             known |= dict.fromkeys(new[stage])
         for step in self._with_memory:
             into = self._steps.origins_into(step.operator, new)
+            step.deserted &= not into
             if step.intake is not None:
                 step.intake.expect(into)
             if step.waits is not None and step.waits.expect(into):
@@ -206,7 +207,32 @@ class Pipeline:
                 side = name.side[-1] if name.side else 0
                 for each in step.intake.offer(name, batch):
                     self._compute(step, name, each, emitted, side)
+        for step in steps:
+            if step.intake is not None and any(name.unsided in origins for name in step.intake.table()):
+                self._desert(step, emitted)
         return emitted
+
+    def _desert(self, step: Step, emitted: list[Emitted]) -> None:
+        """If nobody is left to wait for, close what is open, and no more: an origin that joins later with newer rows is
+        in time. Operators here no longer wait for the output, and may have nobody else to wait for."""
+        if step.waits is None or step.intake is None or step.deserted:
+            return
+        if step.waits.table() or not step.intake.deserted:
+            return
+        if (until := step.open.last()) is not None:
+            self._rise(step, until, emitted)
+        readers = self._steps.readers_of(step)
+        step.deserted = True
+        for reader, name in readers:
+            if reader.waits is not None and reader.intake is not None:
+                reader.intake.leave(name)
+                if reader.waits.leave(name):
+                    self._rise(reader, reader.waits.low, emitted)
+                self._desert(reader, emitted)
+
+    def origins(self) -> set[Origin]:
+        """The origins that operators here take in order, or have taken."""
+        return {name for step in self._with_memory if step.intake is not None for name in step.intake.table()}
 
     def finish(self) -> list[Emitted]:
         """No more rows follow, so close every window."""
@@ -275,6 +301,7 @@ class Pipeline:
         for step in self._with_memory:
             if (old := running.get(step.identity)) is not None:
                 step.logic, step.intake, step.waits, step.open = old.logic, old.intake, old.waits, old.open
+                step.deserted = old.deserted
         self.counts, self.faults = other.counts, other.faults
         mine, theirs = self._stages.operators, other._stages.operators
         self.expect({n: found for n, found in other.waited().items() if n < len(mine) and mine[n] == theirs[n]})

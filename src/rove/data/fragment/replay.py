@@ -81,6 +81,7 @@ class Replay:
             self._compute(running, replace(header, kind=HeaderKind.BATCH), found.payload)
         else:
             self.exits.emit(running, apply_change(running, header))
+            self.output.wait(running)
 
     def _compute(self, running: RunningFragment, header: Header, payload: Payload | None) -> None:
         try:

@@ -317,7 +317,7 @@ class Link:
         lost = self._loading.loaded(event, now)
         if lost is not None:
             counted = size_of(lost.header, lost.payload)
-            self._store.unreadable(lost)
+            self._store.unreadable(lost, event.trouble)
             if self._is_sent(lost):  # lost rows take no credit, because the peer counts received bytes
                 self._sent_bytes += size_of(lost.header, None) - counted
         return self._pump(now) if self.up else []

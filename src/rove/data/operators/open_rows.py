@@ -42,6 +42,10 @@ class OpenRows:
             for origin, found in self._open.pop(until).items():
                 yield origin, found.rows
 
+    def last(self) -> int | None:
+        """The watermark at which all open rows are closed; None if there are none. O(open windows)."""
+        return max(self._open, default=None)
+
     def batches(self) -> Iterator[tuple[Origin, Coverage]]:
         """The open batches of each origin. O(open windows × origins)."""
         return ((origin, found.batches) for origins in self._open.values() for origin, found in origins.items())

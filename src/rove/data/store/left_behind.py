@@ -1,7 +1,8 @@
 """Finds the batches that earlier starts of a node left on its disk: they waited and were not sent.
 
-Law: each is found once, in the order of its number. Batches that cannot be read are counted and skipped. If the disk
-does not answer in time, the node goes on without them; the next start finds them.
+Law: each is found once, in the order of its number. A batch whose rows are damaged is found without them: its name goes
+on, and its header says that they are lost. Damage is counted, and named for its query. If the disk does not answer in
+time, the node goes on without the batches; the next start finds them.
 
     ListFolders ─► Open each ─► ReadLog, part by part ─► all is known
 """
@@ -31,10 +32,10 @@ PAUSE_US = 200_000  # between two attempts to list or to read
 
 
 class Found(NamedTuple):
-    """A batch that an earlier start left."""
+    """A batch that an earlier start left, without rows if they are damaged."""
 
     header: Header
-    rows: Stored
+    rows: Stored | None
     folder: str
     position: Position
 
@@ -50,7 +51,8 @@ class _Reading:
 
 
 class LeftBehind:
-    """For one store. `damaged` counts batches that could not be read; `folders` are the folders found."""
+    """For one store. `damaged` counts batches that could not be read, `damage` names the first of each query; `folders`
+    are the folders found."""
 
     def __init__(self, folders: Folders, settings: LogSettings, mine: str) -> None:
         self._disk, self._settings, self._mine = folders, settings, mine
@@ -59,6 +61,7 @@ class LeftBehind:
         self.folders: list[str] = []  # folders that were opened
         self.known = False
         self.damaged = 0
+        self.damage: dict[QueryId, str] = {}
         self._asked, self._due_us, self._began_us = False, 0, -1
         self._listed = False
         self._unwanted: set[QueryId] = set()  # queries that ended before everything was known
@@ -105,9 +108,12 @@ class LeftBehind:
             return True
         query = query_of(event.folder)
         for entry in event.entries:
-            found = Found(replace(entry.header, kind=HeaderKind.BATCH), entry.rows, event.folder, entry.position)
+            header = replace(entry.header, kind=HeaderKind.BATCH)
+            found = Found(header, entry.rows if header.rows else None, event.folder, entry.position)
             self._found.setdefault(query, []).append(found)
-        self._notes += [Note(f"a batch in {event.folder} cannot be read: {why}") for why in event.unread]
+        for why in event.unread:
+            self._notes.append(Note(f"a batch in {event.folder} cannot be read: {why}"))
+            self.damage.setdefault(query, why)
         reading.unread += len(event.unread)
         reading.position = event.next
         if event.over:
@@ -118,6 +124,8 @@ class LeftBehind:
         partition = self._disk.get(folder)
         # The partition found the same damage when it was opened, but did not check all rows.
         self.damaged += max(reading.unread, 0 if partition is None else partition.damaged)
+        if partition is not None and partition.damage:
+            self.damage.setdefault(query_of(folder), f"{folder}/{partition.damage}")
         del self._reading[folder]
         self.folders.append(folder)
         self._settle()
@@ -152,6 +160,7 @@ class LeftBehind:
     def forget(self, query: QueryId) -> None:
         """A query has ended, so its batches are not needed."""
         self._found.pop(query, None)
+        self.damage.pop(query, None)
         if not self.known:
             self._unwanted.add(query)
 

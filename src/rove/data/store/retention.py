@@ -101,6 +101,7 @@ class Retention:
     def forget(self, query: QueryId) -> None:
         """A query has ended."""
         self._degrading.pop(query, None)
+        self._store.damage.pop(query, None)
         if self._on_disk is not None:
             self._on_disk.left_behind.forget(query)
 
@@ -176,6 +177,10 @@ class Retention:
     def damaged(self) -> int:
         """How many batches of earlier starts could not be read."""
         return 0 if self._on_disk is None else self._on_disk.left_behind.damaged
+
+    def damage(self) -> dict[QueryId, str]:
+        """What is damaged among the waiting batches of which query. O(queries with damage)."""
+        return self._store.damage | ({} if self._on_disk is None else self._on_disk.left_behind.damage)
 
     def pick_up(self, running: RunningFragment, now: int) -> list[KeptBatch]:
         """Put the batches of sources that an earlier start kept into the store. Output of operators is not among them,

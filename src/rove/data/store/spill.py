@@ -90,7 +90,8 @@ class Spill:
     def adopt(self, batches: Iterable[tuple[Found, KeptBatch]]) -> None:
         """All batches of a query from earlier starts are in the store again, with their rows on the disk."""
         for found, entry in sorted(batches, key=lambda each: each[0].position):
-            self._store.spilled(entry, found.rows)
+            if found.rows is not None:
+                self._store.spilled(entry, found.rows)
             self._folders[found.folder].live.append((found.position, entry))
 
     def origins(self) -> set[Origin]:
@@ -240,7 +241,9 @@ class Spill:
         return commands
 
     def _needs(self, entry: KeptBatch) -> bool:
-        return entry.disk_bytes > 0 and self._store.holds(entry)
+        """Whether the file of a batch must stay: for its rows, or for its name, if the rows are damaged."""
+        damaged = entry.payload is None and entry.header.lost > 0
+        return (entry.disk_bytes > 0 or damaged) and self._store.holds(entry)
 
     @property
     def _works(self) -> bool:

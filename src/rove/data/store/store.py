@@ -36,6 +36,7 @@ class Store:
         self.disk_bytes = 0
         self.leaving_bytes = 0  # bytes in memory that are being written to the disk
         self.bytes_taken = 0
+        self.damage: dict[QueryId, str] = {}  # why rows on the disk were lost for the first time
         self.shrunk = (0, 0)  # bytes of all packed rows, before and after packing
         self._entries: dict[str, dict[int, KeptBatch]] = {}  # by query, the oldest first
         self._bytes: dict[str, int] = {}
@@ -139,8 +140,9 @@ class Store:
         if entry.receipt is not None:
             entry.receipt.release()
 
-    def unreadable(self, entry: KeptBatch) -> None:
+    def unreadable(self, entry: KeptBatch, why: str) -> None:
         """The rows of a batch on the disk can never be read. They are lost, and the header says so."""
+        self.damage.setdefault(QueryId(entry.header.query), why)
         self._account(entry, -1)
         entry.header = without_rows(entry.header)
         entry.payload, entry.disk_bytes = None, 0

@@ -67,7 +67,7 @@ class LogCursor:
         found: list[ReadEntry] = []
         unread: list[str] = []
         read_bytes, position, over = 0, order.position, False
-        while len(found) + len(unread) < ENTRIES_MAX and read_bytes < BYTES_MAX:
+        while len(found) < ENTRIES_MAX and read_bytes < BYTES_MAX:
             if not self._entries and not self._more(unread if order.rows else []):
                 over = True
                 break
@@ -76,9 +76,8 @@ class LogCursor:
             try:
                 payload = load(self._disk, stored(order.folder, entry)) if entry.length else None
             except RowsGone as gone:
-                unread.append(str(gone))
-                if order.rows:  # what is read in sequence must have no gap
-                    found.append(ReadEntry(entry.position, without_rows(entry.header), stored(order.folder, entry)))
+                unread.append(str(gone))  # its name goes on, so that nobody waits for it
+                found.append(ReadEntry(entry.position, without_rows(entry.header), stored(order.folder, entry)))
                 continue
             read_bytes += entry.length
             rows = payload if order.rows else None
