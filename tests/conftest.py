@@ -6,6 +6,7 @@ import inspect
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ os.environ["ROVE_CLASS_ARCHIVE"] = "off"  # tests leave nothing behind in anybod
 settings.register_profile("rove", deadline=None)  # how fast things are is for benchmarks to say
 settings.load_profile("rove")
 
-STARTS_PROCESSES = {"spark", "postgres", "cluster", "processes"}  # fixtures
+STARTS_PROCESSES = {"spark", "postgres", "cluster", "processes", "wheel", "programs"}  # fixtures
 LONGEST = ("test_portable", "test_seeds", "test_forms")  # these files begin first, so that none is left for the end
 SETTINGS = {
     "spark.sql.shuffle.partitions": "1",
@@ -55,6 +56,22 @@ def postgres() -> Iterator[Server]:
 @pytest.fixture(scope="session")
 def processes() -> None:
     """For tests and fixtures where the code that is tested starts processes: `--quick` leaves them out."""
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory, processes: None) -> Path:
+    """The wheel of this tree, built once."""
+    from tests.installed import built_wheel
+
+    return built_wheel(tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="session")
+def programs(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of `rove` and `python` of an environment in which Rove is installed from its wheel."""
+    from tests.installed import with_our_packages
+
+    return with_our_packages(tmp_path_factory.mktemp("installed"), wheel)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

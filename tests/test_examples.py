@@ -6,7 +6,6 @@ import doctest
 import importlib
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -27,15 +26,33 @@ def test_the_examples_of_a_module_run(name: str) -> None:
     assert not result.failed
 
 
-def test_the_python_of_the_readme_runs(processes: None, tmp_path: Path) -> None:
-    """All of it, in the order of the page, in a process of its own as a reader runs it."""
+@pytest.mark.slow
+def test_the_python_of_the_readme_runs(programs: Path, tmp_path: Path) -> None:
+    """All of it, in the order of the page, in a process of its own as a reader runs it, with the installed wheel."""
     snippets = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert len(snippets) == 3
     file = tmp_path / "readme.py"
-    file.write_text("\n".join(snippets))
+    file.write_text("\n".join([*snippets, "print(rove.__file__)"]))
     said = subprocess.run(
-        [sys.executable, file], capture_output=True, text=True, timeout=300, check=False, cwd=tmp_path
+        [programs / "python", file], capture_output=True, text=True, timeout=300, check=False, cwd=tmp_path
     )
     assert said.returncode == 0, said.stderr
     assert re.search(r"S41 +19 +3$", said.stdout, re.MULTILINE), said.stdout
     assert re.search(r"S41 +5 +9$", said.stdout, re.MULTILINE)
+    assert str(programs.parent) in said.stdout.splitlines()[-1]  # not the source of this tree
+
+
+ALL_EXAMPLES = """
+import doctest, importlib, sys
+for name in sys.argv[1:]:
+    module = importlib.import_module(name)
+    assert "site-packages" in module.__file__, module.__file__
+    assert not doctest.testmod(module).failed, name
+"""
+
+
+def test_the_examples_of_an_installed_wheel_run(programs: Path, tmp_path: Path) -> None:
+    names = [name for name in MODULES if name.startswith("rove.")]
+    command = [programs / "python", "-c", ALL_EXAMPLES, *names]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, cwd=tmp_path)
+    assert said.returncode == 0, said.stdout + said.stderr

@@ -76,3 +76,24 @@ def test_after_a_restart_of_the_coordinator_counts_of_old_routes_are_taken() -> 
 
 def known(desk: Desk, node: str) -> set[Origin]:
     return {tally.origin for tally in desk.machine.membership.members[NodeId(node)].tallies.values()}
+
+
+def test_an_explanation_begins_with_the_rates_that_sources_were_measured_at() -> None:
+    desk = Desk()
+    desk.report("gateway", "gateway")
+    desk.report("d1", "device", "gateway", origins=("s/d1",))
+    assert not desk.submit().trouble
+    (query,) = desk.machine.deployments.queries.values()
+
+    def explained() -> str:
+        return desk.machine.deployments.explained(query)
+
+    assert "links carry, by estimate (100 rows/s for each source: none was measured yet):" in explained()
+    for made in (0, 700, 1_400):
+        tally = Tally(query=query.id, origin=Origin("s", "d1"), produced=made)
+        desk.report("d1", "device", "gateway", origins=("s/d1",), tallies=(tally,))
+    assert "links carry, by estimate from measured rates of all sources:" in explained()
+    assert desk.machine.membership.rows_per_s(NodeId("d1"), "s") == 700
+    assert "d1 ─► gateway           350 rows/s" in explained()  # a filter keeps half, by estimate
+    desk.report("d2", "device", "gateway", origins=("s/d2",))
+    assert "measured rates of 1 of 2 sources:" in explained()

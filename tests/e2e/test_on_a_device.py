@@ -15,29 +15,18 @@ from rove.model.errors import SetupError
 from rove.runtime import process
 from rove.runtime.settings import WorkerSection
 from tests.e2e.cluster import Cluster
+from tests.installed import environment
 
-ROOT = Path(__file__).resolve().parents[2]
 Bare = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture(scope="module")
-def bare(tmp_path_factory: pytest.TempPathFactory, processes: None) -> Bare:
+def bare(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Bare:
     """The `rove` command of an environment with nothing but the wheel and what it needs."""
     folder = tmp_path_factory.mktemp("bare")
-    where = folder / "venv"
-    python = f"{sys.version_info[0]}.{sys.version_info[1]}"
-    for command in (
-        ["build", "--quiet", "--wheel", "--out-dir", str(folder), str(ROOT)],
-        ["venv", "--quiet", "--python", python, str(where)],
-    ):
-        subprocess.run(["uv", *command], check=True, timeout=300)
-    (wheel,) = folder.glob("*.whl")
-    subprocess.run(
-        ["uv", "pip", "install", "--quiet", "--python", str(where / "bin/python"), str(wheel)], check=True, timeout=300
-    )
+    program = str(environment(folder, wheel) / "rove")
 
     def rove(*args: str) -> subprocess.CompletedProcess[str]:
-        program = str(where / "bin/rove")
         return subprocess.run([program, *args], capture_output=True, text=True, timeout=120, check=False, cwd=folder)
 
     return rove

@@ -57,6 +57,13 @@ def test_an_origin_has_a_text_that_people_can_read(origin: Origin, text: str) ->
     assert read_origin(text) == origin
 
 
+def test_people_see_when_the_node_of_an_origin_was_started() -> None:
+    assert Origin("trains", "tram-7").shown == "trains/tram-7"
+    started = Origin("trains", "tram-7", 1_794_947_596_000_000_000).on_side(0)
+    assert started.shown == "trains/tram-7, started 2026-11-17 20:33:16"
+    assert Origin("busy", stage=3).shown == "busy#3"
+
+
 @given(ORIGINS)
 def test_the_text_of_an_origin_is_read_as_the_same_origin(origin: Origin) -> None:
     check_origin(origin)

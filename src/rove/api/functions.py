@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from inspect import signature
 from typing import Any
 
 from rove.api.column import Case, Column, Expression, literal, path
@@ -81,11 +82,42 @@ def struct(*cols: Column | str) -> Column:
 
 
 def countDistinct(col: Column | str, *cols: Column | str) -> Column:
-    """Refused on streams, as in Spark. Use `approx_count_distinct`."""
+    """The exact number of different values. Spark counts them; the edge removes duplicates."""
     return Column(f"count(DISTINCT {', '.join(_column(c) for c in (col, *cols))})")
 
 
 count_distinct = countDistinct
+
+
+def sum_distinct(col: Column | str) -> Column:
+    """Refused on streams, as in Spark: it has no DISTINCT in an aggregate apart from `countDistinct`."""
+    return Column(f"sum(DISTINCT {_column(col)})")
+
+
+def transform(col: Column | str, f: Callable[..., Column]) -> Column:
+    """An array with what a function makes of each element, and of its position if the function takes two arguments."""
+    return _over_elements("transform", col, f)
+
+
+def filter(col: Column | str, f: Callable[..., Column]) -> Column:
+    """The elements of an array for which a function is true."""
+    return _over_elements("filter", col, f)
+
+
+def exists(col: Column | str, f: Callable[..., Column]) -> Column:
+    """Whether a function is true for some element of an array."""
+    return _over_elements("exists", col, f)
+
+
+def forall(col: Column | str, f: Callable[..., Column]) -> Column:
+    """Whether a function is true for all elements of an array."""
+    return _over_elements("forall", col, f)
+
+
+def _over_elements(name: str, col: Column | str, function: Callable[..., Column]) -> Column:
+    parameters = [f"__{p}" for p in ("x", "y", "z")[: len(signature(function).parameters)]]
+    body = function(*(Column(p) for p in parameters))
+    return Column(f"{name}({_column(col)}, ({', '.join(parameters)}) -> {literal(body)})")
 
 
 def _column(value: Any) -> str:
@@ -94,7 +126,11 @@ def _column(value: Any) -> str:
 
 # The kinds of each function's arguments: c is a column (or its name), l a literal, * repeats the last kind.
 _SHAPES = {
+    "": "current_date current_timestamp curdate now localtimestamp uuid",
     "c": """
+        any_value array_agg array_compact array_distinct array_max array_min array_size base64 bit_and bit_or bit_xor
+        count_if every explode_outer first_value flatten inline inline_outer last_value map_entries
+        posexplode posexplode_outer some to_json unbase64
         abs acos acosh asin asinh atan atanh avg bit_count bit_length bitwise_not bool_and bool_or cardinality cbrt ceil
         ceiling char_length character_length collect_list collect_set cos cosh cot date_from_unix_date day dayname
         dayofmonth dayofweek dayofyear degrees e exp expm1 explode factorial first floor hex hour initcap
@@ -109,11 +145,13 @@ _SHAPES = {
     "cc": """
         atan2 contains datediff date_diff endswith equal_null hypot ifnull levenshtein max_by min_by
         mod months_between nanvl nullif nvl pmod pow power startswith try_add try_divide try_element_at try_multiply
-        try_subtract get left right
+        try_subtract get left right arrays_overlap array_except array_intersect array_union corr covar_pop covar_samp
     """,
     "ccc": "nvl2 replace",
     "cl": """
         add_months bround date_add date_format date_sub dateadd element_at format_number instr next_day
+        approx_percentile array_append array_position array_prepend array_remove array_repeat from_json
+        get_json_object listagg sha2 string_agg
         array_contains array_join percentile percentile_approx regexp_like repeat round rlike shiftleft shiftright
         split from_unixtime to_date to_timestamp trunc unix_timestamp regexp_count
     """,
@@ -145,7 +183,7 @@ def _make(name: str, shape: str) -> Callable[..., Column]:
 
 
 def __getattr__(name: str) -> Callable[..., Column]:
-    if shape := _SHAPE_OF.get(name):
+    if (shape := _SHAPE_OF.get(name)) is not None:
         return _make(name, shape)
     raise AttributeError(f'rove.functions has no `{name}`; write it as F.expr("{name}(…)")')
 

@@ -6,13 +6,14 @@ Law: a Stream is a plan and its session, nothing more. Every verb returns a new 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from rove.api.column import Column, path
+from rove.api.column import Column, literal, path
 from rove.model.clock import parse_duration
-from rove.model.errors import PlanError
+from rove.model.errors import NoSuchVerb, PlanError
 from rove.model.ids import checked_name
 from rove.model.names import quoted
 from rove.model.schema import parse_schema, schema_text, type_name
@@ -22,12 +23,19 @@ from rove.plan.build import Item
 from rove.plan.explain import explain
 from rove.plan.expressions.parse import parse_expression
 from rove.plan.operators import At, CountWindow, Deduplicate, InSpark, Map, Operator, Scan, Watermark, column_of
+from rove.plan.sql import pivots
+from rove.plan.sql.left_to_spark import makes_rows
+from rove.plan.sql.query import translate
+from rove.plan.streaming import REFUSED_VERBS
+from rove.plan.verbs import nulls
 
 if TYPE_CHECKING:
     from rove.api.session import Session
     from rove.api.writer import StreamWriter
 
 EVERY = "1 second"
+INPUT, OTHER = "__input", "__other"  # the streams of a verb that is written as a statement
+Fill = bool | int | float | str
 
 
 class Stream:
@@ -73,7 +81,9 @@ class Stream:
     def __getattr__(self, name: str) -> Column:
         if not name.startswith("_") and name in self._plan.schema.names:
             return Column(quoted(name))
-        raise AttributeError(
+        if why := REFUSED_VERBS.get(name):
+            raise NoSuchVerb(f"{name}(…) cannot be used on a stream: {why}")
+        raise NoSuchVerb(
             f"a stream has no verb or column `{name}`; columns: {', '.join(self.columns)}. For other verbs of "
             "DataFrames use inSpark(lambda df: …)"
         )
@@ -89,11 +99,16 @@ class Stream:
 
     def select(self, *cols: Column | str | list[Column | str]) -> Stream:
         """Columns by name, or expressions. `"*"` means all columns."""
-        return self._with(build.selected(self._rows(), [_named(c) for c in _flat(cols)]))
+        return self._selected([_named(c, self._types()) for c in _flat(cols)])
 
     def selectExpr(self, *exprs: str | list[str]) -> Stream:
         """Expressions as Spark SQL text."""
-        return self._with(build.selected(self._rows(), [build.item(str(e)) for e in _flat(exprs)]))
+        return self._selected([build.item(str(e), self._types()) for e in _flat(exprs)])
+
+    def _selected(self, items: list[Item]) -> Stream:
+        if any(makes_rows(item.node) for item in items):  # one entry may stand for several columns
+            return self._statement(f"SELECT {', '.join(i.written for i in items)} FROM {INPUT}")
+        return self._with(build.selected(self._rows(), items))
 
     def withColumn(self, colName: str, col: Column) -> Stream:
         """Add a column, or replace the column with that name."""
@@ -113,6 +128,59 @@ class Stream:
     def withColumnRenamed(self, existing: str, new: str) -> Stream:
         """Rename a column. An unknown name changes nothing, as in PySpark."""
         return self._with(build.renamed(self._rows(), existing, new))
+
+    def withColumnsRenamed(self, colsMap: dict[str, str]) -> Stream:
+        """Rename several columns. Unknown names change nothing, as in PySpark."""
+        new = {old.lower(): name for old, name in colsMap.items()}
+        return self.toDF(*(new.get(name.lower(), name) for name in self.columns))
+
+    def toDF(self, *cols: str) -> Stream:
+        """The same columns under other names."""
+        if len(cols) != len(self.columns):
+            raise PlanError(f"toDF got {len(cols)} names for {len(self.columns)} columns")
+        pairs = zip(self.columns, cols, strict=True)
+        return self._with(build.selected(self._rows(), [_item(Column(quoted(old)), new) for old, new in pairs]))
+
+    def fillna(self, value: Fill | dict[str, Fill], subset: str | Sequence[str] | None = None) -> Stream:
+        """A value in the place of nulls, and of NaN. A number fills numeric columns, a string columns of strings, a
+        boolean columns of booleans. A dict has a value for each column."""
+        return self._with(nulls.filled(self._rows(), value, _names(subset)))
+
+    def dropna(self, how: str = "any", thresh: int | None = None, subset: str | Sequence[str] | None = None) -> Stream:
+        """Leave out rows in which `any` or `all` of the columns are null or NaN, or fewer than `thresh` are not."""
+        return self._with(nulls.without(self._rows(), how, thresh, _names(subset)))
+
+    @property
+    def na(self) -> NullVerbs:
+        """`na.fill` and `na.drop`, as in PySpark."""
+        return NullVerbs(self)
+
+    def unpivot(
+        self,
+        ids: str | Sequence[str],
+        values: str | Sequence[str] | None,
+        variableColumnName: str,
+        valueColumnName: str,
+    ) -> Stream:
+        """One row for each of the value columns, with the name of the column and its value. Without `values` all
+        columns that are no ids."""
+        kept, given = _keys(ids), None if values is None else _keys(values)
+        taken = {k.lower() for k in kept}
+        asked = given if given is not None else tuple(n for n in self.columns if n.lower() not in taken)
+        if not asked:
+            raise PlanError("unpivot needs at least one value column")
+        parts = []
+        for name in asked:
+            label = Column(literal(column_of(self._rows().schema, name).name))
+            cells = [_item(label, variableColumnName), _item(Column(path(name)), valueColumnName)]
+            parts.append(build.selected(self._rows(), [*map(_named, kept), *cells]))
+        return self._with(reduce(build.united, parts))
+
+    melt = unpivot
+
+    def transform(self, func: Callable[..., Stream], *args: Any, **kwargs: Any) -> Stream:
+        """What a function makes of this stream."""
+        return func(self, *args, **kwargs)
 
     def drop(self, *cols: str | Column) -> Stream:
         """All columns except these. Unknown names change nothing, as in PySpark."""
@@ -159,6 +227,10 @@ class Stream:
         names = [on] if isinstance(on, str) else on
         return self._with(build.joined(self._rows(), other._rows(), names, how, str(on)))
 
+    def crossJoin(self, other: Stream) -> Stream:
+        """Every row of a stream with every row of a table."""
+        return self._statement(f"SELECT * FROM {INPUT} CROSS JOIN {OTHER}", other)
+
     # Verbs on event time
 
     def withWatermark(self, eventTime: str, delayThreshold: str) -> Stream:
@@ -168,9 +240,21 @@ class Stream:
 
     def groupBy(self, *cols: Column | str | list[Column | str]) -> GroupedStream:
         """Group by an event-time window and any other columns."""
-        return GroupedStream(self, [_named(c) for c in _flat(cols)])
+        return GroupedStream(self, [_named(c, self._types()) for c in _flat(cols)])
 
     groupby = groupBy
+
+    def agg(self, *exprs: Column | dict[str, str]) -> Stream:
+        """Aggregates over all rows, in output mode `update`."""
+        return self.groupBy().agg(*exprs)
+
+    def rollup(self, *cols: Column | str | list[Column | str]) -> GroupedStream:
+        """Group by the columns, by all but the last, and so on, in Spark."""
+        return GroupedStream(self, [_named(c, self._types()) for c in _flat(cols)], "ROLLUP")
+
+    def cube(self, *cols: Column | str | list[Column | str]) -> GroupedStream:
+        """Group by every choice of the columns, in Spark."""
+        return GroupedStream(self, [_named(c, self._types()) for c in _flat(cols)], "CUBE")
 
     def dropDuplicates(self, subset: list[str] | None = None) -> Stream:
         """One row for each value of the columns."""
@@ -252,6 +336,19 @@ class Stream:
         queries out."""
         return self._session.collect(self)
 
+    @property
+    def isStreaming(self) -> bool:
+        """True for a stream, false for a table."""
+        return not self._plan.static
+
+    def _statement(self, text: str, other: Stream | None = None) -> Stream:
+        """A SQL statement over this stream (`INPUT`) and another one (`OTHER`)."""
+        plans = {INPUT: self._rows()} | ({} if other is None else {OTHER: other._rows()})
+        return self._with(translate(text, plans.__getitem__))
+
+    def _types(self) -> dict[str, pa.DataType]:
+        return {f.name: f.type for f in self._rows().schema}
+
     def _with(self, plan: Operator) -> Stream:
         return Stream(self._session, plan)
 
@@ -268,11 +365,29 @@ class Stream:
         return self._with(Deduplicate(self._rows(), names, within_watermark))
 
 
-class GroupedStream:
-    """The result of `groupBy`. Say what to compute for each group."""
+class NullVerbs:
+    """The result of `na`: verbs on rows with nulls."""
 
-    def __init__(self, stream: Stream, groups: list[Item]) -> None:
-        self._stream, self._groups = stream, groups
+    def __init__(self, stream: Stream) -> None:
+        self.fill, self.drop = stream.fillna, stream.dropna
+
+
+class GroupedStream:
+    """The result of `groupBy`, `rollup` or `cube`. Say what to compute for each group."""
+
+    def __init__(self, stream: Stream, groups: list[Item], sets: str = "") -> None:
+        self._stream, self._groups, self._sets = stream, groups, sets
+        self._pivot: tuple[Item, list[tuple[str, Any]]] | None = None
+
+    def pivot(self, pivot_col: str, values: list[Any] | None = None) -> GroupedStream:
+        """A column for each of the values, with the aggregates of the rows that have it."""
+        if not values:
+            raise PlanError("name the values of pivot(…): a stream never ends, so its values are never all known")
+        if self._sets:
+            raise PlanError(f"pivot(…) after {self._sets.lower()}(…) is not read here; group with groupBy(…)")
+        found = GroupedStream(self._stream, self._groups)
+        found._pivot = _named(pivot_col), [(pivots.label(v), parse_expression(literal(v))) for v in values]
+        return found
 
     def agg(self, *exprs: Column | dict[str, str]) -> Stream:
         """Aggregates, as columns or as `{"column": "function"}`."""
@@ -280,10 +395,10 @@ class GroupedStream:
             texts = [f"{f}({'*' if c == '*' else path(c)})" for c, f in exprs[0].items()]
             return self._computed([build.item(t) for t in texts])
         columns = [_column(e, "agg") for e in exprs]
-        return self._computed([_item(c, c.name) for c in columns])
+        return self._computed([_item(c, c.name, self._stream._types()) for c in columns])
 
     def count(self) -> Stream:
-        return self._computed([build.item("count(*) AS `count`")])
+        return self._computed([build.item("count(1) AS `count`")])
 
     def sum(self, *cols: str) -> Stream:
         return self._each("sum", cols)
@@ -305,7 +420,14 @@ class GroupedStream:
     def _computed(self, outputs: list[Item]) -> Stream:
         if not outputs:
             raise PlanError("agg needs at least one aggregate, for example F.count('*')")
-        return self._stream._with(build.grouped(self._stream._rows(), self._groups, outputs))
+        plan = self._stream._rows()
+        if self._sets:
+            keys, all_of_them = [g.text for g in self._groups], [*self._groups, *outputs]
+            entries = ", ".join(i.written for i in all_of_them)
+            return self._stream._statement(f"SELECT {entries} FROM {INPUT} GROUP BY {self._sets} ({', '.join(keys)})")
+        if self._pivot is not None:
+            outputs = pivots.outputs(plan, *self._pivot, outputs)
+        return self._stream._with(build.grouped(plan, self._groups, outputs))
 
 
 class CountedStream:
@@ -336,7 +458,11 @@ def _keys(by: str | Sequence[str]) -> tuple[str, ...]:
     return (by,) if isinstance(by, str) else tuple(by)
 
 
-def _named(value: Column | str) -> Item:
+def _names(value: str | Sequence[str] | None) -> Sequence[str] | None:
+    return [value] if isinstance(value, str) else value
+
+
+def _named(value: Column | str, types: dict[str, pa.DataType] | None = None) -> Item:
     """An entry of a select or groupBy list: strings are names, not expressions."""
     if isinstance(value, str):
         if value == "*" or value.endswith(".*"):
@@ -344,7 +470,7 @@ def _named(value: Column | str) -> Item:
         return build.item(path(value))
     if not isinstance(value, Column):
         raise PlanError(f"expected a column or a column's name, got {value!r}")
-    return _item(value, value.name)
+    return _item(value, value.name, types)
 
 
 def _column(value: Any, verb: str) -> Column:
@@ -355,6 +481,6 @@ def _column(value: Any, verb: str) -> Column:
     return value
 
 
-def _item(column: Column, name: str | None) -> Item:
-    found = build.item(column.text)
-    return Item(found.node, column.text, name or found.name)
+def _item(column: Column, name: str | None, types: dict[str, pa.DataType] | None = None) -> Item:
+    found = build.item(column.text, types)
+    return Item(found.node, column.text, name or found.name, aliased=found.aliased or name is not None)

@@ -23,12 +23,16 @@ def status(
     """Account for every row, by query and origin: delivered, in flight, or counted as evicted, late, lost or faulted.
     Also list the nodes that are away or buffer rows, and what holds queries up, since when.
 
+    An origin is a source, as stream/node, or an operator that remembers, as query#step/node. `started` is there
+    if the node begins to count anew with each start.
+
     Rows in flight are buffered, in open windows, or just being passed on. A row may be buffered on two nodes at once.
     Rows are missing if no node has them and they did not arrive. Lag is how far an origin's
     watermark is behind the clock. `lasts` is how long a node's store can take rows in until it is full.
     """
     from rove.api.accounts import COUNTS, excess, total, verdict
     from rove.control.asks.requests import AccountLine, Named, NodeLine, QueryLine
+    from rove.model.ids import read_origin
 
     lines = ask(coordinator, keys, "status", Named(name=query), list[AccountLine])
     nodes = ask(coordinator, keys, "topology", None, list[NodeLine])
@@ -44,7 +48,8 @@ def status(
     if lines:
 
         def row(line: AccountLine) -> tuple[str | int | None, ...]:
-            return (line.query, line.origin, *(getattr(line, what) for what in COUNTS), line.watermark_lag_ms)
+            origin = read_origin(line.origin).shown if line.origin else ""
+            return (line.query, origin, *(getattr(line, what) for what in COUNTS), line.watermark_lag_ms)
 
         heads = ("query", "origin", *(what.replace("_", " ") for what in COUNTS), "lag ms")
         print_table(heads, map(row, lines), ("total", "", *row(whole)[2:]))

@@ -45,6 +45,7 @@ TOLD_THEIR_COLUMNS = ("avro", "csv", "json", "orc", "parquet", "text", "xml")
 def compile_plan(plan: Operator, frames: Mapping[str, Any]) -> Any:
     """A DataFrame for the plan. `frames` holds the DataFrames of its sources by name. What Spark refuses is a
     `PlanError` in Spark's words."""
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import AnalysisException
     from pyspark.sql import functions as F
 
@@ -95,9 +96,11 @@ def compile_plan(plan: Operator, frames: Mapping[str, Any]) -> Any:
         return build(merge_aggregates(plan))
     except AnalysisException as error:
         raise PlanError(f"Spark refuses this query: {refusal(error)}") from error
+    except Py4JJavaError as error:  # a fault in Spark itself
+        raise PlanError(f"Spark fails to read this query: {refusal(error.java_exception.toString())}") from error
 
 
-def refusal(error: Exception) -> str:
+def refusal(error: Exception | str) -> str:
     """What Spark says against a query, in one line, without its numbers and links."""
     said = str(error).strip().splitlines()[0]
     return re.sub(r"^\[[A-Z0-9_.]+\] | SQLSTATE: .*$|(?<=\w)#\d+L?", "", said)

@@ -142,7 +142,7 @@ class Coordinator:
                 if self._is(node, event.key):
                     self.forget_node(node)
             case Arrived(message=Refused()):
-                self.count("told no")
+                self.count("refused by a node")
             case Arrived(conn=conn):
                 self._refuse(conn, "unexpected", "the coordinator takes reports and asks, nothing else")
             case Garbled(conn=conn, why=why, text=text):

@@ -256,7 +256,7 @@ class Worker:
             case Orders() if conn == COORDINATOR:
                 self._orders(message)
             case Refused():
-                self.accounts.refuse("told no")
+                self.accounts.refuse("refused by a peer")
                 if link is not None and message.why == "unexpected":
                     link.refused()
                     self._beat_due = self._turn.now
@@ -290,7 +290,7 @@ class Worker:
             return
         self._turn.commands += sends
         if not fresh:
-            self.accounts.refuse("frame again")
+            self.accounts.refuse("duplicate frame")
             return
         self._entrance.take(data.header, payload, FrameReceipt(link, data.number, size), conn)
 

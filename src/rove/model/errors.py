@@ -55,6 +55,10 @@ class ExpressionError(PlanError):
         return self if self.text else type(self)(self.reason, text, span)
 
 
+class NoSuchVerb(PlanError, AttributeError):
+    """A verb that a stream does not have, with the reason."""
+
+
 class ParseError(ExpressionError):
     """Text that is not Spark SQL."""
 

@@ -15,6 +15,7 @@ makes and reads it. Two origins never have the same text, because no name contai
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import NewType
 
@@ -55,6 +56,15 @@ class Origin(msgspec.Struct, frozen=True, order=True, array_like=True, cache_has
         node = f"/{self.node}" if self.node else ""
         start = f"~{self.start}" if self.start else ""
         return f"{self.name}{stage}{node}{start}{self.sides}"
+
+    @property
+    def shown(self) -> str:
+        """The origin for people: `trains/tram-7`, and when its node was started if each start is an origin of its
+        own."""
+        plain = str(Origin(self.name, self.node, 0, self.stage))
+        if not self.start:
+            return plain
+        return f"{plain}, started {datetime.fromtimestamp(self.start // 1_000_000_000, UTC):%Y-%m-%d %H:%M:%S}"
 
     @property
     def sides(self) -> str:

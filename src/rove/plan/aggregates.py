@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.types as pt
+from sqlglot import exp
 
 from rove.model.errors import TypeMismatch
 from rove.model.names import quoted
@@ -28,6 +29,7 @@ from rove.model.schema import (
     type_name,
 )
 from rove.plan.expressions.bind import bind
+from rove.plan.expressions.spark_results import result_type
 from rove.plan.expressions.tree import Expr, literal, refusal_of, sql, substitute
 from rove.plan.expressions.types import Refused, is_decimal, is_fractional, is_integral, is_numeric
 
@@ -95,7 +97,8 @@ def aggregate(function: str, argument: Expr | None, name: str) -> AggregateCall:
     recipe = RECIPES.get(function)
     if recipe is None:
         alone = f"the aggregate `{function}` runs in Spark only"
-        return AggregateCall(function, argument, name, UNKNOWN, partial_refusal=alone)
+        dtype = result_type(function, [] if argument is None else [argument.dtype])
+        return AggregateCall(function, argument, name, dtype, partial_refusal=alone)
     if argument is None:
         if function != "count":
             raise TypeMismatch(f"{function}(*) means nothing; name a column")
@@ -236,14 +239,34 @@ def _approx_count_distinct(name: str, argument: Expr) -> AggregateCall:
     return AggregateCall("approx_count_distinct", argument, name, BIGINT, states, finish, final_refusal=why)
 
 
+def distinct_value(values: list[exp.Expression]) -> exp.Expression:
+    """What `count(DISTINCT a, b)` counts: a struct of its values, null if one of them is null."""
+    if len(values) == 1:
+        return values[0]
+    known = exp.and_(*(exp.Not(this=exp.Is(this=exp.Paren(this=v.copy()), expression=exp.Null())) for v in values))
+    fields = [exp.Alias(this=v.copy(), alias=exp.to_identifier(f"v{n}")) for n, v in enumerate(values)]
+    return exp.Case(ifs=[exp.If(this=known, true=exp.Anonymous(this="struct", expressions=fields))])
+
+
 def _count_distinct(name: str, argument: Expr) -> AggregateCall:
     """The edge removes duplicates and Spark counts what is left."""
     dtype = argument.dtype
+    if pt.is_struct(dtype) and not any(_holds_fractions(f.type) for f in dtype.fields):
+        raise Refused("Spark counts distinct structs", BIGINT)
     if not (is_integral(dtype) or dtype in (STRING, BOOLEAN) or pt.is_temporal(dtype) or is_decimal(dtype)):
         raise TypeMismatch(f"count(DISTINCT …) of {type_name(dtype)} values is not exact over a stream; cast them")
     states = _states(name, argument, ("value", "x", "distinct"))
     why = "Spark counts the distinct values of all places; the edge only removes duplicates"
     return AggregateCall(COUNT_DISTINCT, argument, name, BIGINT, states, _ref(name, "value"), final_refusal=why)
+
+
+def _holds_fractions(dtype: pa.DataType) -> bool:
+    """Whether a value has numbers of which two that are equal differ in their bits, or keys without an order."""
+    return (
+        pt.is_floating(dtype)
+        or pt.is_map(dtype)
+        or any(map(_holds_fractions, (dtype.field(i).type for i in range(dtype.num_fields))))
+    )
 
 
 def _not_a_number(function: str, dtype: pa.DataType) -> Exception:

@@ -14,12 +14,14 @@ import pyarrow.types as pt
 from sqlglot import exp
 
 from rove.model.errors import ExpressionError, PlanError, TypeMismatch
+from rove.model.names import quoted
 from rove.model.schema import BOOLEAN, TIMESTAMP, UNKNOWN, WINDOW, is_spark_only, type_name
-from rove.plan.aggregates import AGGREGATE_NAMES, COUNT_DISTINCT, RECIPES, AggregateCall, aggregate
+from rove.plan.aggregates import AGGREGATE_NAMES, COUNT_DISTINCT, RECIPES, AggregateCall, aggregate, distinct_value
 from rove.plan.expressions.bind import bind, bind_node
 from rove.plan.expressions.functions import RULES
 from rove.plan.expressions.functions.registry import coerce
 from rove.plan.expressions.parse import parse_expression, span
+from rove.plan.expressions.spark_results import result_type
 from rove.plan.expressions.tree import Call, Column, Expr, Foreign, walk
 from rove.plan.expressions.types import Refused, common_type
 from rove.plan.operators import (
@@ -34,7 +36,8 @@ from rove.plan.operators import (
     column_of,
     struct_field,
 )
-from rove.plan.sql.column_names import spark_name
+from rove.plan.sql.column_names import Types, spark_name
+from rove.plan.sql.filters import without_filters
 from rove.plan.windows import Window
 
 JOINS = {
@@ -68,18 +71,25 @@ class Item:
     node: exp.Expression
     text: str
     name: str
+    aliased: bool = False
+
+    @property
+    def written(self) -> str:
+        """The entry as SQL, with its name if it was given one."""
+        text = self.node.sql("spark", normalize_functions=False)
+        return f"{text} AS {quoted(self.name)}" if self.aliased else text
 
 
-def item(text: str) -> Item:
-    """An entry from text such as `boarding + 1 AS n`."""
-    return item_of(parse_expression(text), text)
+def item(text: str, types: Types | None = None) -> Item:
+    """An entry from text such as `boarding + 1 AS n`. `types` are those of the columns, as far as they are known."""
+    return item_of(parse_expression(text), text, types)
 
 
-def item_of(node: exp.Expression, text: str) -> Item:
+def item_of(node: exp.Expression, text: str, types: Types | None = None) -> Item:
     """An entry from a parsed expression."""
     if isinstance(node, exp.Alias):
-        return Item(bare(node.this), text, node.alias)
-    name = spark_name(node) or node.sql("spark", normalize_functions=False)
+        return Item(bare(node.this), text, node.alias, aliased=True)
+    name = spark_name(node, types) or node.sql("spark", normalize_functions=False)
     # PySpark's F.mean is F.avg, and so is its name.
     return Item(bare(node), text, name.replace("mean(", "avg(", 1) if name.startswith("mean(") else name)
 
@@ -259,7 +269,7 @@ class Grouping:
 
     def _lifted(self, each: Item, calls: dict[str, AggregateCall]) -> exp.Expression:
         """The output with every aggregate call replaced by a column that will hold its result."""
-        top = each.node
+        top = without_filters(each.node)
         if is_aggregate(top):
             return self._call(top, each, calls, each.name)
         inside = [n for n in top.find_all(exp.Anonymous) if is_aggregate(n)]
@@ -292,13 +302,11 @@ def aggregate_call(node: exp.Expression, schema: pa.Schema, text: str, name: str
         raise ExpressionError(f"{function} needs CUBE, ROLLUP or GROUPING SETS", text, span(node))
     if len(args) == 1 and isinstance(args[0], exp.Distinct):
         values = args[0].expressions
-        if function != "count" or len(values) != 1:
+        if function != "count":
             raise ExpressionError(
-                "streaming Spark has no DISTINCT in an aggregate, apart from count(DISTINCT one_value)",
-                text,
-                span(node),
+                "streaming Spark has no DISTINCT in an aggregate, apart from count(DISTINCT …)", text, span(node)
             )
-        function, args = COUNT_DISTINCT, values
+        function, args = COUNT_DISTINCT, [distinct_value([_exact(v, schema, text) for v in values])]
     if len(args) == 1 and isinstance(args[0], exp.Star):
         return aggregate(function, None, name)
     if len(args) == 1:
@@ -316,7 +324,17 @@ def aggregate_call(node: exp.Expression, schema: pa.Schema, text: str, name: str
         tuple(c for c in columns if isinstance(c, Column)),
         f"`{function}` with {len(args)} arguments runs in Spark only",
     )
-    return AggregateCall(function, foreign, name, UNKNOWN, partial_refusal=foreign.refusal)
+    dtype = result_type(function, [bind_node(a, schema, text).dtype for a in args])
+    return AggregateCall(function, foreign, name, dtype, partial_refusal=foreign.refusal)
+
+
+def _exact(node: exp.Expression, schema: pa.Schema, text: str) -> exp.Expression:
+    """A value that is equal to another just if Spark counts both as one. Spark takes 0.0 and -0.0, and all NaN, as
+    one value, but not in the sets that count them here; as text without a sign of zero they are."""
+    if not pt.is_floating(bind_node(node, schema, text).dtype):
+        return node
+    unsigned = exp.Add(this=exp.Paren(this=node.copy()), expression=parse_expression("0D"))
+    return exp.Cast(this=unsigned, to=exp.DataType.build("string", dialect="spark"))
 
 
 def is_aggregate(node: exp.Expression) -> bool:
@@ -375,6 +393,8 @@ def joined(left: Operator, right: Operator, on: Sequence[str] | exp.Expression |
         keys_left = tuple(column_of(left.schema, n).name for n in on)
         keys_right = tuple(column_of(right.schema, n).name for n in on)
         return Join(left, right, kind, keys_left, keys_right, using=True)
+    if window := next((n for n in on.find_all(exp.Anonymous) if n.name.lower() in ("window", "session_window")), None):
+        raise ExpressionError("name the window in a select before the join, and join on its name", text, span(window))
     both = pa.schema([*left.schema, *right.schema])
     pairs: list[tuple[str, str]] = []
     others: list[exp.Expression] = []

@@ -17,6 +17,32 @@ _NEEDS_TIME = (
     "and join on a window or on a range of event times"
 )
 
+_ENDLESS = "it would need all rows of a stream that never ends"
+_WRITTEN = "write the stream (writeStream), and ask the table that the query writes"
+# Verbs of DataFrames that streaming Spark refuses, and why.
+REFUSED_VERBS = {
+    **dict.fromkeys("orderBy sort sortWithinPartitions".split(), f"{_ENDLESS}; sort what the query has written"),
+    **dict.fromkeys(
+        "limit offset tail head take first".split(),
+        "which rows of a stream come first is not defined; limit what the query has written",
+    ),
+    **dict.fromkeys(
+        "collect show count toPandas toLocalIterator foreach foreachPartition isEmpty cache persist checkpoint".split(),
+        f"a query runs for ever; {_WRITTEN}. toArrow() computes over the data of a local session",
+    ),
+    **dict.fromkeys(
+        "describe summary corr cov crosstab freqItems approxQuantile stat".split(), f"{_ENDLESS}; {_WRITTEN}"
+    ),
+    **dict.fromkeys(
+        "intersect intersectAll subtract exceptAll".split(), f"{_ENDLESS}; use a join, or IN (SELECT …) in SQL"
+    ),
+    **dict.fromkeys("sample randomSplit sampleBy".split(), "a sample is another one at each run; use a condition"),
+    **dict.fromkeys(
+        "repartition repartitionByRange coalesce hint".split(), "Rove decides where rows are computed; leave it out"
+    ),
+    "write": f"it is for tables; use writeStream, or {_WRITTEN}",
+}
+
 
 def refuse_unstreamable(plan: Operator, mode: str) -> None:
     """Refuse an optimized plan that streaming Spark would refuse in an output mode."""

@@ -154,6 +154,13 @@ CLAUSES: tuple[Clause, ...] = (
         count(DISTINCT a)
         count(DISTINCT d) AS n
         count(DISTINCT a, b) AS n
+        count(DISTINCT d, a) AS n, count(DISTINCT st) AS m
+        count(DISTINCT a, b) FILTER (WHERE a > 1) AS n
+        count(DISTINCT arr) AS n
+        round(percentile(b, 0.5), 1) AS p, percentile(a, array(0.25, 0.75)) AS q
+        upper(mode(s)) AS m, listagg(s, ',') WITHIN GROUP (ORDER BY s) AS l
+        mode(a) + 1 AS m, max_by(s, b) || 'x' AS q, size(collect_set(a)) AS n
+        last(a, true) AS q, first_value(s) IGNORE NULLS AS f
         sum(DISTINCT b) AS q
         count(DISTINCT a) FILTER (WHERE b > 1) AS n
         approx_count_distinct(a) AS n
@@ -225,6 +232,24 @@ CLAUSES: tuple[Clause, ...] = (
     Clause("from", "u AS x(k, l)", {"list": "k"}),
     Clause("from", "(SELECT a, s, b FROM t) PIVOT (sum(b) FOR s IN ('x', 'y'))", {"list": "*"}),
     Clause("from", "(SELECT a, s, b FROM t) AS q PIVOT (max(b) AS m FOR s IN ('x' AS one, 'y' AS two))", {"list": "*"}),
+    *(
+        Clause("from", f"(SELECT a, s, b FROM t) PIVOT ({pivot})", {"list": "*"})
+        for pivot in (
+            "max(b) AS m, count(b) AS n FOR s IN ('x' AS one, 'y')",
+            "max(b), count(*) FOR s IN ('x', 'z')",
+            "count(1) FOR s IN ('x', 'z')",
+            "sum(a) FOR b IN (1, 2, NULL)",
+            "sum(b) FOR s IN ('x', 2)",
+            "sum(b) FOR nope IN ('x')",
+            "collect_list(b) FOR s IN ('x')",
+        )
+    ),
+    Clause("from", "(SELECT s, b FROM t) PIVOT (avg(b) FOR s IN ('x', 'z')) AS p", {"list": "p.x + 1 AS q, p.*"}),
+    Clause(
+        "from",
+        "(SELECT window(ts, '10 seconds') AS w, s, b FROM t) PIVOT (sum(b) FOR s IN ('x', 'y'))",
+        {"list": "w, x, y"},
+    ),
     Clause("from", "t, u", {"list": "t.a, c"}),
     Clause("from", "t, k", {"list": "t.a, c"}),
     Clause("from", "k", {"list": "a, c"}),
@@ -364,6 +389,28 @@ CLAUSES: tuple[Clause, ...] = (
         a IN (WITH w AS (SELECT a FROM k) SELECT a FROM w)
         a IN (SELECT a FROM k ORDER BY a LIMIT 1)
         (a, b) IN (SELECT a, c FROM k)
+        a NOT IN (SELECT a FROM u)
+        NOT EXISTS (SELECT 1 FROM u WHERE u.a = t.a)
+        (a, b) IN (SELECT a, c FROM u)
+        b > 1 AND a IN (SELECT a FROM u WHERE c > 1)
+        a IN (SELECT a FROM u) OR b > 1
+        a IN (SELECT a FROM u WHERE u.c = t.b)
+        a + 1 IN (SELECT c + 1 FROM u WHERE s = t.s)
+        a IN (SELECT max(a) FROM u)
+        a IN (SELECT DISTINCT a FROM u)
+        a IN (SELECT a FROM u UNION ALL SELECT c FROM u)
+        a IN (SELECT u.a FROM u, t AS x WHERE u.c = x.b AND x.a = t.a)
+        a IN (SELECT a FROM u WHERE c IN (SELECT b FROM t))
+        a IN (SELECT a, c FROM u)
+        a IN (SELECT s FROM u)
+        d IN (SELECT c FROM u)
+        EXISTS (SELECT * FROM u WHERE u.a = t.a AND u.c > t.b)
+        EXISTS (SELECT nope FROM u WHERE u.a = t.a)
+        EXISTS (SELECT 1 FROM u)
+        EXISTS (SELECT max(c) FROM u WHERE u.a = t.a)
+        EXISTS (SELECT 1 FROM t AS v WHERE v.a = t.b)
+        EXISTS (SELECT 1 FROM u WHERE u.a = t.a) AND EXISTS (SELECT 1 FROM k WHERE k.a = t.a)
+        EXISTS (SELECT 1 FROM u WHERE u.a = t.a AND u.ts BETWEEN t.ts AND t.ts + INTERVAL 10 SECONDS)
         a QUALIFY true
         """,
     ),

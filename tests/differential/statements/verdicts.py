@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -85,6 +85,7 @@ class _Asked:
 
     text: str
     cut: Cut | None = None
+    promised: list[tuple[str, str]] = field(default_factory=list)  # names and types as the plan has them
     refusal: str = ""
     theirs: Any = None  # Spark's DataFrame
     ours: Any = None  # a DataFrame or a table
@@ -130,7 +131,9 @@ class Judge:
     def _asked(self, text: str, all_of_them: bool) -> _Asked:
         asked = _Asked(text)
         try:
-            asked.cut = highest_cut(optimize(self.session.sql(text).plan))
+            plan = self.session.sql(text).plan
+            asked.promised = _schema(pa.table({f.name: pa.nulls(0, f.type) for f in plan.schema}, schema=plan.schema))
+            asked.cut = highest_cut(optimize(plan))
         except RoveError as error:
             asked.refusal = str(error).splitlines()[0]
         if asked.refusal and not all_of_them:
@@ -147,6 +150,21 @@ class Judge:
             except Exception as error:
                 asked.refusal = f"raw {type(error).__name__}: {str(error).splitlines()[0]}"
         return asked
+
+    def difference(self, ours: Any, theirs: Any) -> str:
+        """How our result differs from Spark's; empty if it does not."""
+        if _schema(ours) != _schema(theirs):
+            return f"columns {_schema(ours)}, Spark {_schema(theirs)}"
+        jobs: dict[tuple[int, int], Any] = (
+            {(0, 1): theirs} if isinstance(ours, pa.Table) else {(0, 1): theirs, (0, 0): ours}
+        )
+        rows = {key: lines for job in jobs.items() for key, lines in self._collected(dict([job])).items()}
+        mine = sorted(_edge_rows(ours)) if isinstance(ours, pa.Table) else rows[0, 0]
+        return "" if mine == rows[0, 1] else f"rows {mine}, Spark {rows[0, 1]}"
+
+    def rows_of(self, cut: Cut) -> Any:
+        """The rows of a plan over the data: a table, or a DataFrame if Spark is needed."""
+        return self._ours(cut)
 
     def _ours(self, cut: Cut) -> Any:
         frames = {}
@@ -205,6 +223,9 @@ class Judge:
         ours, theirs = _schema(asked.ours), _schema(asked.theirs)
         if ours != theirs:
             return Verdict("different", where, f"columns {ours}, Spark {theirs}")
+        known = [(name, kind) for name, kind in asked.promised if "unknown" not in kind]
+        if wrong := [each for each in known if each not in theirs]:
+            return Verdict("different", where, f"the plan promises {wrong}, Spark {theirs}")
         if rows is not None and rows[0] != rows[1]:
             return Verdict("different", where, f"rows {rows[0]}, Spark {rows[1]}")
         return Verdict("equal", where)

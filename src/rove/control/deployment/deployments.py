@@ -411,11 +411,12 @@ class Deployments:
         if placement is not None and query.deployment is not None:
             gateway = query.record.gateway or query.deployment.root
             asked = query.request(gateway, query.deployment.sources(), self._membership.troubled.lacking)
-            return explain(asked, placement, topology)
+            return explain(asked, placement, topology, self._membership.rows_per_s)
         request = self.request(query)
         if isinstance(request, Waiting):
             return request.reason
-        return explain(request, strategy(query.record.strategy)(request, topology, self.load), topology)
+        placed = strategy(query.record.strategy)(request, topology, self.load)
+        return explain(request, placed, topology, self._membership.rows_per_s)
 
     def validate(self) -> None:
         """Raise if an index contradicts the queries. O(nodes of all queries)."""

@@ -12,13 +12,13 @@ input was lost on its disk computes fewer rows again than it had given; those th
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 
 from rove.control.asks.requests import AccountLine
 from rove.control.members.missing import Missing
 from rove.model.clock import MICROS_MAX, MICROS_MIN
-from rove.model.ids import SOURCE, Origin
-from rove.model.messages import Tally
+from rove.model.ids import SOURCE, Origin, QueryId
+from rove.model.messages import Report, Tally
 from rove.model.spans import both, text_of, union
 
 ENDS = ("delivered", "evicted", "late", "lost", "faulted", "in_flight")  # where a row that was produced can be
@@ -43,6 +43,19 @@ def lost_twice(tallies: Iterable[Tally]) -> int:
             rows += tally.lost_here or tally.lost
         known = union((known, lost))
     return rows
+
+
+def made_since(
+    report: Report, before: Mapping[tuple[QueryId, Origin], Tally], streams: Iterable[str]
+) -> dict[str, int]:
+    """The rows that the sources of a node made since its last report, by stream, for the query that took most of them.
+    0 for one of the `streams` that made none. O(report)."""
+    made = dict.fromkeys(streams, 0)
+    for tally in report.tallies:
+        origin, known = tally.origin, before.get((tally.query, tally.origin))
+        if known is not None and origin.stage == SOURCE and origin.node == report.node:
+            made[origin.name] = max(made.get(origin.name, 0), tally.produced - known.produced)
+    return made
 
 
 def account_lines(

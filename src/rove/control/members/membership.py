@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import msgspec
 from msgspec.structs import replace
 
+from rove.control.members.accounts import made_since
 from rove.control.members.ended import Ended
 from rove.control.members.missing import Missing
 from rove.control.members.troubled import Troubled
@@ -62,16 +63,22 @@ class Member:
     held: tuple[Held, ...] = ()
     taken_bytes: int = 0
     bytes_per_s: float = 0.0  # the rate at which its store takes batches in
+    rows_per_s: dict[str, float] = field(default_factory=dict)  # the rate at which its sources make rows, by stream
     shrunk: tuple[int, int] = (0, 0)
     disk_bytes: int = 0  # its room on disk, beside its memory
     refused: dict[str, int] = field(default_factory=dict)
     trouble: str = ""  # what is wrong with its report
 
-    def flows(self, taken_bytes: int, now: int) -> None:
-        """Update the rate at which the node takes batches in. The last seconds count most."""
-        if now > self.heard_us:
-            rate = (taken_bytes - self.taken_bytes) * 1_000_000 / (now - self.heard_us)
-            self.bytes_per_s += RATE_SHARE * (rate - self.bytes_per_s)
+    def flows(self, report: Report, now: int) -> None:
+        """Update the rates at which the node takes batches in and its sources make rows. The last seconds count
+        most."""
+        if now <= self.heard_us:
+            return
+        per_s = 1_000_000 / (now - self.heard_us)
+        self.bytes_per_s += RATE_SHARE * ((report.taken_bytes - self.taken_bytes) * per_s - self.bytes_per_s)
+        for stream, rows in made_since(report, self.tallies, self.rows_per_s).items():
+            before = self.rows_per_s.get(stream, rows * per_s)
+            self.rows_per_s[stream] = before + RATE_SHARE * (rows * per_s - before)
 
     def is_another(self, report: Report, now: int) -> bool:
         """Whether a report is of a second process with the same name. Of two, the one that was started later is
@@ -228,7 +235,7 @@ class Membership:
         here = {source.origin for source in record.sources}
         gone = [s.origin for s in (() if before is None else before.sources) if s.origin not in here]
         if not restarted:
-            member.flows(report.taken_bytes, now)
+            member.flows(report, now)
             if gone:
                 self.ended.ended(report.node, report.incarnation, gone)
             return
@@ -271,6 +278,11 @@ class Membership:
         self._quiet.pop(report.node, None)
         self._quiet[report.node] = None
         return ran
+
+    def rows_per_s(self, node: NodeId, stream: str) -> float | None:
+        """The measured rate at which the sources of a stream on a node make rows; None if it is not known."""
+        member = self.members.get(node)
+        return None if member is None else member.rows_per_s.get(stream)
 
     def _reached(self, node: NodeId) -> bool:
         """Mark the links of a node to its parents as it reported. Returns whether one has changed. O(parents)."""

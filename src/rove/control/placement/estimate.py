@@ -1,12 +1,13 @@
 """Estimates of an operator's output: bytes, rates, memory.
 
-Law: all estimates are in this file. The ILP minimises by them and `explain()` shows them. They are linear: one node
-with two streams gives the same output as two nodes with one stream each.
+Law: all estimates are in this file. The ILP minimises by them. `explain()` shows them, and begins with the measured
+rates of sources where they are known. They are linear: one node with two streams gives the same output as two nodes
+with one stream each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -28,6 +29,7 @@ ITEMS = 4  # of an array or a map
 LATENCY_US_PER_HOP = 100_000  # this much latency weighs as much as one more hop
 STATELESS_MEMORY_BYTES = 64 * 1024
 STATEFUL_MEMORY_BYTES = 4 * 1024 * 1024
+Measured = Callable[[NodeId, str], float | None]  # the rows a second of a stream's sources on a node, if it is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +74,16 @@ def link_weight(topology: Topology, node: NodeId, next: NodeId | None) -> float:
     return 1.0 if next is None else 1.0 + topology.link(node, next).latency_us / LATENCY_US_PER_HOP
 
 
-def flows(request: Request, placement: Placement) -> tuple[Flow, ...]:
-    """What each link carries for each stage, in the order of stages. O(stages × hosts × height)."""
+def flows(request: Request, placement: Placement, measured: Measured | None = None) -> tuple[Flow, ...]:
+    """What each link carries for each stage, in the order of stages, by the `measured` rates of sources where there are
+    any. O(stages × hosts × height)."""
     rows: dict[Stage, dict[NodeId, float]] = {stage: {} for stage in placement.hosts}
     outputs = {stage for _, stage in request.stages.outputs}
     found: dict[tuple[Stage, NodeId], float] = {}
     for stage, hosts in placement.hosts.items():
         if not request.stages.inputs[stage]:
-            producers = request.producers(stage)
-            rows[stage] = {host: ROWS_PER_S * producers.get(host, 0) for host in hosts}
+            made = _made(request, stage, measured)
+            rows[stage] = {host: made.get(host, 0.0) for host in hosts}
         for host, rate in rows[stage].items():
             leaves = stage in outputs
             crossed: dict[NodeId, None] = {}
@@ -99,6 +102,15 @@ def flows(request: Request, placement: Placement) -> tuple[Flow, ...]:
     return tuple(
         Flow(node, placement.routes[node], stage, rate, rate * widths[stage]) for (stage, node), rate in found.items()
     )
+
+
+def _made(request: Request, stage: Stage, measured: Measured | None) -> dict[NodeId, float]:
+    """The rows a second that the sources of a source stage make on each node. A measured rate is that of all sources of
+    a stream on a node."""
+    guessed = {node: ROWS_PER_S * count for node, count in request.producers(stage).items()}
+    streams = {source.node: source.origin.name for source in request.sources.get(stage, ())}
+    known = {} if measured is None else {n: measured(n, s) for n, s in streams.items()}
+    return guessed | {node: rate for node, rate in known.items() if rate is not None}
 
 
 def cost(request: Request, placement: Placement, topology: Topology) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rove.control.placement.estimate import flows
+from rove.control.placement.estimate import ROWS_PER_S, Measured, flows
 from rove.control.placement.placement import Placement
 from rove.control.placement.request import Request
 from rove.control.topology.topology import Topology
@@ -16,15 +16,15 @@ LINKS_SHOWN = 20
 WIDTH = 24
 
 
-def explain(request: Request, placement: Placement, topology: Topology) -> str:
+def explain(request: Request, placement: Placement, topology: Topology, measured: Measured | None = None) -> str:
     """The plan, last step first, with the place of each step and the reason; then the links, the busiest first. Rates
-    are estimates."""
+    are estimates, from the `measured` rates of sources where there are any."""
     lines: list[str] = []
     shown: set[Stage] = set()
     for name, stage in request.stages.outputs:
         lines.append(f"{name} ─► {'the cloud' if request.sink is None else request.sink}")
         lines += _steps(request, placement, topology, stage, "", "", shown)
-    return "\n".join([*lines, "", *_links(request, placement)])
+    return "\n".join([*lines, "", *_links(request, placement, measured)])
 
 
 def _steps(
@@ -54,10 +54,10 @@ def _where(hosts: Iterable[NodeId], topology: Topology) -> str:
     return ", ".join(f"{kinds.count(k)} {k}{'s' if kinds.count(k) > 1 else ''}" for k in dict.fromkeys(sorted(kinds)))
 
 
-def _links(request: Request, placement: Placement) -> list[str]:
+def _links(request: Request, placement: Placement, measured: Measured | None) -> list[str]:
     end = "the log" if request.sink is None else "the sink"
     total: dict[tuple[NodeId, str], tuple[float, float]] = {}
-    for flow in flows(request, placement):
+    for flow in flows(request, placement, measured):
         key = (flow.node, flow.next or end)
         rows, size = total.get(key, (0.0, 0.0))
         total[key] = rows + flow.rows_per_s, size + flow.bytes_per_s
@@ -68,4 +68,13 @@ def _links(request: Request, placement: Placement) -> list[str]:
     ]
     if len(busiest) > LINKS_SHOWN:
         lines.append(f"… and {len(busiest) - LINKS_SHOWN} links that carry no more than these")
-    return ["links carry, by estimate:" if lines else "no link carries anything yet", *lines]
+    return [f"links carry, by {_basis(request, measured)}:" if lines else "no link carries anything yet", *lines]
+
+
+def _basis(request: Request, measured: Measured | None) -> str:
+    """What the rates are made of: how many of the sources were measured."""
+    sources = {(s.node, s.origin.name) for of_stage in request.sources.values() for s in of_stage}
+    known = sum(measured is not None and measured(*each) is not None for each in sources)
+    if not known:
+        return f"estimate ({ROWS_PER_S:.0f} rows/s for each source: none was measured yet)"
+    return f"estimate from measured rates of {'all' if known == len(sources) else f'{known} of {len(sources)}'} sources"

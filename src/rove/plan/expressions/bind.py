@@ -31,6 +31,7 @@ from rove.model.schema import (
     UNKNOWN,
     VOID,
     arrow_type,
+    is_spark_only,
     type_name,
 )
 from rove.plan.expressions.arrow import evaluate_constant
@@ -39,6 +40,7 @@ from rove.plan.expressions.functions.casts import cast
 from rove.plan.expressions.functions.intervals import UNIT_MONTHS, UNIT_US
 from rove.plan.expressions.parse import parse_expression, span
 from rove.plan.expressions.spark_names import SPARK_FUNCTIONS
+from rove.plan.expressions.spark_results import result_type
 from rove.plan.expressions.syntax import (
     BINARY_OPERATORS,
     UNARY_OPERATORS,
@@ -108,7 +110,16 @@ class _Binder:
         return self._foreign(node, f"`{spark_text(node)}` has no form at the edge", UNKNOWN)
 
     def _call(self, name: str, *nodes: exp.Expression) -> Expr:
-        return RULES[name](tuple(self.bind(n) for n in nodes))
+        return self._ruled(RULES[name], tuple(self.bind(n) for n in nodes))
+
+    def _ruled(self, rule: Callable[[tuple[Expr, ...]], Expr], args: tuple[Expr, ...]) -> Expr:
+        """A call by its rule. A rule that does not take a type that only Spark knows leaves the call to Spark."""
+        try:
+            return rule(args)
+        except TypeMismatch:
+            if any(is_spark_only(a.dtype) for a in args):
+                raise Refused("an argument has a type that only Spark knows") from None
+            raise
 
     def _foreign(self, node: exp.Expression, reason: str, dtype: pa.DataType) -> Expr:
         """A node that only Spark computes. Its columns must exist all the same."""
@@ -263,10 +274,17 @@ class _Binder:
                 return RULES[_WITH_UNIT[name]]((literal(unit.name.lower(), STRING), *(self.bind(n) for n in rest)))
             if name == "struct":
                 return self._struct(node)
-            return rule(tuple(self.bind(n) for n in node.expressions))
+            return self._ruled(rule, tuple(self.bind(n) for n in node.expressions))
         if name in SPARK_FUNCTIONS:
-            raise Refused(f"the function `{name}` runs in Spark only")
+            raise Refused(f"the function `{name}` runs in Spark only", self._result(name, node.expressions))
         raise UnknownFunction(f"no function `{name}`; {_nearest_function(name)}")
+
+    def _result(self, name: str, arguments: list[exp.Expression]) -> pa.DataType:
+        """The type of a call that only Spark computes, as far as it is known."""
+        try:
+            return result_type(name, [self.bind(a).dtype for a in arguments])
+        except ExpressionError:
+            return UNKNOWN  # a lambda, a star, or an argument that only Spark reads
 
     def _interval(self, node: exp.Interval) -> Expr:
         unit = node.args.get("unit")

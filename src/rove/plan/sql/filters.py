@@ -24,11 +24,11 @@ def without_filters(node: exp.Expression) -> exp.Expression:
     for found in list(root.find_all(exp.Filter)):
         if can_skip_nulls(found):
             (value,) = found.this.expressions
-            distinct = isinstance(value, exp.Distinct) and len(value.expressions) == 1
-            inner = value.expressions[0] if distinct else value
+            distinct = isinstance(value, exp.Distinct)
+            inner, *others = value.expressions if distinct else [value]  # one null is enough for DISTINCT of several
             kept = exp.Literal.number(1) if isinstance(inner, exp.Star) else inner
             case: exp.Expression = exp.Case(ifs=[exp.If(this=found.expression.this.copy(), true=kept.copy())])
-            case = exp.Distinct(expressions=[case]) if distinct else case
+            case = exp.Distinct(expressions=[case, *(o.copy() for o in others)]) if distinct else case
             call = exp.Anonymous(this=found.this.this, expressions=[case])
             call.meta.update(found.this.meta)
             found.replace(call)

@@ -57,12 +57,12 @@ def joined(
             raise ExpressionError("CROSS JOIN has no condition; write JOIN", text, span(join))
     if using:
         return _using(left, right, using, how, join, text)
-    right = _apart(left, right)
+    right = apart(left, right)
     both = left.scope.beside(right.scope)
     if matching:
         on = build.both_true(matching)
     condition = None if on is None else resolved(on, both, text)
-    plan = _join(left.plan, right.plan, condition, how, join, text)
+    plan = join_on(left.plan, right.plan, condition, how, join, text)
     return Relation(plan, left.scope if how in _LEFT_ONLY else both)
 
 
@@ -72,9 +72,10 @@ def is_cross(join: exp.Join) -> bool:
     return not written.keys() & {"on", "using", "side", "method"} and written.get("kind", "CROSS") == "CROSS"
 
 
-def _join(
+def join_on(
     left: Operator, right: Operator, on: exp.Expression | None, how: str, place: exp.Expression, text: str
 ) -> Operator:
+    """A join on a condition over the columns of both plans."""
     try:
         if on is None:
             made: Operator = Join(left, right, how, (), (), using=False)
@@ -101,7 +102,7 @@ def _equates(on: exp.Expression | None, left: Operator, right: Operator) -> bool
     return False
 
 
-def _apart(left: Relation, right: Relation) -> Relation:
+def apart(left: Relation, right: Relation) -> Relation:
     """The right side, with new names for columns whose names the left side has too."""
     taken = {n.lower() for n in left.plan.schema.names}
     own = {n.lower() for n in right.plan.schema.names}
@@ -130,10 +131,10 @@ def _using(left: Relation, right: Relation, names: list[str], how: str, join: ex
             both = tuple(a for _, a, _ in keys), tuple(b for _, _, b in keys)
             plan: Operator = Join(left.plan, right.plan, how, *both, using=True)
             return _keys_first(plan, left.scope, right.scope.moved(merged), {n: a for n, a, _ in keys}, how)
-    right = _apart(left, right)
+    right = apart(left, right)
     keys = [(n, a, _key(right, n, join, text)) for n, a, _ in keys]
     pairs = [exp.EQ(this=column(a, (), join, n), expression=column(b, (), join, n)) for n, a, b in keys]
-    plan = _join(left.plan, right.plan, build.both_true(pairs), how, join, text)
+    plan = join_on(left.plan, right.plan, build.both_true(pairs), how, join, text)
     shown = {n: b if how == "right_outer" else a for n, a, b in keys}
     if how == "full_outer":
         fields = {f.name: Column(f.type, f.name) for f in plan.schema}

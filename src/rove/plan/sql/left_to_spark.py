@@ -6,6 +6,7 @@ by such a view, so nothing is read from Spark's own catalogue. What Spark cannot
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ from rove.plan.operators import VIEW, Filter, Operator, Project, SparkSelect
 from rove.plan.sql.entries import WINDOWS
 from rove.plan.sql.filters import can_skip_nulls
 from rove.plan.sql.joins import Relation
+from rove.plan.sql.memberships import Membership, kept
 from rove.plan.sql.outputs import outputs_of
 from rove.plan.sql.reading import Reading, refused
 from rove.plan.sql.resolve import resolved
@@ -56,13 +58,18 @@ _NEVER: dict[type[exp.Expr], str] = {
     exp.Window: NO_OVER,
     exp.Except: "EXCEPT needs all rows of a stream that never ends",
     exp.Intersect: "INTERSECT needs all rows of a stream that never ends",
-    exp.Pivot: "streaming Spark has no PIVOT; write max(v) FILTER (WHERE key = 'x') AS x, …",
+    exp.Pivot: "streaming Spark has no PIVOT; write max(v) FILTER (WHERE key = 'x') AS x, … beside what Spark computes",
     exp.All: "Spark has no comparison with ALL (SELECT …); use max or min",
     exp.Values: "a table of values is not read here; use a table: session.read",
 }
 _NO_STREAM = (
     "streaming Spark has no stream in a subquery of an expression; join it (LEFT SEMI JOIN for IN and EXISTS), or read "
     "a table: session.read"
+)
+
+_NOT_BESIDE = (
+    "IN (SELECT …) and EXISTS over a stream cannot stand beside joins in a SELECT that Spark computes; put the "
+    "join, or this condition, into a subquery after FROM"
 )
 
 
@@ -72,12 +79,17 @@ def reason(part: Reading, source: exp.From) -> str:
     items = [source.this, *(j.this for j in asked.get("joins", []))]
     if asked.get("laterals") or any(isinstance(i, exp.Lateral) or i.args.get("laterals") for i in items):
         return "LATERAL is computed by Spark"
-    if any(i.args.get("pivots") for i in items):
+    if any(p.args.get("unpivot") for i in items for p in i.args.get("pivots") or []):
         return "UNPIVOT is computed by Spark"
     group = asked.get("group")
     if group is not None and any(group.args.get(k) for k in ("cube", "rollup", "grouping_sets")):
         return "grouping sets are computed by Spark"
     return next((why for node in _expressions(asked) if (why := _expression_reason(node))), "")
+
+
+def makes_rows(node: exp.Expr) -> bool:
+    """Whether a node is a call of a function that makes several rows of one."""
+    return isinstance(node, exp.Anonymous) and node.name.lower() in GENERATORS
 
 
 def _expressions(asked: dict[str, Any]) -> list[exp.Expression]:
@@ -94,13 +106,16 @@ def _expression_reason(root: exp.Expression) -> str:
                 return why
         if isinstance(node, exp.Filter) and not can_skip_nulls(node):
             return "FILTER on an aggregate that Spark computes"
-        if isinstance(node, exp.Anonymous) and node.name.lower() in GENERATORS:
+        if isinstance(node, exp.Anonymous) and makes_rows(node):
             return f"`{node.name.lower()}` makes several rows of one, which Spark computes"
     return ""
 
 
-def block(asked: Translator, part: Reading, source: exp.From, names: Names, why: str) -> Operator:
-    """The SELECT as one step in Spark over the plans of what it names after FROM."""
+def block(
+    asked: Translator, part: Reading, source: exp.From, names: Names, why: str, asks: Sequence[Membership]
+) -> Operator:
+    """The SELECT as one step in Spark over the plans of what it names after FROM. The rows it reads are those that its
+    memberships in streams keep."""
     select = part.whole().copy()
     select.set("with_", None)
     select.set("distinct", None)
@@ -111,6 +126,8 @@ def block(asked: Translator, part: Reading, source: exp.From, names: Names, why:
         _replace(item, asked, names, members, select)
     if not members:
         raise ExpressionError("the statement reads no stream; name one after FROM", asked.text, span(source))
+    if asks:
+        members = _kept(asked, select, members, asks, names)
     outputs = outputs_of(select, members, asked.text)
     plans = [_narrowed(r, select) for r in members.values()]
     if len(plans) == 1 and not select.args.get("laterals"):
@@ -122,6 +139,19 @@ def block(asked: Translator, part: Reading, source: exp.From, names: Names, why:
         c.name.lower() in WINDOWS for c in select.find_all(exp.Anonymous) if c.parent_select is select
     )
     return SparkSelect(tuple(plans), text, outputs.schema, outputs.traits(plans), why, needs_update)
+
+
+def _kept(
+    asked: Translator, select: exp.Expression, members: dict[str, Relation], asks: Sequence[Membership], names: Names
+) -> dict[str, Relation]:
+    """The one relation after FROM, as far as memberships in streams keep its rows."""
+    table = select.args["from_"].this
+    if select.args.get("joins") or table.args.get("pivots") or table.args.get("joins") or table.name not in members:
+        raise ExpressionError(_NOT_BESIDE, asked.text, span(asks[0].place))
+    relation = members[table.name]
+    under = relation.scope.under(table.alias_or_name, [c.name for c in table.args["alias"].columns])
+    plan = kept(asked, Relation(relation.plan, under), asks, names).plan
+    return {**members, table.name: Relation(plan, relation.scope)}
 
 
 def _check(select: exp.Expression, text: str) -> None:

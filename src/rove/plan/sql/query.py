@@ -16,6 +16,7 @@ from rove.plan import build
 from rove.plan.expressions.parse import parse_query, span
 from rove.plan.operators import Deduplicate, Operator
 from rove.plan.sql.joins import Relation, joined
+from rove.plan.sql.pivots import pivoted
 from rove.plan.sql.reading import Reading
 from rove.plan.sql.scope import Scope
 
@@ -78,6 +79,9 @@ class Translator:
                     raise ExpressionError("name a stream or a subquery after FROM", self.text, span(node))
             if alias := part.take("alias"):
                 found = self._renamed(found, alias)
+            for pivot in part.list("pivots"):
+                found, alias = pivoted(found, pivot, self.text)
+                found = found if alias is None else self._renamed(found, alias)
             for join in part.list("joins") if inside else []:
                 found = joined(found, self.joins_to(join, names), join, self.text)
             return found

@@ -81,6 +81,13 @@ class Reading:
         """The arguments that are not read yet."""
         return dict(self._left)
 
+    def change(self, name: str, value: exp.Expr | None) -> None:
+        """Put another value in the place of an argument that is not read yet; None if nothing is left of it."""
+        self._node.set(name, value)
+        self._left.pop(name, None)
+        if value is not None:
+            self._left[name] = value
+
     def skip(self, *names: str) -> None:
         """Arguments that do not change rows, such as hints."""
         for name in names:

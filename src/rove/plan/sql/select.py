@@ -13,7 +13,7 @@ from sqlglot import exp
 from rove.model.errors import PlanError
 from rove.plan import build
 from rove.plan.operators import Deduplicate, Operator
-from rove.plan.sql import left_to_spark
+from rove.plan.sql import left_to_spark, memberships
 from rove.plan.sql.entries import entries_of, listed
 from rove.plan.sql.grouping import aggregated
 from rove.plan.sql.joins import Relation, is_cross, joined
@@ -33,17 +33,21 @@ def select(asked: Translator, part: Reading, names: Names) -> Operator:
     if distinct is not None:
         with Reading(distinct, asked.text):
             pass
+    asks = memberships.taken(asked, part, names)
     if why := left_to_spark.reason(part, source):
-        plan = left_to_spark.block(asked, part, source, names, why)
+        plan = left_to_spark.block(asked, part, source, names, why, asks)
     else:
-        plan = _select(asked, part, source, names)
+        plan = _select(asked, part, source, names, asks)
     return plan if distinct is None else Deduplicate(plan, ())
 
 
-def _select(asked: Translator, part: Reading, source: exp.From, names: Names) -> Operator:
+def _select(
+    asked: Translator, part: Reading, source: exp.From, names: Names, asks: Sequence[memberships.Membership]
+) -> Operator:
     text, where = asked.text, part.take("where")
     condition = None if where is None else Reading(where, text).take("this")
-    relation, condition = _from(asked, source, part.list("joins"), condition, names)
+    relation, condition = from_and_joins(asked, source, part.list("joins"), condition, names)
+    relation = memberships.kept(asked, relation, asks, names)
     plan = relation.plan
     if condition is not None:
         plan = build.filtered(plan, resolved(condition, relation.scope, text), text)
@@ -55,7 +59,7 @@ def _select(asked: Translator, part: Reading, source: exp.From, names: Names) ->
     return listed(plan, entries, text)
 
 
-def _from(
+def from_and_joins(
     asked: Translator, source: exp.From, joins: Sequence[exp.Join], condition: exp.Expression | None, names: Names
 ) -> tuple[Relation, exp.Expression | None]:
     """What FROM and its joins give, and what is left of WHERE: an equality in WHERE that matches the sides of a comma

@@ -1,0 +1,1 @@
+"""Verbs of DataFrames that are short for other verbs."""

@@ -1,0 +1,99 @@
+"""Verbs of PySpark give the same columns and rows on a stream as on a DataFrame, or are refused by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as spark_functions
+
+from rove import functions as rove_functions
+from rove.model.errors import PlanError
+from rove.plan.cuts import highest_cut
+from rove.plan.optimizer import optimize
+from tests.differential.statements.verdicts import Judge
+
+Verb = Callable[[Any, Any, Any, Any], Any]  # of two streams, a table, and the functions
+EDGE: dict[str, Verb] = {
+    "withColumns": lambda t, u, k, F: t.withColumns({"x": F.col("a") + 1, "b": F.lit(0)}),
+    "withColumnsRenamed": lambda t, u, k, F: t.withColumnsRenamed({"a": "x", "nope": "y"}),
+    "toDF": lambda t, u, k, F: u.toDF("p", "q", "r", "s"),
+    "transform": lambda t, u, k, F: t.transform(lambda df, n: df.select((F.col("a") + n).alias("q")), 2),
+    "a name of an expression": lambda t, u, k, F: t.select(F.expr("a + 1"), F.col("b") * 2),
+    "fillna number": lambda t, u, k, F: t.fillna(7),
+    "fillna fraction": lambda t, u, k, F: t.fillna(1.5),
+    "fillna text": lambda t, u, k, F: t.fillna("none", subset=["s", "a"]),
+    "fillna dict": lambda t, u, k, F: t.fillna({"a": 7, "s": "none"}),
+    "na.fill": lambda t, u, k, F: t.na.fill(0, ["d"]),
+    "dropna": lambda t, u, k, F: t.dropna(),
+    "dropna some": lambda t, u, k, F: t.na.drop(subset=["a", "d"]),
+    "dropna all": lambda t, u, k, F: t.dropna(how="all", subset=["a", "b"]),
+    "dropna thresh": lambda t, u, k, F: t.dropna(thresh=2, subset=["a", "b", "s"]),
+    "unpivot": lambda t, u, k, F: t.unpivot("s", ["a", "b"], "k", "v"),
+    "unpivot wider": lambda t, u, k, F: t.unpivot(["s", "ts"], ["a", "d"], "k", "v"),
+    "melt the rest": lambda t, u, k, F: u.melt(["s", "ts"], None, "k", "v"),
+    "pivot in a window": lambda t, u, k, F: t.groupBy(F.window("ts", "10 seconds")).pivot("s", ["x"]).sum("b"),
+}
+IN_SPARK: dict[str, Verb] = {
+    "agg": lambda t, u, k, F: t.agg(F.sum("b").alias("q")),
+    "rollup": lambda t, u, k, F: t.rollup("a").count(),
+    "cube": lambda t, u, k, F: t.cube("a", "s").agg(F.sum("b").alias("q")),
+    "pivot": lambda t, u, k, F: t.groupBy("a").pivot("s", ["x", "y"]).sum("b"),
+    "pivot count": lambda t, u, k, F: t.groupBy("a").pivot("s", ["x", "z"]).count(),
+    "pivot null": lambda t, u, k, F: t.groupBy("a").pivot("s", ["x", None]).agg(F.max("b")),
+    "pivot several": lambda t, u, k, F: t.groupBy("s").pivot("a", [1, 2]).agg(F.sum("b").alias("q"), F.min("b")),
+    "explode": lambda t, u, k, F: t.select("a", F.explode("arr")),
+    "explode under a name": lambda t, u, k, F: t.select("a", F.explode_outer("arr").alias("x"), "b"),
+    "posexplode": lambda t, u, k, F: t.select("a", F.posexplode("arr")),
+    "crossJoin": lambda t, u, k, F: t.select("a").crossJoin(k.select("c")),
+    "countDistinct": lambda t, u, k, F: t.groupBy("a").agg(F.countDistinct("b", "s").alias("n")),
+    "FILTER": lambda t, u, k, F: t.groupBy("a").agg(F.expr("sum(b) FILTER (WHERE s = 'x')").alias("n")),
+    "first": lambda t, u, k, F: t.groupBy("a").agg(F.first("b", ignorenulls=True).alias("n")),
+    "listagg": lambda t, u, k, F: t.agg(F.listagg("s", ",").alias("n")),
+    "round of percentile": lambda t, u, k, F: t.agg(F.round(F.percentile("b", 0.5), 1).alias("n")),
+    "count_if": lambda t, u, k, F: t.agg(F.count_if(F.col("b") > 1).alias("n")),
+    "elements": lambda t, u, k, F: t.select(F.transform("arr", lambda x: x + F.col("a")).alias("q")),
+    "elements and places": lambda t, u, k, F: t.select(F.transform("arr", lambda x, i: x + i).alias("q")),
+    "filter, exists": lambda t, u, k, F: t.select(
+        F.filter("arr", lambda x: x > 1).alias("p"), F.exists("arr", lambda x: x > 1).alias("q")
+    ),
+    "json": lambda t, u, k, F: t.select(F.to_json(F.struct("a", "b")).alias("q")),
+}
+REFUSED: dict[str, tuple[Verb, str]] = {
+    "orderBy": (lambda t, u, k, F: t.orderBy("a"), "orderBy.* cannot be used on a stream: it would need all rows"),
+    "limit": (lambda t, u, k, F: t.limit(2), "limit.* cannot be used on a stream: which rows of a stream come first"),
+    "describe": (lambda t, u, k, F: t.describe(), "describe.* cannot be used on a stream: it would need all rows"),
+    "count": (lambda t, u, k, F: t.count(), "count.* cannot be used on a stream: a query runs for ever"),
+    "intersect": (lambda t, u, k, F: t.intersect(t), "intersect.* cannot be used on a stream"),
+    "nothing": (lambda t, u, k, F: t.whatever(), "a stream has no verb or column `whatever`"),
+    "pivot of all": (lambda t, u, k, F: t.groupBy("a").pivot("s").count(), "name the values of pivot"),
+    "pivot of rows": (
+        lambda t, u, k, F: t.groupBy("a").pivot("s", ["x"]).agg(F.count("*")),
+        "cannot stand after pivot",
+    ),
+    "sum_distinct": (lambda t, u, k, F: t.agg(F.sum_distinct("b")), "streaming Spark has no DISTINCT"),
+    "cross join of streams": (lambda t, u, k, F: t.crossJoin(u.toDF("p", "q", "r", "v")), "needs an equality"),
+}
+
+
+@pytest.fixture(scope="module")
+def judge(spark: Any) -> Judge:
+    return Judge(spark)
+
+
+@pytest.mark.parametrize("name", [*EDGE, *IN_SPARK])
+def test_a_verb_gives_sparks_columns_and_rows(judge: Judge, name: str) -> None:
+    verb = EDGE.get(name) or IN_SPARK[name]
+    stream = verb(*(judge.session.stream(n) for n in "tuk"), rove_functions)
+    frame = verb(*(judge.theirs.table(n) for n in "tuk"), spark_functions)
+    cut = highest_cut(optimize(stream.plan))
+    assert cut.needs_spark == (name in IN_SPARK)
+    assert judge.difference(judge.rows_of(cut), frame) == ""
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_verb_that_cannot_stream_is_refused_by_name(judge: Judge, name: str) -> None:
+    verb, why = REFUSED[name]
+    with pytest.raises(PlanError, match=why):
+        verb(*(judge.session.stream(n) for n in "tuk"), rove_functions)
