@@ -6,10 +6,17 @@ from rove.cli.mutants import Mutant
 
 FRAGMENTS = (
     Mutant(
+        "an operator that moves to another node loses what it has",
+        "data/fragment/deployment.py",
+        "                self.exits.emit(known, known.pipeline.end(fragment.runs))\n",
+        "                pass\n",
+        test="tests/simulation/test_leaving.py::test_an_operator_that_moves_to_a_device_which_starts_again_gives_what_it_has",
+    ),
+    Mutant(
         "a window that all devices have left stays open",
         "data/fragment/pipeline.py",
-        "            self._rise(step, until, emitted)\n",
-        "            pass\n",
+        "            self._rise(step, until, emitted)\n        readers",
+        "            pass\n        readers",
         test="tests/simulation/test_leaving.py::test_a_window_closes_when_the_last_device_that_fed_it_has_left",
     ),
     Mutant(
@@ -29,8 +36,8 @@ FRAGMENTS = (
     Mutant(
         "a window that all devices have left takes no more rows",
         "data/fragment/pipeline.py",
-        "            self._rise(step, until, emitted)\n",
-        "            self._rise(step, END, emitted)\n",
+        "            self._rise(step, until, emitted)\n        readers",
+        "            self._rise(step, END, emitted)\n        readers",
         test="tests/simulation/test_leaving.py::test_a_device_that_joins_a_window_which_all_have_left_is_in_time_and_is_waited_for",
     ),
     Mutant(

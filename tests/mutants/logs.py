@@ -6,6 +6,27 @@ from rove.cli.mutants import Mutant
 
 LOGS = (
     Mutant(
+        "damaged names are forgotten when their segment is closed",
+        "data/log/segments/recovery.py",
+        "        if not missing:\n            found.damage += [",
+        "        if after is None:\n            found.damage += [",
+        test="tests/data/ends/test_damaged_input.py::test_damage_is_trouble_at_every_start_until_the_files_are_restored",
+    ),
+    Mutant(
+        "a gap at the end of a segment is forgotten when the segment is closed",
+        "data/log/segments/recovery.py",
+        "        if gap and not missing and not bad and after is not None:\n",
+        "        if False:\n",
+        test="tests/data/ends/test_damaged_input.py::test_damage_is_trouble_at_every_start_until_the_files_are_restored",
+    ),
+    Mutant(
+        "damaged columns are forgotten when their segment is closed",
+        "data/log/segments/recovery.py",
+        "    if head is not None and f.data_file(number) in files and _schema_of(head[0], files, read) is None:\n",
+        "    if False:\n",
+        test="tests/data/ends/test_damaged_input.py::test_damage_is_trouble_at_every_start_until_the_files_are_restored",
+    ),
+    Mutant(
         "rows are not synced",
         "data/log/segments/segment.py",
         "[Write(file, self.data_from, self.data), Sync(file)] if self.data else []",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from rove.control.deployment.query import QueryState
 from rove.data.log.segments.format import Entry
@@ -181,3 +182,19 @@ def test_a_window_on_a_node_without_a_disk_closes_when_all_devices_have_left() -
     for node in (node for node in story.world.nodes.values() if node.worker is not None):
         running = node.worker.running().get(QUERY) if node.worker is not None else None
         assert running is None or not any(count.open for count in running.counts().values()), node.name
+
+
+def test_an_operator_that_moves_to_a_device_which_starts_again_gives_what_it_has() -> None:
+    story, above = lonely(others=False)
+    device = story.world.nodes[NodeId("d2")]
+    with story.quietly():
+        story.kill("d2")
+        device.settings = replace(device.settings, slots=8)
+        story.passes(2)
+        story.start("d2")
+        story.passes(6)
+    assert device.worker is not None
+    assert device.worker.running()[QUERY].fragment.makes, "its new start runs the window itself"
+    assert not above.running()[QUERY].fragment.makes
+    assert (opened(above), above.running()[QUERY].counts()[Origin("readings", "d2")].delivered) == (0, 2)
+    assert [e.header.origin.node for e in entries(story) if e.header.rows] == ["gateway"]

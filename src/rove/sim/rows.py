@@ -107,7 +107,7 @@ def _check(
     if upper is None:
         batches = [b for found in arrived.values() for each in found.values() for b in each]
     else:
-        batches = _finish(upper, arrived)
+        batches = _finish(upper, _without_gaps(world, arrived))
     known = query not in world.thinned and not any(map(ordered, walk(plan)))  # what an eviction costs, by its name
     doubtful = doubtful_nodes(world, query, lower, known)
     if doubtful is None:
@@ -211,7 +211,7 @@ def _read(world: World, query: QueryId, reader: Reader, place: str) -> dict[Orig
 def check_names(world: World, query: QueryId, output: str, arrived: dict[Origin, list[Batch]]) -> None:
     """The numbers of each origin in an output have no gap and no overlap, and those of a source are all there. What
     ended with its process may have gaps: its last batches are nowhere."""
-    ended = {node.name for node in world.nodes.values() if any(source.dead for source in node.sources)} | world.twins
+    ended = _ended(world)
     for origin, batches in arrived.items():
         for before, after in pairwise(each.header for each in batches):
             gap = after.seq > before.through + 1 and origin.node not in ended
@@ -226,6 +226,26 @@ def check_names(world: World, query: QueryId, output: str, arrived: dict[Origin,
             if first > source.fed[query] or last < len(source.made) - 1:
                 made = f"{source.fed[query]} to {len(source.made) - 1}"
                 raise BrokenLaw(f"`{source.origin}` made {made} for `{query}`; {output} has {first} to {last}")
+
+
+def _ended(world: World) -> set[str]:
+    """The nodes of which a source ended with its process."""
+    return {node.name for node in world.nodes.values() if any(source.dead for source in node.sources)} | world.twins
+
+
+def _without_gaps(world: World, arrived: dict[str, dict[Origin, list[Batch]]]) -> dict[str, dict[Origin, list[Batch]]]:
+    """The same batches, numbered anew for origins that may have gaps: nobody waits for what ended with its process."""
+    ended = _ended(world)
+    return {
+        output: {
+            origin: [
+                Batch(replace(b.header, seq=n, through=n), b.data) if origin.node in ended else b
+                for n, b in enumerate(batches)
+            ]
+            for origin, batches in found.items()
+        }
+        for output, found in arrived.items()
+    }
 
 
 # What should arrive

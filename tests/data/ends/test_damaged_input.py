@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import deepcopy
 from random import Random
 
+import pytest
 from msgspec.structs import replace
 
-from rove.data.log.segments.format import data_file
+from rove.data.log.segments.format import data_file, index_file
 from rove.data.log.segments.reader import Reader
 from rove.data.rows import encode_rows
 from rove.data.settings import WorkerSettings
@@ -16,6 +19,7 @@ from rove.model.events import Arrived, Tick
 from rove.model.ids import NodeId, QueryId, Stage
 from rove.model.messages import PROTOCOL, Fragment, Hello, Sink, Tally
 from rove.model.spans import size
+from rove.sim.disk import SimFile
 from rove.sim.shelf import SimShelf
 from tests.data.disk_driver import done_at_once
 from tests.data.ends.test_output import MOMENTS, timed
@@ -87,3 +91,39 @@ def test_operators_go_on_without_a_segment_that_is_gone_and_it_is_named() -> Non
     assert 0 < size(tally(again).held) < MANY
     assert tally(again).delivered + tally(again).buffered == 2 * size(tally(again).held), "all that is there was read"
     assert "the input of its operators is damaged: memory/q/0000000001.index" in str(again.report().troubles)
+
+
+def _columns(files: dict[str, SimFile]) -> None:
+    files[data_file(0)].now[:8] = bytes(8)
+
+
+def _names(files: dict[str, SimFile]) -> None:
+    """The same batches are unreadable in the index and in the segment."""
+    for file in (index_file(0), data_file(0)):
+        third = len(files[file].now) // 3
+        files[file].now[third : 2 * third] = bytes(third)
+
+
+def _last(files: dict[str, SimFile]) -> None:
+    last = max(name for name in files if name.endswith(".index")).removesuffix(".index")
+    for name in [name for name in files if name.startswith(last)]:
+        del files[name]
+
+
+@pytest.mark.parametrize(("batches", "harm"), [(12, _columns), (12, _names), (MANY, _last)])
+def test_damage_is_trouble_at_every_start_until_the_files_are_restored(
+    batches: int, harm: Callable[[dict[str, SimFile]], None]
+) -> None:
+    shelf = fed(batches)
+    files = shelf.disk("memory/q")._files
+    copy = deepcopy(files)
+    harm(files)
+    for start in range(2, 5):
+        again = gateway(shelf, start)
+        troubles = [each.text for found in again.report().troubles.values() for each in found]
+        assert any("the input of its operators is damaged: memory/q/" in text for text in troubles), start
+        assert again.refused["damaged"] >= 1
+    shelf.disk("memory/q")._files = copy
+    again = gateway(shelf, 5)
+    assert again.report().troubles == {}
+    assert tally(again).delivered == 2 * batches

@@ -130,6 +130,8 @@ class Deployment:
         early: Iterable[tuple[str, Batch]] = opening.early
         if known is not None:
             before = known.fragment.feeds
+            if fragment.plan == known.fragment.plan:
+                self.exits.emit(known, known.pipeline.end(fragment.runs))
             early = list(self.sources.missed([o for o in fragment.feeds if o not in before]))
             running = known.update(fragment, opening.plan)
         elif opening.running is not None:

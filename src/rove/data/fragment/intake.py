@@ -58,8 +58,8 @@ class Intake:
 
     @property
     def deserted(self) -> bool:
-        """Whether every origin is gone for good."""
-        return self._next.keys() <= self._gone
+        """Whether there were origins, and all are gone for good."""
+        return bool(self._gone) and self._next.keys() <= self._gone
 
     def expects(self, origin: Origin) -> bool:
         """Whether the origin is waited for, or has sent batches."""

@@ -195,29 +195,26 @@ class Pipeline:
         emitted: list[Emitted] = []
         steps = [step for step in self._with_memory if step.intake is not None]
         held = [
-            (step, name, batch)
+            (step, step.intake, name, batch)
             for step in steps
             if step.intake is not None
             for name in list(step.intake.table())
             if name.unsided in origins
             for batch in step.intake.leave(name)
         ]
-        for step, name, batch in held:
-            if step.intake is not None:
-                side = name.side[-1] if name.side else 0
-                for each in step.intake.offer(name, batch):
-                    self._compute(step, name, each, emitted, side)
+        for step, intake, name, batch in held:
+            side = name.side[-1] if name.side else 0
+            for each in intake.offer(name, batch):
+                self._compute(step, name, each, emitted, side)
         for step in steps:
-            if step.intake is not None and any(name.unsided in origins for name in step.intake.table()):
-                self._desert(step, emitted)
+            self._desert(step, emitted)
         return emitted
 
     def _desert(self, step: Step, emitted: list[Emitted]) -> None:
         """If nobody is left to wait for, close what is open, and no more: an origin that joins later with newer rows is
         in time. Operators here no longer wait for the output, and may have nobody else to wait for."""
-        if step.waits is None or step.intake is None or step.deserted:
-            return
-        if step.waits.table() or not step.intake.deserted:
+        waits, intake = step.waits, step.intake
+        if waits is None or intake is None or step.deserted or waits.table() or not intake.deserted:
             return
         if (until := step.open.last()) is not None:
             self._rise(step, until, emitted)
@@ -233,6 +230,14 @@ class Pipeline:
     def origins(self) -> set[Origin]:
         """The origins that operators here take in order, or have taken."""
         return {name for step in self._with_memory if step.intake is not None for name in step.intake.table()}
+
+    def end(self, runs: Collection[Stage]) -> list[Emitted]:
+        """Only the operators `runs` go on here. The others give what they have, because nobody else has it."""
+        emitted: list[Emitted] = []
+        for step in self._with_memory:
+            if step.stage not in runs and (until := step.open.last()) is not None:
+                self._rise(step, until, emitted)
+        return emitted
 
     def finish(self) -> list[Emitted]:
         """No more rows follow, so close every window."""

@@ -56,7 +56,7 @@ def recover(schema: pa.Schema, files: Mapping[str, int], read: Read) -> Recovere
         end = None if after is None or following != number + 1 else after.position
         index = mended(number, end, files, read)
         repairs.append(index.repair)
-        _check_sealed(found, index, after, following, files)
+        _check_sealed(found, index, after, following, files, read)
     safe = START
     if numbers:
         index = mended(numbers[-1], None, files, read)
@@ -145,9 +145,11 @@ def _read_consumers(found: Recovered, files: Mapping[str, int], read: Read) -> i
 
 
 def _check_sealed(
-    found: Recovered, mended: Index, after: f.Head | None, following: int, files: Mapping[str, int]
+    found: Recovered, mended: Index, after: f.Head | None, following: int, files: Mapping[str, int], read: Read
 ) -> None:
-    """Name the damage in a segment that was complete once. The head of the next segment says what was in it."""
+    """Name the damage in a segment that was complete once. The head of the next segment says what was in it, unless it
+    was damaged before that was written. Then bytes that are no record, or a gap in the positions, say it at every
+    start."""
     number, index = mended.number, mended.data
     file, rows_bytes = f.index_file(number), files.get(f.data_file(number), 0)
     if index != mended.stored:
@@ -158,7 +160,11 @@ def _check_sealed(
     stretches = list(f.scan(index, f.PREAMBLE_BYTES if head is None else head[1], len(index)))
     start, bad = found.position, [s for s in stretches if s.body is None]
     newest = next((e for s in reversed(stretches) if s.body and (e := f.entry_of(s.body, number))), None)
-    if bad or head is None or after is None or following != number + 1 or _beyond(newest, rows_bytes):
+    reached = Position(start if newest is None else newest.position + 1)
+    gap = head is not None and after is not None and reached < after.position
+    if head is not None and f.data_file(number) in files and _schema_of(head[0], files, read) is None:
+        found.damage.append(Damaged("the head of the segment is unreadable", file=file))
+    if bad or head is None or after is None or following != number + 1 or gap or _beyond(newest, rows_bytes):
         for stretch in stretches:
             entry = f.entry_of(stretch.body, number) if stretch.body else None
             if entry is not None:
@@ -175,9 +181,12 @@ def _check_sealed(
         ]
         if head is None and not missing:
             found.damage.append(Damaged("the head of the index is unreadable", file=file))
-        if after is None:
+        if not missing:
             found.damage += [Damaged("a record is unreadable", file=file, offset=s.start) for s in bad]
-    end = after.position if after is not None else Position(start if newest is None else newest.position + 1)
+        if gap and not missing and not bad and after is not None:
+            what = f"entries {reached} to {after.position - 1} were published and are gone"
+            found.damage.append(Damaged(what, file=where))
+    end = after.position if after is not None else reached
     newest_us = newest.at_us if newest is not None else 0
     size = rows_bytes + len(index)
     found.sealed.append(Sealed(number=number, first=start, end=end, bytes=size, newest_us=newest_us))
