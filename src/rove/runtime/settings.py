@@ -50,6 +50,8 @@ class WorkerSection(msgspec.Struct, frozen=True, kw_only=True):
     keep_bytes: int | None = None  # delete the oldest entries of a partition beyond this size, read or not
     keys: str = ""  # a key file
     sources: tuple[str, ...] = ()  # such as trains=generate:rows=50,rate=20 or trains=file:/data/x.parquet
+    # Where files of sources begin: at the place that is kept in `folder`, or at the start, their first row.
+    begin: Literal["kept", "start"] = "kept"
     columns: dict[str, str] = {}  # the columns of the streams that sources here produce
     leave: bool = False  # say goodbye when stopped, for good
     trust_functions: bool = False  # run users' functions that come by value, so users who submit queries run code here
