@@ -220,7 +220,7 @@ def into_log(rows: int, count: int) -> IntoLog:
 
 def made_up_us(rows: int, count: int) -> float:
     """The CPU time that a `generate:` source takes for such a batch."""
-    batches = generated(read_spec(f"s=generate:rows={rows},batches={count + 1}", TRAMS, "device"))
+    batches = generated(read_spec(f"s=generate:start_us=1000000,rows={rows},batches={count + 1}", TRAMS, "device"))
     next(batches)  # the pool of its values is made with the first
     start = time.process_time()
     for _ in batches:

@@ -59,6 +59,10 @@ def test_a_query_ends_in_a_table_in_a_function_and_on_an_edge(spark: Any, tmp_pa
         assert sorted(map(repr, session.table("counted").to_pylist())) == sorted(
             map(repr, counted.toArrow().to_pylist())
         )
+        late, faults = session.table("counted_late"), session.table("counted_faults")
+        assert (late.num_rows, faults.num_rows) == (0, 0), "they have columns before there are rows"
+        assert {"train", "ts", "boarding", "_origin"} <= set(late.column_names)
+        assert {"train", "boarding", "fault_reason", "fault_operator"} <= set(faults.column_names)
         assert sum(seen.values()) == 60
         assert sorted(session.table("mapped")["boarding"].to_pylist()) == [56, 56, 57, 57]
         progress = table.lastProgress

@@ -79,7 +79,7 @@ def network(processes: None, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         where = ("--coordinator", found.url)
         found.start("gateway", "--name", "gateway", "--data", str(folder / "gateway"), *where)
         found.start("worker", "--name", "mast", "--parent", "gateway", "--slots", "4", "--memory", "16MiB", *where)
-        source = f"trains=generate:rows=20,rate=50,batches=10,seed=7,when={folder / 'go'}"
+        source = f"trains=generate:start_us=1000000,rows=20,rate=50,batches=10,seed=7,when={folder / 'go'}"
         columns = ("--columns", f"trains: {COLUMNS}")
         found.start("device", "--name", "tram", "--parent", "mast", "--source", source, *columns, *where)
         yield found

@@ -59,6 +59,7 @@ def sensor(session: rove.Session, node: str, **more: Any) -> SourceSpec:
     """A device whose event time goes as fast as the clock: 20 rows ten times a second."""
     gate = str(session.world.folder / more.pop("gate", "begin"))
     pace: dict[str, Any] = {"rows": BATCH_ROWS, "rate": float(BATCHES_PER_S), "step_us": 5_000}
+    more.setdefault("start_us", 1_700_000_000_000_000)
     spec = SourceSpec(stream="s", columns=COLUMNS, node=node, when=gate, **pace, **more)
     session.world.add_device(node, (spec,), (NodeId("edge-1"),))
     return spec

@@ -19,7 +19,7 @@ from tests.runtime.queries import COLUMNS, as_rows, busy, computed, in_log
 pytestmark = pytest.mark.slow  # it takes long; `.ci/run` runs it
 
 BATCHES, ROWS = 40, 20
-SOURCE = f"trains=generate:rows={ROWS},rate=20,batches={BATCHES},seed=7,step_us=10000,when="
+SOURCE = f"trains=generate:start_us=1000000,rows={ROWS},rate=20,batches={BATCHES},seed=7,step_us=10000,when="
 
 QUERY_PY = """
 import os

@@ -38,7 +38,7 @@ def runs(cluster: Cluster) -> bool:
 def test_a_process_that_breaks_says_why_and_its_next_start_loses_nothing(cluster: Cluster, tmp_path: Path) -> None:
     go = tmp_path / "go"
     cluster.add("gateway", "gateway", listen="tcp://127.0.0.1:0", folder=str(tmp_path / "gateway"))
-    text = f"trains=generate:rows=20,rate=40,batches=150,seed=7,step_us=10000,when={go}"
+    text = f"trains=generate:start_us=1000000,rows=20,rate=40,batches=150,seed=7,step_us=10000,when={go}"
     cluster.add("dev", "device", parents=["gateway"], slots=64, sources=[text], columns={"trains": COLUMNS})
     cluster.start("gateway", program=("-c", BREAKS))
     cluster.start("dev")

@@ -28,7 +28,8 @@ def test_nothing_is_lost_whatever_the_mobile_network_does(cluster: Cluster, tmp_
         proxies.append(CellularProxy(port, links[n::2]))
         listen = f"tcp://127.0.0.1:{port}"
         cluster.add(cell, "edge", listen=listen, advertise=proxies[-1].address, parents=["gateway"])
-    text = f"trains=generate:rows={ROWS},rate={RATE},batches={RATE * SECONDS},seed=7,step_us=10000,when={go}"
+    made = f"rows={ROWS},rate={RATE},batches={RATE * SECONDS},seed=7,start_us=1000000,step_us=10000"
+    text = f"trains=generate:{made},when={go}"
     for device in DEVICES:
         cluster.add(device, "device", parents=list(CELLS), slots=64, sources=[text], columns={"trains": COLUMNS})
     cluster.start("gateway", *CELLS, *DEVICES)

@@ -47,7 +47,7 @@ def test_rove_cloud_joins_with_a_token_and_its_password_is_nowhere_else(
 ) -> None:
     cluster.add("gateway", "gateway", listen="tcp://127.0.0.1:0", folder=str(tmp_path / "gateway"))
     go = tmp_path / "go"
-    source = f"trains=generate:rows=20,rate=10,batches=5,seed=7,step_us=10000,when={go}"
+    source = f"trains=generate:start_us=1000000,rows=20,rate=10,batches=5,seed=7,step_us=10000,when={go}"
     cluster.add("dev0", "device", parents=["gateway"], slots=8, sources=[source], columns={"trains": COLUMNS})
     invited = cluster.rove("keys", "invite", "spark", "--kind", "cloud", "--json")
     assert invited.returncode == 0, invited.stderr

@@ -95,7 +95,7 @@ def test_every_result_is_there_once_in_a_table_in_postgresql_and_by_a_function_w
     cluster.add("gateway", "gateway", listen="tcp://127.0.0.1:0", folder=str(tmp_path / "gateway"))
     specs = []
     for device in DEVICES:
-        text = f"trains=generate:rows=20,rate={RATE},batches={batches},seed=7,step_us=10000,when={go}"
+        text = f"trains=generate:start_us=1000000,rows=20,rate={RATE},batches={batches},seed=7,step_us=10000,when={go}"
         specs.append(read_spec(text, COLUMNS, device))
         cluster.add(device, "device", parents=["gateway"], slots=64, sources=[text], columns={"trains": COLUMNS})
     cluster.start("gateway", *DEVICES)

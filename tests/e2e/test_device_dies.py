@@ -27,7 +27,7 @@ def accounts(cluster: Cluster) -> list[AccountLine]:
 def test_what_a_device_had_kept_on_its_disk_outlives_it(cluster: Cluster, tmp_path: Path, end: str) -> None:
     go = tmp_path / "go"
     cluster.add("gateway", "gateway", listen="tcp://127.0.0.1:0", folder=str(tmp_path / "gateway"))
-    text = f"trains=generate:rows={ROWS},rate={RATE},batches={BATCHES},seed=7,step_us=10000,when={go}"
+    text = f"trains=generate:start_us=1000000,rows={ROWS},rate={RATE},batches={BATCHES},seed=7,step_us=10000,when={go}"
     cluster.add(
         "dev0",
         "device",

@@ -45,7 +45,7 @@ twice = trains.mapInArrow(crowded, "train string, boarding int").at("{where}").i
 def test_functions_of_a_query_file_run_where_they_are_trusted_and_are_refused_elsewhere(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source = f"trains=generate:rows=20,rate=20,batches=40,seed=7,step_us=10000,when={tmp_path / 'go'}"
+    source = f"trains=generate:start_us=1000000,rows=20,rate=20,batches=40,seed=7,step_us=10000,when={tmp_path / 'go'}"
     disk, listen = str(tmp_path / "gateway"), "tcp://127.0.0.1:0"
     cluster.add("gateway", "gateway", listen=listen, folder=disk, trust_functions=True)
     cluster.add("trusting", "edge", listen=listen, parents=["gateway"], trust_functions=True)
@@ -101,7 +101,7 @@ def test_a_function_needs_to_be_installed_only_where_it_runs(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     listen, went = "tcp://127.0.0.1:0", tmp_path / "go"
-    source = f"trains=generate:rows=20,rate=50,batches=10,seed=7,when={went}"
+    source = f"trains=generate:start_us=1000000,rows=20,rate=50,batches=10,seed=7,when={went}"
     cluster.add("gateway", "gateway", listen=listen, folder=str(tmp_path / "gateway"))
     cluster.add("edge", "edge", listen=listen, parents=["gateway"])
     cluster.add("device", "device", parents=["edge"], sources=[source], columns={"trains": COLUMNS})

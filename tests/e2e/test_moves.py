@@ -37,7 +37,7 @@ def test_every_row_arrives_once_whichever_edge_is_dead(cluster: Cluster, tmp_pat
     cluster.add("gateway", "gateway", listen="tcp://127.0.0.1:0", folder=str(tmp_path / "gateway"))
     for cell in CELLS:
         cluster.add(cell, "edge", listen="tcp://127.0.0.1:0", parents=["gateway"])
-    text = f"trains=generate:rows={ROWS},rate={RATE},batches={BATCHES},seed=7,step_us=10000,when={go}"
+    text = f"trains=generate:start_us=1000000,rows={ROWS},rate={RATE},batches={BATCHES},seed=7,step_us=10000,when={go}"
     for device in DEVICES:
         (tmp_path / f"{device}.py").write_text(HOOKS.format(file=tmp_path / f"{device}.told"))
         given = {"sources": [text], "columns": {"trains": COLUMNS}, "hooks": str(tmp_path / f"{device}.py")}

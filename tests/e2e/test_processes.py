@@ -52,7 +52,7 @@ def test_every_row_arrives_once_whatever_dies_or_is_cut(cluster: Cluster, tmp_pa
         cluster.add(edge, "edge", listen="tcp://127.0.0.1:0", parents=[parent], slots=64, folder=disk)
     specs = []
     for device, edge in DEVICES.items():
-        text = f"trains=generate:rows=20,rate={RATE},batches={BATCHES},seed=7,step_us=10000,when={go}"
+        text = f"trains=generate:start_us=1000000,rows=20,rate={RATE},batches={BATCHES},seed=7,step_us=10000,when={go}"
         specs.append(read_spec(text, COLUMNS, device))
         cluster.add(device, "device", parents=[edge], slots=64, sources=[text], columns={"trains": COLUMNS})
     rows = {spec.origin: list(generated(spec)) for spec in specs}

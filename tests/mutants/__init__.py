@@ -15,6 +15,7 @@ from tests.mutants.links import LINKS
 from tests.mutants.logs import LOGS
 from tests.mutants.messages import MESSAGES
 from tests.mutants.operators import OPERATORS
+from tests.mutants.sources import SOURCES
 from tests.mutants.stores import STORES
 
-MUTANTS = (*LINKS, *FRAGMENTS, *OPERATORS, *STORES, *ENDS, *LOGS, *COORDINATOR, *MESSAGES, *BOOKS, *BELOW)
+MUTANTS = (*LINKS, *FRAGMENTS, *OPERATORS, *STORES, *ENDS, *LOGS, *COORDINATOR, *MESSAGES, *BOOKS, *BELOW, *SOURCES)

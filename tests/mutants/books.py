@@ -103,8 +103,8 @@ BOOKS = (
     Mutant(
         "the store forgets the names of evicted batches",
         "data/store/store.py",
-        "            if not header.late:  # late rows have no numbers of their own\n",
-        "            if not header.late and header.born:\n",
+        "            book = self._late if header.late else self._names",
+        "            book = self._late if header.late or not header.born else self._names",
         seed=0,
     ),
     Mutant(

@@ -185,8 +185,8 @@ FRAGMENTS = (
     Mutant(
         "a query that begins later misses the number of the last batch before it",
         "data/sources/sources.py",
-        "yield source.stream, empty(origin, 0, source.next - 1, source.watermark)",
-        "yield source.stream, empty(origin, 0, max(0, source.next - 2), source.watermark)",
+        "yield source.stream, empty(origin, 0, first - 1, source.watermark)",
+        "yield source.stream, empty(origin, 0, max(0, first - 2), source.watermark)",
         test="tests/data/sources/test_sources.py::test_a_query_that_begins_later_begins_after_all_that_was_made",
     ),
     Mutant(
@@ -206,8 +206,8 @@ FRAGMENTS = (
     Mutant(
         "sources go on as soon as there is any room",
         "data/sources/sources.py",
-        "elif source.waits and room > limit // 2:",
-        "elif source.waits and room >= limit // 4:",
+        "elif source.waits and room > limit // 2 and (known",
+        "elif source.waits and room >= limit // 4 and (known",
         test="tests/data/sources/test_sources.py::test_sources_wait_below_a_quarter_of_the_room_and_go_on_above_half_of_it",
     ),
     Mutant(

@@ -37,7 +37,7 @@ def begin(net: LocalNet, where: str, stops: bool = False) -> SourceSpec:
     asked = Submit(name="q", plan=encode(staged(optimize(plan))), sink=Sink(kind="log"), stops_at_fault=stops)
     net.ask("submit", asked, Submitted)
     go = net.folder / "go"
-    spec = read_spec(f"trains=generate:rows=50,rate=50,batches=20,seed=7,when={go}", COLUMNS, "dev0")
+    spec = read_spec(f"trains=generate:start_us=1000000,rows=50,rate=50,batches=20,seed=7,when={go}", COLUMNS, "dev0")
     net.add_node(WorkerSettings(node=NodeId("dev0"), kind="device", parents=(EDGE,)), (spec,))
     assert net.run_until(
         lambda: [q.nodes for q in net.ask("queries", None, list[QueryLine]) if q.state == "running"] == [3], 20

@@ -36,7 +36,7 @@ def net(tmp_path: Path) -> Iterator[LocalNet]:
 
 def devices(net: LocalNet, go: Path, batches: int = 40, names: tuple[str, ...] = ("dev0", "dev1")) -> list[SourceSpec]:
     """Devices below the edge, whose sources begin when a file is there."""
-    text = f"trains=generate:rows=50,rate=50,batches={batches},seed=7,step_us=5000,when={go}"
+    text = f"trains=generate:start_us=1000000,rows=50,rate=50,batches={batches},seed=7,step_us=5000,when={go}"
     specs = [read_spec(text, COLUMNS, name) for name in names]
     for spec in specs:
         net.add_node(WorkerSettings(node=NodeId(spec.node), kind="device", parents=(EDGE,)), (spec,))
@@ -133,7 +133,7 @@ def test_a_query_that_is_stopped_while_a_device_is_away_leaves_nothing_behind(ne
 
 
 def test_a_device_with_a_disk_starts_without_the_coordinator_and_its_rows_arrive(net: LocalNet, tmp_path: Path) -> None:
-    text = f"trains=generate:rows=50,rate=50,batches=40,seed=7,step_us=5000,when={tmp_path / 'go'}"
+    text = f"trains=generate:start_us=1000000,rows=50,rate=50,batches=40,seed=7,step_us=5000,when={tmp_path / 'go'}"
     spec, device = read_spec(text, COLUMNS, "dev0"), NodeId("dev0")
     net.add_node(WorkerSettings(node=device, kind="device", parents=(EDGE,)), (spec,), durable=True)
     net.submit("busy", staged(busy()), Sink(kind="log"))

@@ -32,7 +32,7 @@ def net(tmp_path: Path) -> Iterator[LocalNet]:
     found = LocalNet(tmp_path)
     found.add_node(WorkerSettings(node=GATEWAY, kind="gateway"), durable=True)
     found.add_node(WorkerSettings(node=EDGE, kind="edge", parents=(GATEWAY,)))
-    spec = read_spec(f"trains=generate:rows={BATCH_ROWS},rate=20,seed=7,step_us=100", COLUMNS, "dev0")
+    spec = read_spec(f"trains=generate:start_us=1000000,rows={BATCH_ROWS},rate=20,seed=7,step_us=100", COLUMNS, "dev0")
     found.add_node(WorkerSettings(node=NodeId("dev0"), kind="device", parents=(EDGE,)), (spec,))
     yield found
     found.close()

@@ -42,7 +42,7 @@ def test_a_sink_a_hundred_times_too_slow_holds_everyone_back_and_loses_nothing(
     plan = Stages.of({"out": Source("s", parse_schema(COLUMNS))})
     net.submit("q", plan, Sink(kind="log"))
     begin = tmp_path / "begin"
-    spec = f"s=generate:rows={ROWS},rate={RATE},batches={BATCHES},seed=3,when={begin}"
+    spec = f"s=generate:start_us=1000000,rows={ROWS},rate={RATE},batches={BATCHES},seed=3,when={begin}"
     for device in DEVICES:
         settings = WorkerSettings(node=device, kind="device", parents=(EDGE,), memory_bytes=MEMORY_BYTES)
         net.add_node(settings, (read_spec(spec, COLUMNS, device),))

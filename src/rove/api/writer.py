@@ -68,7 +68,7 @@ class StreamWriter:
         self._stops_at_fault = False
         self._format = ""
         self._mode: Literal["append", "update"] = "append"
-        self._trigger_ms = 0
+        self._trigger_ms: int | None = None
         self._options: dict[str, str] = {}
         self._function: Callable[[Any, int], None] | None = None
         self._node: NodeId | None = None
@@ -144,8 +144,10 @@ class StreamWriter:
         return self
 
     def trigger(self, *, processingTime: str | None = None) -> StreamWriter:
-        """The time between Spark's micro-batches, such as `5 seconds`. Without it the next one starts at once."""
-        self._trigger_ms = 0 if processingTime is None else parse_duration(processingTime, "trigger") // 1_000
+        """The time between Spark's micro-batches, such as `5 seconds`. Without it `rove cloud` writes a table every two
+        seconds (`table_ms` in its settings), because each micro-batch makes files; for all other sinks, with `0
+        seconds`, and in a local session the next one starts at once."""
+        self._trigger_ms = None if processingTime is None else parse_duration(processingTime, "trigger") // 1_000
         return self
 
     def foreachBatch(self, func: Callable[[Any, int], None]) -> StreamWriter:
@@ -209,7 +211,7 @@ class StreamWriter:
                 key = next(iter(self._options))
                 check_options("", "", self._options)  # the name in the error is a name, and no secret
                 raise PlanError(f"`{key}` is not an option of a query that ends on a node; {nearest(key, OPTIONS)}")
-            if self._mode != "append" or self._trigger_ms:
+            if self._mode != "append" or self._trigger_ms is not None:
                 raise PlanError(
                     "output modes and triggers are for Spark; a query that ends on a node emits rows as they come"
                 )

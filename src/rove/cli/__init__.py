@@ -45,6 +45,7 @@ def _everything() -> None:
         advise,
         bench,
         cloud,
+        compact,
         coordinator,
         demo,
         device,
@@ -72,6 +73,7 @@ def _everything() -> None:
     )
     panels = {
         "Nodes": (coordinator.coordinator, gateway.gateway, worker.worker, device.device, cloud.cloud),
+        "Tables": (compact.compact,),
         "Queries": (submit.submit, queries.queries, status.status, explain.explain, stop.stop, streams.streams),
         "Who belongs to it": (join.join, doctor.doctor),
         "Try and prove": (demo.demo, sim.sim, bench.bench),

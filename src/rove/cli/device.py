@@ -26,6 +26,15 @@ def device(
         list[str] | None,
         Flag("stream=generate:rows=50,rate=20 or stream=file:x.parquet. Can be repeated.", metavar="SPEC"),
     ] = None,
+    begin: Annotated[
+        str | None,
+        Flag(
+            "Where files of sources begin: kept (where the last start ended; needs --data) or start (at their first "
+            "row, as new rows). Without --data they begin at their first row at each start. Default: kept.",
+            "--from",
+            metavar="WHERE",
+        ),
+    ] = None,
     columns: Annotated[
         list[str] | None,
         Flag("The columns of a stream: 'stream: a int, ts timestamp'. Can be repeated.", metavar="COLUMNS"),
@@ -93,5 +102,6 @@ def device(
         keys=keys,
         settings=settings,
         sources=source,
+        begin=begin,
         columns=columns,
     )

@@ -35,7 +35,13 @@ def run_cloud(section: CloudSection, shown: Callable[[str], AbstractContextManag
             spark = start_spark(section)
         log.info("Spark is up")
         places = (Path(section.logs), Path(section.tables), Path(section.state))
-        runtime = CloudRuntime(spark, *places, trusts=section.trust_functions)
+        runtime = CloudRuntime(
+            spark,
+            *places,
+            trusts=section.trust_functions,
+            table_ms=section.table_ms,
+            compact_files=section.compact_files,
+        )
         try:
             follow(runtime, client.ask, section.poll_ms / 1_000, ended)
         finally:

@@ -19,10 +19,12 @@ from typing import Any
 import pyarrow as pa
 from msgspec.structs import replace
 
+from rove.cloud.compactor import Compactor
 from rove.cloud.compile import compile_plan
 from rove.cloud.sinks import writer_of
 from rove.cloud.source import register
 from rove.cloud.stream import LogAt, streams_of
+from rove.cloud.tables import ASIDE, begin_aside, read_table
 from rove.control.asks.requests import TABLE_BYTES_MAX, CloudQuery, CloudSink, Progress, TableAsk, TableRows
 from rove.control.sink_options import SOURCE_OPTIONS
 from rove.data.log.segments.reader import Reader
@@ -35,10 +37,10 @@ from rove.runtime.disk.disk import LogFolder
 log = logging.getLogger(__name__)
 
 RETRY_S_MIN, RETRY_S_MAX = 1.0, 60.0
+ASIDE_MS = 2_000  # between two micro-batches of tables of rows set aside
 INITIALIZING = "Initializing"  # how Spark's message begins before a query's source is ready
 _IDS = re.compile(r" ?\[id = [^\]]*\]")
 _RAISED = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)")
-ASIDE = {"late-": "_late", "fault-": "_faults"}  # folders with rows set aside in a query's log, and their tables
 
 
 @dataclass(slots=True)
@@ -63,7 +65,9 @@ class _Run:
 
 class CloudRuntime:
     """The queries of one Spark session. `logs` is the gateway's folder, `tables` the folder of tables, `state` the
-    folder of checkpoints, each by query name. `trusts` allows users' functions that come by value."""
+    folder of checkpoints, each by query name. `trusts` allows users' functions that come by value. Tables are written
+    every `table_ms`, or as fast as rows come if it is 0, unless their query says otherwise. Tables with `compact_files`
+    small files are compacted while no rows come, unless it is 0."""
 
     def __init__(
         self,
@@ -73,6 +77,8 @@ class CloudRuntime:
         state: Path,
         *,
         trusts: bool = False,
+        table_ms: int = 0,
+        compact_files: int = 0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.spark, self.logs, self.tables, self.state = spark, logs, tables, state
@@ -83,6 +89,8 @@ class CloudRuntime:
         self._runs: dict[str, _Run] = {}
         self._reports = time.time_ns()  # so that a later process has higher numbers
         self._readers: dict[tuple[str, str], Reader] = {}
+        self._table_ms = table_ms
+        self._compactor = Compactor(spark, tables, compact_files, clock)
         register(spark)
 
     def settle(self, wanted: Iterable[CloudQuery]) -> None:
@@ -91,6 +99,8 @@ class CloudRuntime:
         for name in [n for n in self._runs if n not in names]:
             self._stop(self._runs.pop(name))
         for name, query in names.items():
+            if name not in self._runs:
+                self._begin_aside(query)
             run = self._runs.setdefault(name, _Run(query))
             if run.spark is None and self._clock() >= run.retry_at and not self._starting():
                 self._start(run)
@@ -98,6 +108,7 @@ class CloudRuntime:
     def watch(self) -> list[Progress]:
         """The progress of all queries. A failed query is noted, and waits for its next start."""
         self._reports += 1
+        self._compactor.look({r.wanted.sink.name: r.rows for r in self._runs.values() if r.wanted.sink.kind == "table"})
         return [replace(self._watch(run), number=self._reports) for run in self._runs.values()]
 
     def query(self, name: str) -> Any:
@@ -106,11 +117,10 @@ class CloudRuntime:
         return None if run is None else run.spark
 
     def table(self, name: str, limit: int | None = None) -> Any:
-        """The rows of a table that queries write, as a DataFrame: the first `limit`, or all. Tables of rows set aside
-        have a folder for each stage."""
+        """The rows of a table that queries write, as a DataFrame: the first `limit`, or all."""
         folder = self.tables / name
         if folder.is_dir():
-            frame = self.spark.read.option("recursiveFileLookup", "true").parquet(str(folder))
+            frame = read_table(self.spark, folder)
         elif self.spark.catalog.tableExists(name):  # of a sink in memory
             frame = self.spark.table(name)
         else:
@@ -137,6 +147,7 @@ class CloudRuntime:
         for run in self._runs.values():
             self._stop(run)
         self._runs.clear()
+        self._compactor.close()
 
     def _start(self, run: _Run) -> None:
         query = run.wanted
@@ -155,11 +166,19 @@ class CloudRuntime:
             )
             frames = streams_of(self.spark, run.plan, at)
             run.outputs = tuple(frames)
-            writer = writer_of(compile_plan(run.plan, frames), query.sink, self.tables, self._function)
+            writer = writer_of(compile_plan(run.plan, frames), query.sink, self.tables, self._function, self._table_ms)
             run.spark = writer.option("checkpointLocation", str(self.state / query.query)).start()
             run.begun, run.counted = self._clock(), -1
         except Exception as error:  # whatever Spark raises, the other queries go on
             self._failed(run, error)
+
+    def _begin_aside(self, query: CloudQuery) -> None:
+        try:
+            begin_aside(self.tables, query)
+        except OSError as error:
+            log.warning(
+                "the tables of rows set aside of %s have no columns until there are rows: %s", query.query, error
+            )
 
     def _function(self, sink: CloudSink) -> Callable[[Any, int], None]:
         """The user's function of a sink: one of this process, or one that came with the query."""
@@ -279,7 +298,7 @@ class CloudRuntime:
                 frame.writeStream.format("parquet")
                 .option("path", str(place))
                 .option("checkpointLocation", str(self.state / run.wanted.query / part.name))
-                .trigger(processingTime="2 seconds")
+                .trigger(processingTime=f"{self._table_ms or ASIDE_MS} milliseconds")
                 .start()
             )
 

@@ -17,16 +17,24 @@ FunctionOf: TypeAlias = Callable[[CloudSink], Callable[[Any, int], None]]
 Starter: TypeAlias = Callable[[Any, CloudSink, Path], Any]
 
 
-def writer_of(frame: Any, sink: CloudSink, tables: Path, function_of: FunctionOf) -> Any:
-    """A `DataStreamWriter` for a frame, without its checkpoint and not started. `function_of` finds a user's
-    function."""
+def writer_of(frame: Any, sink: CloudSink, tables: Path, function_of: FunctionOf, table_ms: int = 0) -> Any:
+    """A `DataStreamWriter` for a frame, without its checkpoint and not started. `function_of` finds a user's function.
+    `table_ms` is the time between two micro-batches of a table, unless its query says another."""
     if sink.kind == "foreachBatch":
         writer = frame.writeStream.foreachBatch(function_of(sink))
     else:
         writer = _KINDS[sink.kind](frame, sink, tables)
-    if sink.trigger_ms:
-        writer = writer.trigger(processingTime=f"{sink.trigger_ms} milliseconds")
+    if every_ms := trigger_ms(sink, table_ms):
+        writer = writer.trigger(processingTime=f"{every_ms} milliseconds")
     return writer.outputMode(sink.mode)
+
+
+def trigger_ms(sink: CloudSink, table_ms: int) -> int:
+    """The time between two micro-batches; 0 if the next one starts at once. Each micro-batch of a table makes files, so
+    a table has an interval unless the user gives one."""
+    if sink.trigger_ms is not None:
+        return sink.trigger_ms
+    return table_ms if sink.kind == "table" else 0
 
 
 def _table(frame: Any, sink: CloudSink, tables: Path) -> Any:

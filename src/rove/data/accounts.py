@@ -16,6 +16,7 @@ from rove.data.events import Note, Opened
 from rove.data.fragment.pipeline import Count
 from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.link.link import Link
+from rove.data.sources.positions import SourceAt
 from rove.data.store.store import Store
 from rove.model.batch import Header
 from rove.model.ids import Origin, QueryId
@@ -41,6 +42,13 @@ class Accounts:
     def produced(self, query: str, header: Header, rows: int) -> None:
         """Count rows that a source made for a query, once for each place in the plan where they go."""
         self._produced.setdefault((query, header.origin), Count()).make(header, rows)
+
+    def goes_on(self, at: SourceAt | None) -> None:
+        """A source goes on from an earlier start. What that start has counted before the position is counted here."""
+        if at is not None:
+            for query, fed in at.fed.items():
+                made = fed.next if fed.next > fed.first else 0
+                self._produced[query, at.origin] = Count(produced=fed.produced, made=made)
 
     def refuse(self, why: str, times: int = 1) -> None:
         """Count a refused message or batch."""

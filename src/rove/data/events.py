@@ -20,6 +20,7 @@ from rove.data.log.segments.format import Mark
 from rove.data.log.segments.partition import Partition
 from rove.data.log.segments.stored import ReadEntry, Stored
 from rove.data.log.settings import LogSettings
+from rove.data.sources.positions import SourceAt
 from rove.model.clock import MICROS_MIN
 from rove.model.events import Allow, Arrived, Drop, Garbled, Payload, Send, Tick
 from rove.model.ids import NodeId, Origin, QueryId
@@ -197,6 +198,14 @@ class ListFolders:
 
 
 @dataclass(frozen=True, slots=True)
+class KeepPositions:
+    """Store the positions of all sources whose batches can be made again, before the commands that follow are
+    executed."""
+
+    positions: tuple[SourceAt, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class AskReaders:
     """Ask which outside readers a folder has, and what they still need."""
 
@@ -257,4 +266,6 @@ class Stop:
 DiskAnswer: TypeAlias = DiskDone | Opened | OpenFailed | LogRead | Loaded | Listed | Readers
 DiskWork: TypeAlias = OnDisk | Open | ReadLog | Load | ListFolders | AskReaders
 Event: TypeAlias = Arrived | Garbled | Produced | Tick | DiskAnswer | Packed | Stop
-Command: TypeAlias = Send | Dial | Drop | Wait | Go | Allow | Remember | DiskWork | Pack | Evicted | Cut | Met | Note
+Command: TypeAlias = (
+    Send | Dial | Drop | Wait | Go | Allow | Remember | KeepPositions | DiskWork | Pack | Evicted | Cut | Met | Note
+)

@@ -47,6 +47,8 @@ from rove.data.link.routes import Routes
 from rove.data.log.folders import Folders
 from rove.data.reports import Reports
 from rove.data.settings import WorkerSettings
+from rove.data.sources.positions import SourceAt
+from rove.data.sources.safety import first_unsafe
 from rove.data.sources.sources import Sources
 from rove.data.store.eviction import Policy
 from rove.data.store.kept_batch import size_of
@@ -54,7 +56,7 @@ from rove.data.store.retention import Retention
 from rove.data.store.store import Store
 from rove.data.turn import Turn
 from rove.model.batch import Header
-from rove.model.errors import DataError, ProtocolError, RoveError, must
+from rove.model.errors import DataError, ProtocolError, RoveError
 from rove.model.events import COORDINATOR, Arrived, Conn, Garbled, Payload, Send, Tick
 from rove.model.ids import NodeId, Origin, QueryId
 from rove.model.messages import (
@@ -111,6 +113,7 @@ class Worker:
             turn=self._turn,
             fragments=self._fragments,
             parking=self._parking,
+            sources=self.sources,
             output=self.output,
             input_log=self.input_log,
             exits=self._exits,
@@ -144,15 +147,18 @@ class Worker:
             replay=self._replay,
             accounts=self.accounts,
         )
-        self._beat_due = self._report_due = 0
-        self._changed = False
+        self._beat_due, self._report_due, self._changed = 0, 0, False
+        self._ordered_us: int | None = None  # when the coordinator first gave orders
         self._found = self._retention.knows  # whether the batches that earlier starts left on the disk are known
 
     # Before it starts
 
-    def add_source(self, stream: str, origin: Origin, columns: str) -> None:
-        """Declare a source of a stream on this node."""
-        self.sources.add(stream, origin, columns)
+    def add_source(
+        self, stream: str, origin: Origin, columns: str, replays: bool = False, at: SourceAt | None = None
+    ) -> None:
+        """Declare a source. One that `replays` can make its batches again, and goes on `at` an earlier position."""
+        self.sources.add(stream, origin, columns, replays, at)
+        self.accounts.goes_on(at)
 
     def remembered(self, kept: Remember, now: int = 0) -> list[Command]:
         """Resume the fragments that this node ran before it stopped or died, with or without the coordinator."""
@@ -193,6 +199,7 @@ class Worker:
                 self._turn.commands += self._retention.packed(event, self._turn.now)
             case Stop():
                 self._turn.commands += self._retention.write_all(now)
+                self._keep_positions()
             case Garbled(conn=conn, why=why, text=text):
                 self._entrance.refuse(conn, why, text)
         self._turn.commands += self._folders.ask(now)
@@ -235,6 +242,7 @@ class Worker:
         self._turn.commands += self._retention.look(self._turn.now)
         if self._retention.knows:
             self._found = True
+            self.sources.left_behind(self._retention.left_behind())
             self._turn.commands += self._retention.look(self._turn.now)
             self.accounts.refuse("damaged", self._retention.damaged)
             for running in self._fragments.running.values():
@@ -314,9 +322,14 @@ class Worker:
 
     def _hold_sources(self) -> None:
         """Make sources wait before the room is used up, if nothing is evicted or not fast enough."""
-        limit = self.settings.memory_bytes
+        limit, here = self.settings.memory_bytes, {*self._fragments.running, *self.opening()}
         waits = self._retention.blocks or self._replay.pending.bytes + self._openings.bytes > limit // 4
-        self._turn.commands += self.sources.held(self.room if waits else limit, limit)
+        known = self._found and self.sources.complete(here, self._ordered_us, self._turn.now)
+        self._turn.commands += self.sources.held(self.room if waits else limit, limit, known)
+
+    def _keep_positions(self) -> None:
+        unsafe = first_unsafe(self.store, self.output, self.input_log, self._openings, self.sources.replays)
+        self._turn.commands += self.sources.safe(unsafe)
 
     # The coordinator's orders
 
@@ -324,6 +337,7 @@ class Worker:
         if orders.protocol != PROTOCOL:
             self.accounts.refuse("protocol")
             return
+        self._ordered_us = self._turn.now if self._ordered_us is None else self._ordered_us
         if orders.whole:
             self._reports.whole()
             self._report_due = self._turn.now
@@ -380,6 +394,7 @@ class Worker:
         # A report must include the origins of earlier starts; otherwise others would no longer wait for them.
         if self._turn.now >= self._report_due and self._found:
             self._report_due = self._turn.now + self.settings.report_us
+            self._keep_positions()
             self._turn.commands += self.reports()
             self._turn.commands += self.output.retire()
         self._hold_sources()
@@ -471,22 +486,12 @@ class Worker:
 
     def validate(self) -> None:
         """Every law of this node that can be seen from inside it; one that is broken raises. O(what it holds)."""
-        self.store.validate()
-        self.output.validate()
-        self.input_log.validate()
-        self._openings.validate()
-        self._replay.pending.validate()
-        self._parking.validate()
-        self._neighbours.validate()
-        self._fragments.validate()
+        ends = (self.store, self.output, self.input_log, self._openings, self._replay.pending, self._parking)
+        for part in (*ends, self._neighbours, self._fragments):
+            part.validate()
         carried = [entry for link in self.links().values() for entry in link.entries()]
         carried += [entry for r in self._fragments.running.values() for entry in r.kept if not entry.gone]
-        twice = len(carried) - len({id(entry) for entry in carried})
-        must(twice == 0, "a batch waits in one place", self.node, twice)
-        idle = {id(entry): entry.header for entry in self.store}
-        for entry in carried:
-            idle.pop(id(entry), None)
-        must(not idle, "a batch that is kept is on its way", self.node, [*idle.values()][:3])
+        self.store.validate_carried(carried, self.node)
 
     def running(self) -> dict[QueryId, RunningFragment]:
         return self._fragments.running

@@ -147,11 +147,13 @@ class Fragment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SourceHere(msgspec.Struct, frozen=True, kw_only=True):
-    """A source of a stream on a device."""
+    """A source of a stream on a device. One that `goes_on` has the name of an earlier start of its node, and counts
+    what that start has made."""
 
     stream: str
     origin: Origin
     columns: str  # as text: name type, name type
+    goes_on: bool = False
 
 
 class Peer(msgspec.Struct, frozen=True, kw_only=True):

@@ -55,6 +55,11 @@ class Coverage:
         must(depth == 0, "a range that was added has an end", found[-2:])
         return tuple(found)
 
+    @property
+    def first(self) -> int:
+        """The smallest number that is covered; there must be one. O(bounds)."""
+        return min(self._rises)
+
     def __bool__(self) -> bool:
         return bool(self._rises)
 

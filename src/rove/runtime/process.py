@@ -83,7 +83,9 @@ def run_worker(section: WorkerSection, stopped: Stopped | None = None) -> None:
         log.info("asks the coordinator at %s", url)
         shelf = _shelf(section, stopped.bell)
         settings = worker_settings(section, _heard_at(section, wires), keys)
-        shell = WorkerShell(settings, wires, specs, shelf, Hooks(section.hooks) if section.hooks else None, functions)
+        specs = _readable(section, specs, shelf)
+        hooks = Hooks(section.hooks) if section.hooks else None
+        shell = WorkerShell(settings, wires, specs, shelf, hooks, functions, again=section.begin == "start")
         shell.start()
         _ready(section.kind, section.node, wires.address)
         _loop(shell, wires, stopped)
@@ -206,6 +208,20 @@ def _shelf(section: WorkerSection, bell: Bell) -> DiskShelf | None:
             raise
         log.error("%s; going on without it: waiting rows are in memory only, until the next start", error)
         return None
+
+
+def _readable(section: WorkerSection, specs: tuple[SourceSpec, ...], shelf: DiskShelf | None) -> tuple[SourceSpec, ...]:
+    """The sources that may begin. If the folder that says how far files were read cannot be used, they are not read:
+    rows that have arrived would come again. A node without a folder reads them from the first row at each start."""
+    files = [spec for spec in specs if spec.file and section.begin == "kept"]
+    if shelf is not None or not files:
+        return specs
+    if section.folder:
+        log.error("%s are not read until %s can be used", ", ".join(spec.file for spec in files), section.folder)
+        return tuple(spec for spec in specs if spec not in files)
+    for spec in files:
+        log.warning("%s is read from its first row at each start; with a folder (--data) it is read on", spec.file)
+    return specs
 
 
 def _functions(section: WorkerSection) -> ProcessReader | None:

@@ -50,6 +50,8 @@ class WorkerSection(msgspec.Struct, frozen=True, kw_only=True):
     keep_bytes: int | None = None  # delete the oldest entries of a partition beyond this size, read or not
     keys: str = ""  # a key file
     sources: tuple[str, ...] = ()  # such as trains=generate:rows=50,rate=20 or trains=file:/data/x.parquet
+    # Where files of sources begin: at the place that is kept in `folder`, or at the start, their first row.
+    begin: Literal["kept", "start"] = "kept"
     columns: dict[str, str] = {}  # the columns of the streams that sources here produce
     leave: bool = False  # say goodbye when stopped, for good
     trust_functions: bool = False  # run users' functions that come by value, so users who submit queries run code here
@@ -79,6 +81,10 @@ class CloudSection(msgspec.Struct, frozen=True, kw_only=True):
     memory: str = "1g"  # memory of Spark's driver
     keys: str = ""  # a key file
     poll_ms: int = 500  # how often to ask what should run
+    # The time between two micro-batches of a table, each of which makes files; `.trigger(…)` of a query overrides it.
+    table_ms: Annotated[int, msgspec.Meta(ge=0)] = 2_000
+    # A table with this many small files is compacted while no rows come; 0: only by `rove compact`.
+    compact_files: Annotated[int, msgspec.Meta(ge=0)] = 100
     spark: dict[str, str] = {}  # Spark's own settings, by their names
     trust_functions: bool = False  # run users' functions that come by value: whoever may submit runs code here
 

@@ -21,6 +21,7 @@ from rove.data.events import (
     Event,
     Evicted,
     Go,
+    KeepPositions,
     ListFolders,
     Load,
     Met,
@@ -38,6 +39,7 @@ from rove.data.worker import Worker
 from rove.model.errors import DiskError, RoveError
 from rove.model.events import COORDINATOR, Allow, Arrived, Conn, Drop, Garbled, Payload, Send, Tick
 from rove.model.messages import Message, Peer
+from rove.runtime.adapters.places import Places
 from rove.runtime.adapters.sources import Producers, SourceSpec
 from rove.runtime.broken import Broken, described
 from rove.runtime.clock import now_us, wall_us
@@ -73,7 +75,7 @@ class Transport(Protocol):
 
 class WorkerShell:
     """A worker with its disk, its sources and its transport. `functions` runs users' functions apart; without it they
-    run here."""
+    run here. With `again`, files are read from their first row."""
 
     def __init__(
         self,
@@ -83,16 +85,21 @@ class WorkerShell:
         shelf: DiskShelf | None = None,
         hooks: Hooks | None = None,
         functions: ProcessReader | None = None,
+        again: bool = False,
     ) -> None:
         self._wires, self.shelf, self._hooks, self._functions = wires, shelf, hooks, functions
         incarnation = shelf.incarnation if shelf is not None else time.time_ns()
         self.worker = Worker(settings, incarnation, shelf is not None, policy_at(settings.evict), functions)
-        self.producers = Producers(specs, incarnation, now_us())
+        self._places = Places(shelf, again) if shelf is not None else None
+        files = [spec for spec in specs if spec.file]
+        at = {s.stream: at for s in files if self._places is not None and (at := self._places.of(s)) is not None}
+        self.producers = Producers(specs, incarnation, now_us(), at)
         for origin, producer in self.producers.all.items():
-            self.worker.add_source(producer.spec.stream, origin, producer.spec.columns)
+            spec, replays = producer.spec, bool(producer.spec.file) and shelf is not None
+            self.worker.add_source(spec.stream, origin, spec.columns, replays, producer.at)
         self._packing = PackThread(settings.compress)
         self._watch = Watch(now_us())
-        self._unkept: Remember | None = None  # what the disk did not take
+        self._unkept: Remember | KeepPositions | None = None  # what the disk did not take
 
     def start(self) -> None:
         """Resume where the last start ended."""
@@ -203,6 +210,9 @@ class WorkerShell:
                 self.shelf.ask(command)
             case Remember() if self.shelf is not None:
                 self.shelf.remember(command)
+                self._unkept = command if self.shelf.trouble else None
+            case KeepPositions(positions=positions) if self.shelf is not None and self._places is not None:
+                self._places.keep(positions, (each.spec for each in self.producers.all.values()))
                 self._unkept = command if self.shelf.trouble else None
 
     def _look(self) -> None:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from rove.control.coordinator import Coordinator
 from rove.data.events import DiskWork, Remember
 from rove.data.settings import WorkerSettings
+from rove.data.sources.positions import SourceAt
 from rove.data.worker import Worker
 from rove.model.ids import NodeId, Origin
 from rove.sim.queries import COLUMNS
@@ -36,6 +37,10 @@ class SimSource:
     owed: bool = False  # a batch was due while the source had to wait
     ended: bool = False
     dead: bool = False  # it ended with its process; batches kept there are lost
+    died: bool = False  # its process has died; a source that replays goes on in the next one
+    replays: bool = False  # it reads a file: its batches can be made again, and it outlives its process
+    at: SourceAt | None = None  # its position, on the disk
+    next: int = 0  # the number of the next batch that it gives to its node
 
     def successor(self, incarnation: int) -> SimSource:
         """The same source after a restart of its process: another origin, whose numbers begin at 0."""
@@ -81,7 +86,9 @@ class SimNode:
         for source in self.sources:
             source.ended |= source.dead
             if not source.dead:
-                self.worker.add_source(source.stream, source.origin, COLUMNS)
+                self.worker.add_source(source.stream, source.origin, COLUMNS, source.replays, source.at)
+            if source.at is not None:
+                source.next, source.waits, source.ended = source.at.next, True, False
         return self.worker
 
 

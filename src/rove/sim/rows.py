@@ -256,6 +256,8 @@ def doubtful_nodes(world: World, query: QueryId, lower: Stages, known: bool) -> 
     unless it is `known` what that costs. None if an operator of all nodes lost rows."""
     sources = [source for node in world.nodes.values() for source in node.sources if query in source.fed]
     found = {source.origin.node for source in sources if source.dead} | world.twins
+    # Rows that were evicted may be made again after a restart, and arrive.
+    found |= {s.origin.node for s in sources if s.died and any(e[:2] == (query, s.origin) for e in world.evicted)}
     if not known:
         found |= {origin.node for name, origin, _ in world.evicted if name == query}
     found |= {_maker(world, origin) for origin in late_origins(world, query, lower)}

@@ -31,7 +31,14 @@ from rove.sim.draws.damage import plan_damage, plan_forgotten, plan_full, plan_l
 from rove.sim.draws.faults import HEAL_US, plan_faults, plan_leaves, plan_moves, plan_relapses
 from rove.sim.draws.forger import check_refused, plan_forger
 from rove.sim.draws.forgeries import plan_forgeries
-from rove.sim.draws.surprises import plan_clocks, plan_forgetful, plan_late_joins, plan_plenty, plan_twins
+from rove.sim.draws.surprises import (
+    plan_clocks,
+    plan_files,
+    plan_forgetful,
+    plan_late_joins,
+    plan_plenty,
+    plan_twins,
+)
 from rove.sim.nodes import SimSource
 from rove.sim.queries import STREAMS, some_query
 from rove.sim.rows import Compared, check_rows
@@ -55,6 +62,7 @@ DRAWS: tuple[Draw, ...] = (
     plan_lies,
     plan_full,
     plan_forgotten,
+    plan_files,
 )  # each has a random generator of its own
 STRATEGIES = ("bottom_up", "bottom_up", "shortest_path", "cloud_only", "ilp")
 

@@ -23,6 +23,7 @@ from rove.data.events import (
     Event,
     Evicted,
     Go,
+    KeepPositions,
     ListFolders,
     Load,
     OnDisk,
@@ -148,7 +149,7 @@ class World:
             self._tell(name, kept, commands)
             self._obey(node, commands)
         for source in node.sources:
-            if not source.ended and not source.made:
+            if not source.ended and (source.replays or not source.made):
                 self._schedule_source(node, source)
         self._tick(node)
 
@@ -166,8 +167,9 @@ class World:
             self.safe.update((h.query, h.origin.unsided, h.seq) for h in node.worker.on_disk())
         node.worker, node.pending, node.tick_us = None, [], -1  # its timer no longer counts
         for source in node.sources:
-            source.dead = True
-            self.dead.add(source.origin)
+            source.dead, source.died, source.owed = not source.replays, True, False
+            if source.dead:
+                self.dead.add(source.origin)
         for wire in self.network.wires.values():
             if name in (wire.dialer, wire.listener):
                 wire.generation += 1
@@ -180,7 +182,8 @@ class World:
         self.kill(name)
         node.left = True
         for source in node.sources:
-            source.ended = True
+            source.ended = source.dead = True
+            self.dead.add(source.origin)
         self.safe = {each for each in self.safe if each[1].node != node.name or node.second}
 
     def say(self, name: NodeId, to: NodeId, message: Message, payload: bytes | None = None) -> None:
@@ -324,6 +327,10 @@ class World:
                                 self.at(self.now, partial(self._produce, node, source))
                 case Remember():
                     node.kept = command
+                case KeepPositions(positions=positions):
+                    kept = {at.origin: at for at in positions}
+                    for source in node.sources:
+                        source.at = kept.get(source.origin, source.at)
 
     def _disk(self, node: SimNode, worker: Worker | None, order: DiskWork) -> None:
         if node.worker is not worker or node.shelf is None:
@@ -417,13 +424,27 @@ class World:
     # Sources
 
     def _schedule_source(self, node: SimNode, source: SimSource) -> None:
-        self.at(self.now + self.random.randint(1, 2 * source.every_us), lambda: self._produce(node, source))
+        worker = node.worker
+
+        def due() -> None:
+            if node.worker is worker:  # else its process has died since
+                self._produce(node, source)
+
+        self.at(self.now + self.random.randint(1, 2 * source.every_us), due)
 
     def _produce(self, node: SimNode, source: SimSource) -> None:
         if node.worker is None or source.ended:
             return
         if source.waits:
             source.owed = True
+            return
+        source.next += 1
+        if source.next <= len(source.made):  # it was made before its process died
+            for query in node.worker.fed(source.origin):
+                source.fed.setdefault(query, source.next - 1)
+            self._note("made again", str(source.origin), str(source.next))
+            self.handle(node, Produced(source.origin, source.made[source.next - 1], self._wall(node)))
+            self._schedule_source(node, source)
             return
         source.left -= 1
         if source.left < 0:

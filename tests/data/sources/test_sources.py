@@ -9,8 +9,10 @@ from msgspec.structs import replace
 from rove.data.events import Go, Produced, Wait
 from rove.data.sources.sources import Sources
 from rove.model.errors import SchemaMismatch
-from rove.model.ids import Origin, Stage
+from rove.model.ids import Origin, QueryId, Stage
 from tests.data.test_worker import COLUMNS, ORIGIN, fragment, rows
+
+QUERY = QueryId("q")
 
 
 def made(sources: Sources, count: int = 1) -> list[int]:
@@ -29,9 +31,9 @@ def test_a_batch_that_does_not_fit_its_stream_gets_no_number() -> None:
 def test_a_query_that_begins_later_begins_after_all_that_was_made() -> None:
     sources = Sources()
     sources.add("s", ORIGIN, COLUMNS)
-    assert list(sources.missed([ORIGIN])) == []
+    assert list(sources.missed(QUERY, [ORIGIN])) == []
     made(sources, 3)
-    ((stream, batch),) = sources.missed([ORIGIN])
+    ((stream, batch),) = sources.missed(QUERY, [ORIGIN])
     assert (stream, batch.header.seq, batch.header.through, batch.rows) == ("s", 0, 2, 0)
     assert made(sources) == [batch.header.through + 1]
 

@@ -10,21 +10,23 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
+from rove.data.sources.positions import Fed, SourceAt
 from rove.model.errors import SetupError
 from rove.model.ids import Origin
 from rove.model.schema import parse_schema
 from rove.runtime.adapters.sources import Producers, generated, read_spec
+from rove.runtime.clock import wall_us
 
 COLUMNS = "train string, coach int, ts timestamp, load double, full boolean, fare decimal(10,2), small tinyint, d date"
 
 
 def test_rows_follow_from_the_text_alone() -> None:
-    spec = read_spec("trains=generate:rows=100,batches=5,seed=7", COLUMNS, "dev1")
+    spec = read_spec("trains=generate:start_us=1000000,rows=100,batches=5,seed=7", COLUMNS, "dev1")
     first, second = list(generated(spec)), list(generated(spec))
     assert len(first) == 5
     assert all(a.equals(b) for a, b in zip(first, second, strict=True))
     assert all(batch.schema.equals(parse_schema(COLUMNS)) for batch in first)
-    other = read_spec("trains=generate:rows=100,batches=5,seed=7", COLUMNS, "dev2")
+    other = read_spec("trains=generate:start_us=1000000,rows=100,batches=5,seed=7", COLUMNS, "dev2")
     assert not first[0].equals(next(generated(other)))
     assert not first[0].equals(first[1])
 
@@ -120,3 +122,47 @@ def test_no_two_batches_of_a_long_run_are_the_same() -> None:
     spec = read_spec("s=generate:rows=20,batches=5000,seed=3", "n int, name string", "dev1")
     seen = {batch.serialize().to_pybytes() for batch in generated(spec)}
     assert len(seen) == 5_000
+
+
+def test_generated_time_begins_now_unless_the_text_says_when() -> None:
+    before = wall_us()
+    (batch,) = generated(read_spec("s=generate:rows=2,batches=1,step_us=500", "ts timestamp", "dev1"))
+    first, second = batch["ts"].cast(pa.int64()).to_pylist()
+    assert before <= first <= wall_us()
+    assert second == first + 500
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "arrow", "jsonl"])
+@pytest.mark.parametrize("first", [0, 1, 2, 3, 4])
+def test_a_file_gives_the_same_batches_from_any_number_on(tmp_path: Path, kind: str, first: int) -> None:
+    table = pa.table({"n": pa.array(range(25), pa.int32())})
+    path = tmp_path / f"rows.{kind}"
+    match kind:
+        case "parquet":
+            pyarrow.parquet.write_table(table, path, row_group_size=7)
+        case "csv":
+            pyarrow.csv.write_csv(table, path)
+        case "arrow":
+            with pa.ipc.new_file(path, table.schema) as writer:
+                writer.write_table(table)
+        case "jsonl":
+            path.write_text("".join(f'{{"n": {n}}}\n' for n in range(25)))
+    spec = read_spec(f"rows=file:{path},rows=10", "n int", "dev1")
+    every = [batch["n"].to_pylist() for batch in generated(spec)]
+    assert every == [list(range(10)), list(range(10, 20)), list(range(20, 25))]
+    assert [batch["n"].to_pylist() for batch in generated(spec, first)] == every[first:]
+    two = read_spec(f"rows=file:{path},rows=10,batches=2", "n int", "dev1")
+    assert [batch["n"].to_pylist() for batch in generated(two, first)] == every[first:2]
+
+
+def test_a_source_that_goes_on_waits_first_and_makes_again_at_full_speed(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("n\n" + "".join(f"{n}\n" for n in range(9)))
+    spec = read_spec(f"s=file:{path},rows=1,rate=10", "n int", "dev1")
+    at = SourceAt(Origin("s", "dev1", 3), 6, {"q": Fed(0, 4, 4)})
+    producers = Producers((spec,), 8, 0, {"s": at})
+    assert list(producers.make(0)) == []
+    producers.hold(at.origin, False, 0)
+    made = [event.data["n"].to_pylist() for event in producers.make(0) if event.data is not None]
+    assert (list(producers.all), made) == ([at.origin], [[4], [5]])
+    assert producers.due() == 100_000

@@ -37,7 +37,8 @@ class CloudSink(msgspec.Struct, frozen=True, kw_only=True):
     kind: CloudKind
     name: str = ""  # the name of a table or of a function
     mode: Literal["append", "update"] = "append"
-    trigger_ms: int = 0  # between two micro-batches; 0 means as soon as the last one is done
+    # Between two micro-batches; 0 means as soon as the last one is done, None the sink's default.
+    trigger_ms: int | None = None
     options: dict[str, str] = {}
     function: bytes = b""  # the function of foreachBatch (plan/user_functions)
 
@@ -79,6 +80,8 @@ class CloudQuery(msgspec.Struct, frozen=True, kw_only=True):
     plan: bytes
     sink: CloudSink
     patience_us: int = 0  # how long a device may be away
+    late: str = ""  # the columns of the table of late rows, as text
+    faults: str = ""  # those of rows that could not be computed, without the reason
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):

@@ -52,10 +52,11 @@ class Ended:
         gone: Iterable[Origin],
         again: Container[QueryId] = (),
         sources: Container[Origin] = (),
+        counts: Container[tuple[QueryId, Origin]] = (),
     ) -> None:
         """A start of a node is over. For queries that the node computes `again` from its disk, the next start counts
         rows that end there and output of its operators again. It does not count again the rows that its `sources` had
-        made, nor rows that were lost."""
+        made, nor rows that were lost. For sources that go on it `counts` everything that they have made."""
         ended = dict.fromkeys(gone)
         kept = [
             Tally(
@@ -72,6 +73,7 @@ class Ended:
             else replace(t, buffered=0, open=0, held=())
             for t in tallies
         ]
+        kept = [replace(t, produced=0, made=0) if (t.query, t.origin) in counts else t for t in kept]
         record = EndedRecord(node=node, incarnation=incarnation, tallies=tuple(kept), gone=tuple(ended))
         self._keep(record)
 

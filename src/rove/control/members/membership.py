@@ -244,7 +244,9 @@ class Membership:
             ended = member.incarnation or -report.incarnation
             sources = {s.origin for s in (() if before is None else before.sources)}
             again = member.running if record.durable else ()
-            self.ended.over(report.node, ended, member.tallies.values(), gone, again, sources)
+            goes_on = {source.origin for source in record.sources if source.goes_on}
+            counts = {(tally.query, tally.origin) for tally in report.tallies if tally.origin in goes_on}
+            self.ended.over(report.node, ended, member.tallies.values(), gone, again, sources, counts)
         self.ended.heard(report.node, report.incarnation)
 
     def _take(self, member: Member, report: Report, conn: Conn, now: int) -> dict[QueryId, Version | None]:

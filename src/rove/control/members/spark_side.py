@@ -7,16 +7,19 @@ from __future__ import annotations
 
 from collections import deque
 
+import pyarrow as pa
+
 from rove.control.asks.requests import CloudQuery, CloudSink, Progress
 from rove.control.deployment.query import Query
 from rove.control.deployment.split import OUTPUT
 from rove.control.members.table_reads import TableReads
 from rove.model.errors import PlanError
 from rove.model.ids import QueryId
+from rove.model.schema import schema_text
 from rove.plan.codec import encode
 from rove.plan.operators import Operator, Received
 from rove.plan.rules.prune_columns import prune_columns
-from rove.plan.stages import Stages
+from rove.plan.stages import Stages, ordered
 
 RECENT_MAX = 100
 
@@ -70,5 +73,21 @@ class SparkSide:
             raise PlanError(f"query `{query.id}` does not end in Spark")
         patience = query.patience_us() if sink.mode == "update" else 0
         plan = encode(Stages.of({OUTPUT: prune_columns(upper)}))
-        found = self._parts[query.id] = CloudQuery(query=query.id, plan=plan, sink=sink, patience_us=patience)
+        late, faults = _aside(lower)
+        found = self._parts[query.id] = CloudQuery(
+            query=query.id, plan=plan, sink=sink, patience_us=patience, late=late, faults=faults
+        )
         return found
+
+
+def _aside(lower: Stages) -> tuple[str, str]:
+    """The columns of late rows, and of rows that cannot be computed, at any operator of a plan: those that go into the
+    operator. Rows that are late at the end have the columns of the output."""
+    late, faults = dict[str, pa.Field](), dict[str, pa.Field]()
+    for op, inputs in zip(lower.operators, lower.inputs, strict=True):
+        for field in (field for each in inputs for field in lower.operators[each].schema):
+            faults.setdefault(field.name, field)
+            if ordered(op):
+                late.setdefault(field.name, field)
+    output = {field.name: field for _, stage in lower.outputs for field in lower.operators[stage].schema}
+    return schema_text(pa.schema((late or output).values())), schema_text(pa.schema((faults or output).values()))

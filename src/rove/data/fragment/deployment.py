@@ -7,7 +7,7 @@ runs on. A fragment whose folders are not open yet waits for them (`opening`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -33,7 +33,7 @@ from rove.data.store.retention import Retention
 from rove.data.turn import Turn
 from rove.model.batch import Batch, Header
 from rove.model.errors import MissingFunction, PlanError, RoveError
-from rove.model.ids import QueryId
+from rove.model.ids import Origin, QueryId
 from rove.model.messages import Fragment, TroubleHere
 from rove.plan.codec import decode
 from rove.plan.stages import ordered
@@ -62,9 +62,10 @@ class Deployment:
     accounts: Accounts
 
     def resume(self, fragment: Fragment, plans: Mapping[str, bytes]) -> bool:
-        """Resume a fragment of the last start. Its sources are new origins. If order matters, the nodes above must be
-        told of them before their rows come; until then the rows are kept. Returns whether its route has changed."""
-        return self.deploy(self.sources.renamed(fragment), plans, resumes=True)
+        """Resume a fragment of the last start. If its sources are new origins and order matters, the nodes above must
+        be told of them before their rows come; until then the rows are kept. Returns whether its route has changed."""
+        today = self.sources.renamed(fragment)
+        return self.deploy(today, plans, resumes=not all(map(self.sources.goes_on, today.feeds)))
 
     def deploy(self, fragment: Fragment, plans: Mapping[str, bytes], resumes: bool = False) -> bool:
         """Run a fragment, new or in a newer version, at once or when its folders are open. Its plan came with it, or is
@@ -82,7 +83,7 @@ class Deployment:
                 opening.running = RunningFragment(fragment, plan, not self.output.durable, self.read)
                 heard = () if waits is None else waits.fragment.feeds
                 opening.early = [] if waits is None else waits.early
-                opening.early += self.sources.missed([o for o in fragment.feeds if o not in heard])
+                opening.early += self._missed(query, [o for o in fragment.feeds if o not in heard])
         except RoveError as error:
             self._refuse(fragment, error)
             return False
@@ -104,6 +105,13 @@ class Deployment:
         except RoveError as error:
             self._refuse(fragment, error)
             return False
+
+    def _missed(self, query: QueryId, origins: Collection[Origin]) -> list[tuple[str, Batch]]:
+        """Headers for what these sources made before the query. Where the query begins is stored before they are
+        sent: a later start must give it the same batches."""
+        missed = list(self.sources.missed(query, origins))
+        self.turn.commands += self.sources.positions()
+        return missed
 
     def _refuse(self, fragment: Fragment, error: RoveError) -> None:
         self.accounts.refuse(type(error).__name__)
@@ -132,13 +140,13 @@ class Deployment:
             before = known.fragment.feeds
             if fragment.plan == known.fragment.plan:
                 self.exits.emit(known, known.pipeline.end(fragment.runs))
-            early = list(self.sources.missed([o for o in fragment.feeds if o not in before]))
+            early = self._missed(query, [o for o in fragment.feeds if o not in before])
             running = known.update(fragment, opening.plan)
         elif opening.running is not None:
             running = opening.running
         else:  # the version that it should replace has left since
             running = RunningFragment(fragment, opening.plan, not self.output.durable, self.read)
-            early = list(self.sources.missed(fragment.feeds))
+            early = self._missed(query, fragment.feeds)
         self.output.begin(running)
         self.fragments.running[query] = running
         self.sources.learn(running.columns())
@@ -218,5 +226,6 @@ class Deployment:
             dropped += self.routes.forget(running)
         dropped += self.neighbours.forget(query)
         self.retention.forget(query)
+        self.sources.left(query)
         self.parking.forget_stale(query)
         return dropped

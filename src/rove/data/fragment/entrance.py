@@ -19,6 +19,7 @@ from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.link.parking import Parked, Parking
 from rove.data.link.receipts import FrameReceipt
 from rove.data.rows import encode_rows
+from rove.data.sources.sources import Sources
 from rove.data.turn import Turn
 from rove.model.batch import Batch, Header, without_rows
 from rove.model.errors import ProtocolError, RoveError
@@ -34,6 +35,7 @@ class Entrance:
     turn: Turn
     fragments: Fragments
     parking: Parking
+    sources: Sources
     output: Output
     input_log: InputLog
     exits: Exits
@@ -72,7 +74,12 @@ class Entrance:
         if stage is None:
             return
         query, header = running.fragment.query, batch.header
-        self.accounts.produced(query, header, header.born * running.ends[stage])
+        rows = header.born * running.ends[stage]
+        counts, gets = self.sources.gives(query, header, rows)
+        if counts:
+            self.accounts.produced(query, header, rows)
+        if not gets:
+            return
         if running.remembers and self.output.durable:
             header = replace(header, query=query, stage=stage)
             self.input_log.append(running, header, encode_rows(batch.data), None)

@@ -7,6 +7,7 @@ begins. A folder that cannot be opened is reported as the query's trouble.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from rove.data.fragment.running_fragment import RunningFragment
@@ -79,6 +80,10 @@ class Openings:
     def feeds(self, origin: Origin) -> list[QueryId]:
         """The queries that will get the rows of a source."""
         return [q for q, o in self._waiting.items() if o.running is not None and origin in o.fragment.feeds]
+
+    def early(self) -> Iterator[tuple[QueryId, Batch]]:
+        """The batches of sources that wait, by query."""
+        return ((query, batch) for query, opening in self._waiting.items() for _, batch in opening.early)
 
     def troubles(self) -> dict[QueryId, str]:
         """Why fragments cannot begin, by query. O(fragments that wait, and their folders)."""

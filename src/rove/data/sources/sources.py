@@ -1,24 +1,28 @@
 """The sources of one node: they number their batches, and are told to wait before the room is used up.
 
 Law: an origin numbers its batches 0, 1, 2 … without gaps, for all queries alike. A batch that does not fit its stream
-gets no number.
+gets no number. A source whose batches can be made again keeps its name and its numbers through a restart (`positions`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
 from msgspec.structs import replace
 
-from rove.data.events import Go, Produced, Wait
+from rove.data.events import Go, KeepPositions, Produced, Wait
+from rove.data.sources.positions import Replayed, SourceAt
 from rove.model.batch import Batch, Header, empty
 from rove.model.clock import END, MICROS_MIN
 from rove.model.errors import UnknownOrigin
-from rove.model.ids import SOURCE, Origin
+from rove.model.ids import SOURCE, Origin, QueryId
 from rove.model.messages import Fragment, SourceHere
 from rove.model.schema import conformed, parse_schema
+from rove.model.spans import Coverage
+
+PATIENCE_US = 30_000_000  # how long a query may take to come back to a node that has forgotten it
 
 
 @dataclass(slots=True)
@@ -32,6 +36,7 @@ class _Source:
     watermark: int = MICROS_MIN
     waits: bool = False
     ended: bool = False
+    replayed: Replayed | None = None  # if its batches can be made again
 
 
 class Sources:
@@ -40,11 +45,17 @@ class Sources:
     def __init__(self) -> None:
         self._all: dict[Origin, _Source] = {}
         self._columns: dict[str, str] = {}  # the columns of streams, by name
+        self._kept: KeepPositions | None = None  # the last positions that were given out
 
-    def add(self, stream: str, origin: Origin, columns: str) -> None:
-        """Declare a source of a stream."""
-        self._all[origin] = _Source(stream, parse_schema(columns), columns)
+    def add(self, stream: str, origin: Origin, columns: str, replays: bool = False, at: SourceAt | None = None) -> None:
+        """Declare a source of a stream. If it `replays`, its batches can be made again, and it goes on `at` a position
+        of an earlier start. Then it waits until the batches that are on the disk are known."""
+        source = self._all[origin] = _Source(stream, parse_schema(columns), columns)
         self._columns[stream] = columns
+        if replays:
+            source.replayed = Replayed(origin, at)
+        if at is not None:
+            source.next, source.waits = at.next, True
 
     def named(self, event: Produced) -> tuple[str, Batch]:
         """The produced rows as a named batch, and their stream."""
@@ -76,21 +87,89 @@ class Sources:
         waits = {stage: tuple(today.get(o, o) for o in origins) for stage, origins in fragment.waits.items()}
         return replace(fragment, feeds=tuple(today.values()), waits=waits)
 
-    def missed(self, origins: Collection[Origin]) -> Iterator[tuple[str, Batch]]:
-        """Headers for the batches that these sources have produced so far. A query that is deployed later begins with
+    def missed(self, query: QueryId, origins: Collection[Origin]) -> Iterator[tuple[str, Batch]]:
+        """Headers for the batches that these sources made before the query. A query that is deployed later begins with
         them."""
         for origin, source in self._all.items():
-            if source.next and origin in origins:
-                yield source.stream, empty(origin, 0, source.next - 1, source.watermark)
+            if origin in origins:
+                first = source.next if source.replayed is None else source.replayed.begins(query, source.next)
+                if first:
+                    yield source.stream, empty(origin, 0, first - 1, source.watermark)
 
-    def held(self, room: int, limit: int) -> list[Wait | Go]:
-        """Make sources wait when less than a quarter of the room is free, and go on when half of it is."""
+    def gives(self, query: QueryId, header: Header, rows: int) -> tuple[bool, bool]:
+        """Whether a batch counts as produced for a query, and whether the query gets it (`positions`). O(1), or
+        O(ranges that an earlier start left)."""
+        source = self._all.get(header.origin)
+        if source is None or source.replayed is None:
+            return True, True
+        return source.replayed.gives(query, header, rows)
+
+    def left(self, query: QueryId) -> None:
+        """A query has left this node."""
+        for source in self._replayed():
+            source.ends(query)
+
+    def left_behind(self, headers: Iterable[Header]) -> None:
+        """The batches that earlier starts left on the disk are known. O(batches)."""
+        found: dict[Origin, dict[str, Coverage]] = {}
+        for header in headers:
+            names = found.setdefault(header.origin.unsided, {}).setdefault(header.query, Coverage())
+            names.add(header.seq, header.through)
+        for source in self._replayed():
+            source.left_behind(found.get(source.origin, {}))
+
+    def safe(self, unsafe: Mapping[tuple[str, Origin], int]) -> list[KeepPositions]:
+        """Batches from these numbers on may not be safe, by query and origin; all others are. Returns the positions to
+        keep, if they have changed. O(queries × sources, and batches that have become safe)."""
+        for origin, source in self._all.items():
+            if source.replayed is not None:
+                low = {query: number for (query, of), number in unsafe.items() if of == origin}
+                source.replayed.safe(low, source.next)
+        return self.positions()
+
+    def positions(self) -> list[KeepPositions]:
+        """The positions to keep, if they have changed."""
+        found = tuple(s.replayed.at(s.next) for s in self._all.values() if s.replayed is not None)
+        kept = KeepPositions(found) if found else None
+        if kept is None or kept == self._kept:
+            return []
+        self._kept = kept
+        return [kept]
+
+    def replays(self, origin: Origin) -> bool:
+        """Whether the batches of an origin can be made again."""
+        source = self._all.get(origin)
+        return source is not None and source.replayed is not None
+
+    def goes_on(self, origin: Origin) -> bool:
+        """Whether an origin goes on from an earlier start, under the same name."""
+        source = self._all.get(origin)
+        return source is not None and source.replayed is not None and source.replayed.resumes
+
+    def _replayed(self) -> Iterator[Replayed]:
+        return (source.replayed for source in self._all.values() if source.replayed is not None)
+
+    def complete(self, here: Collection[QueryId], ordered_us: int | None, now: int) -> bool:
+        """Whether all queries that sources of an earlier start have fed are `here` again. If the node has forgotten
+        them, it waits for the coordinator to deploy them. A query that has not come by `PATIENCE_US` after the first
+        orders was stopped. O(queries)."""
+        lacks = [query for source in self._replayed() for query in source.queries() if query not in here]
+        if lacks and ordered_us is not None and now - ordered_us > PATIENCE_US:
+            for query in lacks:
+                self.left(query)
+            return True
+        return not lacks
+
+    def held(self, room: int, limit: int, known: bool = True) -> list[Wait | Go]:
+        """Make sources wait when less than a quarter of the room is free, and go on when half of it is. A source of an
+        earlier start goes on when it is `known` which batches are on the disk and which queries run: it must not make
+        the ones again, nor pass by the others."""
         said: list[Wait | Go] = []
         for origin, source in self._all.items():
             if not source.waits and room < limit // 4:
                 source.waits = True
                 said.append(Wait(origin))
-            elif source.waits and room > limit // 2:
+            elif source.waits and room > limit // 2 and (known or source.replayed is None):
                 source.waits = False
                 said.append(Go(origin))
         return said
@@ -108,4 +187,7 @@ class Sources:
         for origin in earlier:
             if origin.stage == SOURCE and origin.name in self._columns:
                 found.setdefault(origin, (origin.name, self._columns[origin.name]))
-        return tuple(SourceHere(stream=s, origin=o, columns=columns) for o, (s, columns) in sorted(found.items()))
+        return tuple(
+            SourceHere(stream=stream, origin=origin, columns=columns, goes_on=self.goes_on(origin))
+            for origin, (stream, columns) in sorted(found.items())
+        )

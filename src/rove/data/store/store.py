@@ -9,7 +9,7 @@ nothing about routes; links and policies do.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -42,6 +42,7 @@ class Store:
         self._bytes: dict[str, int] = {}
         self._rows: dict[tuple[str, Origin], int] = {}
         self._names: dict[tuple[str, Origin], Coverage] = {}  # which batches are kept, without late ones
+        self._late: dict[tuple[str, Origin], Coverage] = {}  # the batches whose late rows are kept
         self.in_memory = Candidates(self.bytes_of)  # batches that may be evicted to free memory
         self.on_disk = Candidates(self.bytes_of)  # batches that may be evicted to free disk space
         self._unwritten: OrderedDict[int, KeptBatch] = (
@@ -295,6 +296,10 @@ class Store:
         """Which batches are kept, by query and origin."""
         return self._names
 
+    def late_names(self) -> dict[tuple[str, Origin], Coverage]:
+        """The batches whose late rows are kept, by query and origin."""
+        return self._late
+
     def __len__(self) -> int:
         return sum(map(len, self._entries.values()))
 
@@ -345,6 +350,15 @@ class Store:
         for order, entry in self._unwritten.items():
             must(self.holds(entry) and entry.order == order, "what is to be written is kept", entry.header)
 
+    def validate_carried(self, carried: Sequence[KeptBatch], node: str) -> None:
+        """Every batch is carried by one link, or waits for a route. O(batches)."""
+        twice = len(carried) - len({id(entry) for entry in carried})
+        must(twice == 0, "a batch waits in one place", node, twice)
+        idle = {id(entry): entry.header for entry in self}
+        for entry in carried:
+            idle.pop(id(entry), None)
+        must(not idle, "a batch that is kept is on its way", node, [*idle.values()][:3])
+
     def _validate(self, entry: KeptBatch, query: str) -> None:
         header, sharers = entry.header, entry.sharers
         must(header.query == query, "a batch is listed under its query", query, header)
@@ -366,11 +380,11 @@ class Store:
         if entry.original is None:
             key = (header.query, header.origin)
             _count(self._rows, key, sign * header.born)
-            if not header.late:  # late rows have no numbers of their own
-                names = self._names.setdefault(key, Coverage())
-                names.add(header.seq, header.through, sign)
-                if not names:
-                    del self._names[key]
+            book = self._late if header.late else self._names  # late rows have no numbers of their own
+            names = book.setdefault(key, Coverage())
+            names.add(header.seq, header.through, sign)
+            if not names:
+                del book[key]
 
 
 def _count(numbers: dict[K, int], key: K, more: int) -> None:

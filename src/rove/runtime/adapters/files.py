@@ -1,7 +1,8 @@
 """Replays the rows of a file in batches, as if they were produced now.
 
 Law: a file is read with the columns of its stream. Missing columns and wrong types raise an error that names them. Only
-one batch is in memory at a time.
+one batch is in memory at a time. Batch n has the rows from `n × rows` on, however the file is laid out inside; an Arrow
+file keeps its own batches, and cuts those that are longer. So a source that starts again makes the same batches.
 """
 
 from __future__ import annotations
@@ -18,11 +19,33 @@ from rove.model.errors import SetupError, nearest
 READERS = ("parquet", "csv", "arrow", "ipc", "jsonl", "ndjson")
 
 
-def replayed(path: str, schema: pa.Schema, rows: int, batches: int = 0) -> Iterator[pa.RecordBatch]:
-    """The rows of a file in batches of at most `rows`: all of them, or the first `batches`."""
-    found = (_fitting(part, schema, path) for part in _parts(path, schema, rows))
-    pieces = (batch.slice(at, rows) for batch in found for at in range(0, batch.num_rows, rows))
-    yield from islice(pieces, batches) if batches else pieces
+def replayed(path: str, schema: pa.Schema, rows: int, batches: int = 0, first: int = 0) -> Iterator[pa.RecordBatch]:
+    """The rows of a file in batches of at most `rows`, from batch `first` on: all of them, or those before number
+    `batches`."""
+    parts = _parts(path, schema, rows)
+    pieces: Iterator[pa.RecordBatch]
+    if Path(path).suffix.lower() in (".arrow", ".ipc"):
+        pieces = (part.slice(at, rows) for part in parts for at in range(0, part.num_rows, rows))
+    else:
+        pieces = _cut(parts, rows)
+    for piece in islice(pieces, first, batches or None):
+        yield _fitting(piece, schema, path)
+
+
+def _cut(parts: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches of `rows`. Only a batch that spans two parts is copied."""
+    pieces: list[pa.RecordBatch] = []
+    lacks = rows
+    for part in parts:
+        while part.num_rows:
+            piece, part = part.slice(0, lacks), part.slice(min(lacks, part.num_rows))
+            pieces.append(piece)
+            lacks -= piece.num_rows
+            if not lacks:
+                yield pieces[0] if len(pieces) == 1 else pa.concat_batches(pieces)
+                pieces, lacks = [], rows
+    if pieces:
+        yield pieces[0] if len(pieces) == 1 else pa.concat_batches(pieces)
 
 
 def _parts(path: str, schema: pa.Schema, rows: int) -> Iterable[pa.RecordBatch]:

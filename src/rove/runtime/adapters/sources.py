@@ -1,7 +1,8 @@
 """The sources of a device: rows generated from a seed, or read from a file.
 
-Law: the text of a source determines what it produces, so a test can tell afterwards what should have arrived. A source
-that is told to wait produces no rows, and does not catch up later.
+Law: the text of a source determines what it produces, so a test can tell afterwards what should have arrived; only
+the event time of generated rows begins now, unless the text says when. A source that is told to wait produces no rows,
+and does not catch up later. A file on a node with a folder is read on after a restart (`places`).
 
     trains=generate:rows=50,rate=20,batches=200,seed=7
     trains=file:/data/x.parquet,rows=500,rate=10
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -21,6 +22,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from rove.data.events import Produced
+from rove.data.sources.positions import SourceAt
 from rove.model.errors import RoveError, SetupError, nearest
 from rove.model.ids import Origin, checked_name
 from rove.model.schema import parse_schema, schema_text
@@ -46,7 +48,7 @@ class SourceSpec(msgspec.Struct, frozen=True, kw_only=True):
     rate: float = 10.0
     batches: int = 0  # 0 means no end, or the end of the file
     seed: int = 0
-    start_us: int = 1_700_000_000_000_000  # the event time of the first row
+    start_us: int = 0  # the event time of the first row; 0 means the moment when it is generated
     step_us: int = 1_000  # event time from one row to the next
     start_after: float = 0.0  # seconds after the process has started
     when: str = ""  # the source begins when this file exists
@@ -111,33 +113,38 @@ def read_spec(text: str, columns: str, node: str) -> SourceSpec:
     return SourceSpec(stream=stream, columns=columns, node=node, file=file, **options)
 
 
-def generated(spec: SourceSpec) -> Iterator[pa.RecordBatch]:
-    """All batches that a source will produce."""
+def generated(spec: SourceSpec, first: int = 0) -> Iterator[pa.RecordBatch]:
+    """All batches that a source will produce, from number `first` on."""
     if spec.file:
-        yield from replayed(spec.file, parse_schema(spec.columns), spec.rows, spec.batches)
+        yield from replayed(spec.file, parse_schema(spec.columns), spec.rows, spec.batches, first)
         return
     schema = parse_schema(spec.columns)
-    maker = Maker(schema, spec.rows, f"{spec.seed} {spec.origin}", spec.start_us, spec.step_us)
-    for number in range(spec.batches) if spec.batches else count():
+    maker = Maker(schema, spec.rows, f"{spec.seed} {spec.origin}", spec.start_us or wall_us(), spec.step_us)
+    for number in range(first, spec.batches) if spec.batches else count(first):
         yield maker.batch(number)
 
 
 @dataclass(slots=True)
 class Producer:
-    """A running source: when its next batch is due, and whether it may produce it."""
+    """A running source: when its next batch is due, and whether it may produce it. One that goes on `at` a position
+    waits until it is told to go on, and makes again at full speed what an earlier start has made."""
 
     spec: SourceSpec
     origin: Origin
     due_us: int
+    at: SourceAt | None = None
     batches: Iterator[pa.RecordBatch] = field(init=False)
     begun: bool = False
     waits: bool = False
     ended: bool = False
     made: int = 0  # rows
     quiet_us: int = 0  # when it last produced rows or reported silence
+    number: int = field(init=False)  # of the next batch
 
     def __post_init__(self) -> None:
-        self.batches = generated(self.spec)
+        self.number = 0 if self.at is None else self.at.next
+        self.waits = self.at is not None
+        self.batches = generated(self.spec, self.number)
         self.due_us += round(self.spec.start_after * 1_000_000)
 
     def make(self, now: int) -> Iterator[Produced]:
@@ -153,7 +160,8 @@ class Producer:
             self.quiet_us = now
             self.made += 0 if data is None else data.num_rows
             yield Produced(self.origin, data, wall_us(), ended=self.ended)
-            if self.spec.rate:
+            self.number += 1
+            if self.spec.rate and (self.at is None or self.number >= self.at.reached):
                 # More than a second late means that the source waited, or that the computer slept.
                 self.due_us = max(self.due_us + round(1_000_000 / self.spec.rate), now - 1_000_000)
 
@@ -180,11 +188,15 @@ class Producer:
 
 
 class Producers:
-    """The sources of one node. An origin's name includes the start of its process, because its numbers begin at 0 with
-    each start."""
+    """The sources of one node. An origin's name includes the start of its process in which it began, because its
+    numbers begin at 0 then. `at` are the positions of those that go on, by stream."""
 
-    def __init__(self, specs: tuple[SourceSpec, ...], incarnation: int, now: int) -> None:
-        self.all = {o: Producer(s, o, now) for s in specs for o in (replace(s.origin, start=incarnation),)}
+    def __init__(
+        self, specs: tuple[SourceSpec, ...], incarnation: int, now: int, at: Mapping[str, SourceAt] | None = None
+    ) -> None:
+        at = at or {}
+        made = [Producer(s, _named(s, at.get(s.stream), incarnation), now, at.get(s.stream)) for s in specs]
+        self.all = {producer.origin: producer for producer in made}
 
     def make(self, now: int) -> Iterator[Produced]:
         for producer in self.all.values():
@@ -199,3 +211,7 @@ class Producers:
     def due(self) -> int | None:
         """When the next batch is due; None if there is none."""
         return min((p.due_us for p in self.all.values() if not p.ended and not p.waits), default=None)
+
+
+def _named(spec: SourceSpec, at: SourceAt | None, incarnation: int) -> Origin:
+    return replace(spec.origin, start=incarnation) if at is None else at.origin

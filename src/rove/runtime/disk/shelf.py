@@ -50,6 +50,7 @@ from rove.runtime.disk.disk import LogFolder
 from rove.runtime.network.bell import Bell
 
 REMEMBERED_FILE = "remembered"
+PLACES_FILE = "places"
 STARTS_FILE = "starts"
 DAMAGED = ".damaged"  # the suffix of a file that could not be used
 READER = "reader-"  # the prefix of a file in which a reader says what it no longer needs
@@ -204,6 +205,22 @@ class DiskShelf:
             self._set_aside(REMEMBERED_FILE, f"is not of this version of rove ({error})")
             return None
         return Remember(found.fragments, found.peers, found.plans, found.below)
+
+    def keep_places(self, body: bytes) -> None:
+        """Store how far files of sources were read. It is stored when this returns, unless there is `trouble`."""
+        self._keep(PLACES_FILE, body)
+
+    def places(self) -> tuple[bytes | None, str]:
+        """How far files of sources were read, and what is wrong with the file that says so, now or since an earlier
+        start."""
+        body = self._kept(PLACES_FILE)
+        aside = self.path / f"{PLACES_FILE}{DAMAGED}"
+        return body, f"{aside} is damaged" if body is None and aside.exists() else ""
+
+    def forget_places(self) -> None:
+        """Files are read from their first row."""
+        for name in (PLACES_FILE, f"{PLACES_FILE}{DAMAGED}"):
+            (self.path / name).unlink(missing_ok=True)
 
     def done(self) -> Iterator[DiskAnswer]:
         """The answers since the last call. Unexpected exceptions of the disk's thread are raised here."""

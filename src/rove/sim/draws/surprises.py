@@ -29,6 +29,7 @@ JUMPS_US = (-21_600 * SECOND_US, -3_600 * SECOND_US, -90 * SECOND_US, 90 * SECON
 ROWS_MAX = 8
 LATE = (0, 0, 0, 1, 3)
 TWINS = (0, 0, 0, 0, 0, 0, 0, 1)
+FILES = 0.6  # the share of devices with a disk that read files
 FAR = 1_000  # between the starts of two clocks: one that has gone back counts from here down
 
 
@@ -143,3 +144,11 @@ def _stop_twin(world: World, twin: SimNode, first: SimNode) -> None:
     world.leave(twin.place, goodbye=False)
     if first.left:  # and its second process had joined again under its name
         world.remove(first.name)
+
+
+def plan_files(world: World, random: Random) -> None:
+    """Some devices with a disk read files: their sources make the same batches again after a restart."""
+    for node in world.nodes.values():
+        if node.shelf is not None and random.random() < FILES:
+            for source in node.sources:
+                source.replays = True

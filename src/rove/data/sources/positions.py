@@ -1,0 +1,114 @@
+"""How far a source has come whose batches can be made again, such as a source that reads a file.
+
+Law: batch n of such a source has the same rows in every start of its node, and the same name. So the next start makes
+again what may not be safe, and whoever has taken it before drops it by its name. A position never passes a batch that
+may not be safe: one that no other node has acked and that is not on a disk. It may be behind.
+
+A query gets the batches from `first` on, and an empty header for the numbers before. Its rows before `next` are counted
+in `produced`, so that a later start goes on counting where the position is.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from rove.model.batch import Header
+from rove.model.ids import Origin, QueryId
+from rove.model.spans import Coverage, Spans
+
+
+class Fed(msgspec.Struct, frozen=True, array_like=True):
+    """How far one query has come: its first batch, the first that may not be safe, and the rows counted before that."""
+
+    first: int
+    next: int
+    produced: int = 0
+
+
+class SourceAt(msgspec.Struct, frozen=True, array_like=True):
+    """The position of a source: its name, how many batches it has made, and how far its queries have come."""
+
+    origin: Origin
+    reached: int
+    fed: dict[str, Fed] = {}
+
+    @property
+    def next(self) -> int:
+        """The first batch that must be made again."""
+        return min((fed.next for fed in self.fed.values()), default=self.reached)
+
+
+@dataclass(slots=True)
+class _Going:
+    """A query that gets batches: as in `Fed`, and the rows of each batch that may not be safe."""
+
+    first: int
+    next: int
+    produced: int = 0
+    unsafe: deque[tuple[int, int]] = field(default_factory=deque)  # numbers of batches, and their rows
+    kept: Spans = ()  # batches that an earlier start has left on the disk
+
+
+class Replayed:
+    """One source whose batches can be made again, and its queries."""
+
+    def __init__(self, origin: Origin, at: SourceAt | None = None) -> None:
+        self.origin, self.resumes = origin, at is not None
+        self._reached = 0 if at is None else at.reached
+        fed = {} if at is None else at.fed
+        self._queries = {query: _Going(each.first, each.next, each.produced) for query, each in fed.items()}
+
+    def begins(self, query: str, number: int) -> int:
+        """A query begins with batch `number`, unless it has begun before. Returns its first batch if the header for the
+        numbers before it may not be safe; else 0. A node that forgets would take the header for the beginning, and wait
+        for the batches behind it."""
+        going = self._queries.setdefault(query, _Going(number, number))
+        return going.first if going.next == going.first else 0
+
+    def queries(self) -> list[QueryId]:
+        """The queries that have begun."""
+        return [QueryId(query) for query in self._queries]
+
+    def ends(self, query: str) -> None:
+        """A query has left this node."""
+        self._queries.pop(query, None)
+
+    def gives(self, query: str, header: Header, rows: int) -> tuple[bool, bool]:
+        """A batch is there for a query. Returns whether it counts, and whether the query gets it: not if it is safe
+        since an earlier start, nor if that start has left it on the disk."""
+        going = self._queries.get(query)
+        if going is None or (header.through < going.first and not header.born):
+            return True, True
+        if header.seq < going.next:
+            return False, False
+        going.unsafe.append((header.seq, rows))
+        return True, not _within(header.seq, going.kept)
+
+    def left_behind(self, kept: Mapping[str, Coverage]) -> None:
+        """An earlier start has left these batches on the disk, by query. They need not be made again."""
+        for query, names in kept.items():
+            if query in self._queries:
+                self._queries[query].kept = names.spans()
+
+    def safe(self, unsafe: Mapping[str, int], made: int) -> None:
+        """Everything is safe, except from these numbers on, by query. `made` is the number of batches made. O(queries,
+        and batches that have become safe)."""
+        for query, going in self._queries.items():
+            low = max(going.next, unsafe.get(query, made))
+            while going.unsafe and going.unsafe[0][0] < low:
+                going.produced += going.unsafe.popleft()[1]
+            going.next = low
+
+    def at(self, made: int) -> SourceAt:
+        """The position, when batches up to `made` were made, or made again."""
+        self._reached = max(self._reached, made)
+        fed = {query: Fed(g.first, g.next, g.produced) for query, g in sorted(self._queries.items())}
+        return SourceAt(self.origin, self._reached, fed)
+
+
+def _within(number: int, spans: Spans) -> bool:
+    return any(start <= number < end for start, end in zip(spans[::2], spans[1::2], strict=True))

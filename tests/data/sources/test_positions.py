@@ -1,0 +1,118 @@
+"""A source whose batches can be made again: its position never passes what is not safe, and counts go on."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rove.data.events import Go, KeepPositions, Produced
+from rove.data.sources.positions import Fed, Replayed, SourceAt
+from rove.data.sources.sources import PATIENCE_US, Sources
+from rove.model.batch import Header, empty
+from rove.model.clock import MICROS_MIN
+from rove.model.ids import QueryId
+from rove.model.spans import Coverage
+from tests.data.test_worker import COLUMNS, ORIGIN, rows
+
+Q, LATER = QueryId("q"), QueryId("later")
+
+
+def header(seq: int, born: int = 3) -> Header:
+    return Header(origin=ORIGIN, seq=seq, through=seq, watermark=MICROS_MIN, rows=born, born=born, produced_at=0)
+
+
+def test_a_position_stays_before_the_first_batch_that_is_not_safe() -> None:
+    source = Replayed(ORIGIN)
+    source.begins(Q, 0)
+    for seq in range(4):
+        assert source.gives(Q, header(seq), 3) == (True, True)
+    source.safe({Q: 2}, 4)
+    assert source.at(4) == SourceAt(ORIGIN, 4, {Q: Fed(0, 2, 6)})
+    source.safe({Q: 0}, 4)
+    assert source.at(4).next == 2, "it never goes back"
+    source.safe({}, 4)
+    assert source.at(4) == SourceAt(ORIGIN, 4, {Q: Fed(0, 4, 12)})
+
+
+def test_a_later_start_gives_each_query_what_it_lacks_and_counts_it_once() -> None:
+    at = SourceAt(ORIGIN, 9, {Q: Fed(0, 5, 15), LATER: Fed(7, 7, 0)})
+    source = Replayed(ORIGIN, at)
+    assert at.next == 5
+    assert [source.gives(Q, header(seq), 3) for seq in (5, 6)] == [(True, True), (True, True)]
+    assert source.begins(LATER, 5) == 7, "it begins where it began before"
+    assert source.gives(LATER, empty(ORIGIN, 0, 6, MICROS_MIN).header, 0) == (True, True), (
+        "what it missed is told again"
+    )
+    assert [source.gives(LATER, header(seq), 3) for seq in (5, 6)] == [(False, False), (False, False)]
+    assert source.gives(LATER, header(7), 3) == (True, True)
+
+
+def test_what_an_earlier_start_left_on_the_disk_counts_and_is_not_made_again() -> None:
+    source = Replayed(ORIGIN, SourceAt(ORIGIN, 9, {Q: Fed(0, 5, 15)}))
+    kept = Coverage()
+    kept.add(6, 7)
+    source.left_behind({Q: kept})
+    assert [source.gives(Q, header(seq), 3) for seq in (5, 6, 7, 8)] == [
+        (True, True),
+        (True, False),
+        (True, False),
+        (True, True),
+    ]
+
+
+def test_a_source_goes_on_under_its_name_when_what_is_on_the_disk_is_known() -> None:
+    sources = Sources()
+    sources.add("s", ORIGIN, COLUMNS, replays=True, at=SourceAt(ORIGIN, 6, {Q: Fed(2, 4, 6)}))
+    assert sources.held(100, 100, known=False) == []
+    assert sources.held(100, 100) == [Go(ORIGIN)]
+    assert list(sources.missed(Q, [ORIGIN])) == [], "that it began with batch 2 is safe"
+    assert sources.named(Produced(ORIGIN, rows(), 0))[1].header.seq == 4
+    (here,) = sources.listed()
+    assert here.goes_on
+    sources.missed(LATER, [ORIGIN])
+    assert sources.positions() == [KeepPositions((SourceAt(ORIGIN, 6, {Q: Fed(2, 4, 6)}),))]
+    assert sources.positions() == [], "only what has changed is kept"
+
+
+def test_a_source_waits_for_queries_that_its_node_has_forgotten_until_they_must_have_been_stopped() -> None:
+    sources = Sources()
+    sources.add("s", ORIGIN, COLUMNS, replays=True, at=SourceAt(ORIGIN, 6, {Q: Fed(2, 4, 6), LATER: Fed(5, 6, 0)}))
+    assert sources.complete([Q, LATER], None, 0)
+    assert not sources.complete([Q], None, 10 * PATIENCE_US), "the coordinator has not said anything yet"
+    assert not sources.complete([Q], 7, 7 + PATIENCE_US)
+    assert sources.complete([Q], 7, 8 + PATIENCE_US)
+    assert [at.fed for kept in sources.positions() for at in kept.positions] == [{Q: Fed(2, 4, 6)}]
+
+
+@given(st.data())
+def test_whatever_dies_every_batch_is_counted_once_and_none_that_is_lost_is_passed(data: st.DataObject) -> None:
+    """A twin: the set of batches that are safe. At each crash the others are gone, and must be made again."""
+    at: SourceAt | None = None
+    first, safe, taken = data.draw(st.integers(0, 4)), set[int](), dict[int, int]()
+    for _ in range(data.draw(st.integers(1, 5))):
+        source = Replayed(ORIGIN, at)
+        number = 0 if at is None else at.next
+        begins = at.fed[Q].first if at is not None and Q in at.fed else None
+        counted = 0 if at is None or Q not in at.fed else at.fed[Q].produced
+        here = set[int]()
+        for _ in range(data.draw(st.integers(0, 12))):
+            if begins is None and number >= first:
+                begins = number
+                assert source.begins(Q, number) == number
+                at = source.at(number)  # stored before anything is sent
+            if begins is not None:
+                counts, gets = source.gives(Q, header(number, number + 1), number + 1)
+                counted += (number + 1) * counts
+                if gets:
+                    taken[number] = taken.get(number, 0) + (number not in safe)
+                    here.add(number)
+            number += 1
+            safe |= set(data.draw(st.lists(st.sampled_from(sorted(here)), max_size=2))) if here else set()
+            if begins is not None:
+                made = range(begins, number)
+                assert counted == sum(each + 1 for each in made), "as many rows as were made"
+                source.safe({Q: min(here - safe)} if here - safe else {}, number)
+            if data.draw(st.booleans()):
+                at = source.at(number)
+        if at is not None and Q in at.fed:
+            assert set(range(at.fed[Q].first, at.fed[Q].next)) <= safe

@@ -1,0 +1,60 @@
+"""Bugs in sources that go on after a restart, and in compactions of tables."""
+
+from __future__ import annotations
+
+from rove.cli.mutants import Mutant
+
+_POSITIONS = "tests/data/sources/test_positions.py"
+_COMPACTION = "tests/cloud/test_compaction.py"
+
+SOURCES = (
+    Mutant(
+        "a position passes batches that are not safe",
+        "data/sources/positions.py",
+        "            low = max(going.next, unsafe.get(query, made))\n",
+        "            low = made\n",
+        test=f"{_POSITIONS}::test_a_position_stays_before_the_first_batch_that_is_not_safe",
+    ),
+    Mutant(
+        "what is safe is made again for a query that has it",
+        "data/sources/positions.py",
+        "        if header.seq < going.next:\n            return False, False\n",
+        "",
+        test=f"{_POSITIONS}::test_a_later_start_gives_each_query_what_it_lacks_and_counts_it_once",
+    ),
+    Mutant(
+        "what is on the disk is made again",
+        "data/sources/positions.py",
+        "        return True, not _within(header.seq, going.kept)\n",
+        "        return True, True\n",
+        test=f"{_POSITIONS}::test_what_an_earlier_start_left_on_the_disk_counts_and_is_not_made_again",
+    ),
+    Mutant(
+        "a source does not wait for queries that its node has forgotten",
+        "data/sources/sources.py",
+        "        return not lacks\n",
+        "        return True\n",
+        test=f"{_POSITIONS}::test_a_source_waits_for_queries_that_its_node_has_forgotten_until_they_must_have_been_stopped",
+    ),
+    Mutant(
+        "a compaction deletes old files that the sink may still bring back",
+        "cloud/compaction.py",
+        "(swapped and not over)",
+        "False",
+        test=f"{_COMPACTION}::test_old_files_stay_for_open_readers_and_until_the_sink_has_taken_over_the_new_list",
+    ),
+    Mutant(
+        "a compaction swaps the list though the sink has gone on",
+        "cloud/compaction.py",
+        "        if _last_compact(folder) != last or last.read_text() != text:\n",
+        "        if last.read_text() != text:\n",
+        test=f"{_COMPACTION}::test_a_sink_that_goes_on_while_files_are_rewritten_wins",
+    ),
+    Mutant(
+        "the checksum of the old list stays beside the new one",
+        "cloud/compaction.py",
+        '    last.with_name(f".{last.name}.crc").unlink(missing_ok=True)\n',
+        "",
+        test=f"{_COMPACTION}::test_small_files_become_one_and_the_query_goes_on",
+    ),
+)
