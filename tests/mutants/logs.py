@@ -22,7 +22,7 @@ LOGS = (
     Mutant(
         "damaged columns are forgotten when their segment is closed",
         "data/log/segments/recovery.py",
-        "    if head is not None and f.data_file(number) in files and _schema_of(head[0], files, read) is None:\n",
+        "    if head is not None and not short and f.data_file(number) in files and _schema_of(head[0], files, read) is None:\n",
         "    if False:\n",
         test="tests/data/ends/test_damaged_input.py::test_damage_is_trouble_at_every_start_until_the_files_are_restored",
     ),

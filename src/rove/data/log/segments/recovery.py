@@ -162,9 +162,10 @@ def _check_sealed(
     newest = next((e for s in reversed(stretches) if s.body and (e := f.entry_of(s.body, number))), None)
     reached = Position(start if newest is None else newest.position + 1)
     gap = head is not None and after is not None and reached < after.position
-    if head is not None and f.data_file(number) in files and _schema_of(head[0], files, read) is None:
+    short = _beyond(newest, rows_bytes)  # then the batches that are gone are named, each for itself
+    if head is not None and not short and f.data_file(number) in files and _schema_of(head[0], files, read) is None:
         found.damage.append(Damaged("the head of the segment is unreadable", file=file))
-    if bad or head is None or after is None or following != number + 1 or gap or _beyond(newest, rows_bytes):
+    if bad or head is None or after is None or following != number + 1 or gap or short:
         for stretch in stretches:
             entry = f.entry_of(stretch.body, number) if stretch.body else None
             if entry is not None:
