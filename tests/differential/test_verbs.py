@@ -58,6 +58,22 @@ IN_SPARK: dict[str, Verb] = {
     "filter, exists": lambda t, u, k, F: t.select(
         F.filter("arr", lambda x: x > 1).alias("p"), F.exists("arr", lambda x: x > 1).alias("q")
     ),
+    "columns of one name": lambda t, u, k, F: t.join(u, t.a == u.a).select(t.a, u.a.alias("ua"), u["c"], "b"),
+    "filtered before": lambda t, u, k, F: (
+        t.where("b > 0").join(u, (t.a == u.a) & (t.b >= u.c), "left").select(t.s, u.c)
+    ),
+    "columns of one name by alias": lambda t, u, k, F: (
+        t.alias("l")
+        .join(u.alias("r"), F.col("l.a") == F.col("r.a"))
+        .where(F.col("l.b") + F.col("r.c") > 2)
+        .select("l.a", "r.s", F.upper("l.s").alias("up"))
+    ),
+    "a stream with itself": lambda t, u, k, F: (
+        u.alias("x").join(u.alias("y"), F.col("x.a") == F.col("y.c")).select("x.a", F.col("y.a").alias("b"))
+    ),
+    "three": lambda t, u, k, F: t.join(u, t.a == u.a).join(k, u.a == k.a).select(t.b, u.s, k.c),
+    "semi": lambda t, u, k, F: t.join(u, t.a == u.a, "left_semi"),
+    "a table": lambda t, u, k, F: t.join(k, t.a == k.a, "left_anti").select("a", "b"),
     "json": lambda t, u, k, F: t.select(F.to_json(F.struct("a", "b")).alias("q")),
 }
 REFUSED: dict[str, tuple[Verb, str]] = {
@@ -72,6 +88,14 @@ REFUSED: dict[str, tuple[Verb, str]] = {
         lambda t, u, k, F: t.groupBy("a").pivot("s", ["x"]).agg(F.count("*")),
         "cannot stand after pivot",
     ),
+    "a name of both sides": (lambda t, u, k, F: t.join(u, t.a == u.a).select("a"), "`a` is ambiguous"),
+    "all of both sides": (lambda t, u, k, F: t.join(u, t.a == u.a).select("*"), "column `a` appears twice"),
+    "a join that is not selected": (lambda t, u, k, F: t.join(u, t.a == u.a).distinct(), "select the columns first"),
+    "a join that is not selected, written": (
+        lambda t, u, k, F: t.join(u, t.a == u.a).writeStream.toTable("x"),
+        "select the columns first",
+    ),
+    "a column of nobody": (lambda t, u, k, F: t.join(u, t.a == k.a).select(t.a), "no column"),
     "sum_distinct": (lambda t, u, k, F: t.agg(F.sum_distinct("b")), "streaming Spark has no DISTINCT"),
     "cross join of streams": (lambda t, u, k, F: t.crossJoin(u.toDF("p", "q", "r", "v")), "needs an equality"),
 }

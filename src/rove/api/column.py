@@ -12,7 +12,7 @@ from copy import copy
 from decimal import Decimal
 from typing import Any
 
-from rove.model.names import quoted, quoted_text
+from rove.model.names import quoted, quoted_text, unmarked
 
 _PATH = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
 
@@ -36,7 +36,7 @@ class Column:
         return self.text
 
     def __repr__(self) -> str:
-        return f"Column<{self.sql}>"
+        return f"Column<{unmarked(self.sql)}>"
 
     @property
     def sql(self) -> str:

@@ -200,10 +200,11 @@ class Session:
         return stream
 
     def sql(self, text: str) -> Stream:
-        """A query as a SQL statement over the session's streams."""
-        from rove.api.sql import statement
+        """A query as a SQL statement over the session's streams. It means the same as in Spark, or it is refused by
+        name."""
+        from rove.plan.sql.query import translate
 
-        return statement(self, text)
+        return Stream(self, translate(text, lambda name: self.stream(name).plan))
 
     def collect(self, stream: Stream) -> pa.Table:
         """All rows of a stream over the data this session was given."""

@@ -6,7 +6,7 @@ Law: a Stream is a plan and its session, nothing more. Every verb returns a new 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import reduce
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -15,19 +15,20 @@ from rove.api.column import Column, literal, path
 from rove.model.clock import parse_duration
 from rove.model.errors import NoSuchVerb, PlanError
 from rove.model.ids import checked_name
-from rove.model.names import quoted
+from rove.model.names import marked, quoted, unmarked
 from rove.model.schema import parse_schema, schema_text, type_name
 from rove.plan import build
 from rove.plan.aggregates import AggregateCall
 from rove.plan.build import Item
 from rove.plan.explain import explain
 from rove.plan.expressions.parse import parse_expression
-from rove.plan.operators import At, CountWindow, Deduplicate, InSpark, Map, Operator, Scan, Watermark, column_of
+from rove.plan.operators import At, CountWindow, Deduplicate, Filter, InSpark, Map, Operator, Scan, Watermark, column_of
 from rove.plan.sql import pivots
 from rove.plan.sql.left_to_spark import makes_rows
 from rove.plan.sql.query import translate
 from rove.plan.streaming import REFUSED_VERBS
 from rove.plan.verbs import nulls
+from rove.plan.verbs.unpivot import unpivoted
 
 if TYPE_CHECKING:
     from rove.api.session import Session
@@ -36,13 +37,15 @@ if TYPE_CHECKING:
 EVERY = "1 second"
 INPUT, OTHER = "__input", "__other"  # the streams of a verb that is written as a statement
 Fill = bool | int | float | str
+_NUMBERS = count(1)  # of streams
 
 
 class Stream:
     """An unbounded table. Get one from `Session.stream`, then chain verbs as on a PySpark DataFrame."""
 
-    def __init__(self, session: Session, plan: Operator) -> None:
-        self._session, self._plan = session, plan
+    def __init__(self, session: Session, plan: Operator, name: str = "", owners: tuple[int, ...] = ()) -> None:
+        self._session, self._plan, self._name = session, plan, name
+        self._owners = (next(_NUMBERS), *owners)
 
     # What it is
 
@@ -70,17 +73,21 @@ class Stream:
         """Names with Spark's type names."""
         return [(f.name, type_name(f.type)) for f in self._plan.schema]
 
+    def alias(self, alias: str) -> Stream:
+        """The stream under a name, by which a join can tell its columns: `F.col("alias.column")`."""
+        return Stream(self._session, self._rows(), alias, self._owners)
+
     def __repr__(self) -> str:
         return f"Stream[{schema_text(self._plan.schema)}]"
 
     def __getitem__(self, name: str) -> Column:
         column = Column(path(name))
         build.selected(self._rows(), [_item(column, None)])  # an unknown name is refused here, not later
-        return column
+        return self._own(name) if name in self._plan.schema.names else column
 
     def __getattr__(self, name: str) -> Column:
         if not name.startswith("_") and name in self._plan.schema.names:
-            return Column(quoted(name))
+            return self._own(name)
         if why := REFUSED_VERBS.get(name):
             raise NoSuchVerb(f"{name}(…) cannot be used on a stream: {why}")
         raise NoSuchVerb(
@@ -92,14 +99,14 @@ class Stream:
 
     def where(self, condition: Column | str) -> Stream:
         """Keep the rows for which the condition is true."""
-        text = condition if isinstance(condition, str) else _column(condition, "where").text
+        text = condition if isinstance(condition, str) else unmarked(_column(condition, "where").text)
         return self._with(build.filtered(self._rows(), parse_expression(text), text))
 
     filter = where
 
     def select(self, *cols: Column | str | list[Column | str]) -> Stream:
         """Columns by name, or expressions. `"*"` means all columns."""
-        return self._selected([_named(c, self._types()) for c in _flat(cols)])
+        return self._selected([_named(c, self._types(), self._readable) for c in _flat(cols)])
 
     def selectExpr(self, *exprs: str | list[str]) -> Stream:
         """Expressions as Spark SQL text."""
@@ -112,7 +119,7 @@ class Stream:
 
     def withColumn(self, colName: str, col: Column) -> Stream:
         """Add a column, or replace the column with that name."""
-        text = _column(col, f"withColumn(`{colName}`, …)").text
+        text = unmarked(_column(col, f"withColumn(`{colName}`, …)").text)
         plan = build.with_column(self._rows(), colName, parse_expression(text), text)
         return self._with(plan)
 
@@ -164,17 +171,8 @@ class Stream:
     ) -> Stream:
         """One row for each of the value columns, with the name of the column and its value. Without `values` all
         columns that are no ids."""
-        kept, given = _keys(ids), None if values is None else _keys(values)
-        taken = {k.lower() for k in kept}
-        asked = given if given is not None else tuple(n for n in self.columns if n.lower() not in taken)
-        if not asked:
-            raise PlanError("unpivot needs at least one value column")
-        parts = []
-        for name in asked:
-            label = Column(literal(column_of(self._rows().schema, name).name))
-            cells = [_item(label, variableColumnName), _item(Column(path(name)), valueColumnName)]
-            parts.append(build.selected(self._rows(), [*map(_named, kept), *cells]))
-        return self._with(reduce(build.united, parts))
+        given = None if values is None else _keys(values)
+        return self._with(unpivoted(self._rows(), _keys(ids), given, variableColumnName, valueColumnName))
 
     melt = unpivot
 
@@ -184,7 +182,7 @@ class Stream:
 
     def drop(self, *cols: str | Column) -> Stream:
         """All columns except these. Unknown names change nothing, as in PySpark."""
-        names = [c.text.strip("`") if isinstance(c, Column) else c for c in cols]
+        names = [unmarked(c.text).strip("`") if isinstance(c, Column) else c for c in cols]
         return self._with(build.dropped(self._rows(), names))
 
     def mapInArrow(
@@ -223,7 +221,9 @@ class Stream:
         A join on a shared `window(event_time, …)` can run at the edge. Any other join runs in Spark.
         """
         if isinstance(on, Column):
-            return self._with(build.joined(self._rows(), other._rows(), parse_expression(on.text), how, on.text))
+            from rove.api.joined import joined
+
+            return joined(self, other, on, how)
         names = [on] if isinstance(on, str) else on
         return self._with(build.joined(self._rows(), other._rows(), names, how, str(on)))
 
@@ -347,10 +347,18 @@ class Stream:
         return self._with(translate(text, plans.__getitem__))
 
     def _types(self) -> dict[str, pa.DataType]:
-        return {f.name: f.type for f in self._rows().schema}
+        return {f.name: f.type for f in self._plan.schema}
+
+    def _own(self, name: str) -> Column:
+        return Column(marked(name, self._owners[0]))
+
+    def _readable(self, text: str) -> str:
+        """A column's text without what says of which stream it is."""
+        return unmarked(text)
 
     def _with(self, plan: Operator) -> Stream:
-        return Stream(self._session, plan)
+        same = isinstance(plan, Filter | Watermark | Deduplicate | At) and plan.input is self._plan
+        return Stream(self._session, plan, self._name if same else "", self._owners if same else ())
 
     def _rows(self) -> Operator:
         last = self._plan
@@ -462,15 +470,15 @@ def _names(value: str | Sequence[str] | None) -> Sequence[str] | None:
     return [value] if isinstance(value, str) else value
 
 
-def _named(value: Column | str, types: dict[str, pa.DataType] | None = None) -> Item:
+def _named(
+    value: Column | str, types: dict[str, pa.DataType] | None = None, readable: Callable[[str], str] = unmarked
+) -> Item:
     """An entry of a select or groupBy list: strings are names, not expressions."""
     if isinstance(value, str):
-        if value == "*" or value.endswith(".*"):
-            return build.item(value)
-        return build.item(path(value))
+        return build.item(value if value == "*" or value.endswith(".*") else path(value))
     if not isinstance(value, Column):
         raise PlanError(f"expected a column or a column's name, got {value!r}")
-    return _item(value, value.name, types)
+    return _item(value, value.name, types, readable)
 
 
 def _column(value: Any, verb: str) -> Column:
@@ -481,6 +489,12 @@ def _column(value: Any, verb: str) -> Column:
     return value
 
 
-def _item(column: Column, name: str | None, types: dict[str, pa.DataType] | None = None) -> Item:
-    found = build.item(column.text, types)
-    return Item(found.node, column.text, name or found.name, aliased=found.aliased or name is not None)
+def _item(
+    column: Column,
+    name: str | None,
+    types: dict[str, pa.DataType] | None = None,
+    readable: Callable[[str], str] = unmarked,
+) -> Item:
+    text = readable(column.text)
+    found = build.item(text, types)
+    return Item(found.node, text, name or found.name, aliased=found.aliased or name is not None)

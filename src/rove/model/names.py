@@ -30,3 +30,27 @@ def quoted(name: str) -> str:
 def quoted_text(value: str) -> str:
     """A text as a SQL literal."""
     return f"'{value.translate(_ESCAPES)}'"
+
+
+_MARK = "\u2060"  # a letter without width, which nobody types
+_MARKED = re.compile(f"`((?:[^`]|``)+?){_MARK}(\\d+){_MARK}`")
+
+
+def marked(name: str, owner: int) -> str:
+    """A name as SQL that remembers whose it is: `trains.id` is the column of `trains`."""
+    return f"`{name.replace('`', '``')}{_MARK}{owner}{_MARK}`"
+
+
+def unmarked(text: str) -> str:
+    """SQL without the marks of its names."""
+    return _MARKED.sub(lambda found: quoted(found[1].replace("``", "`")), text)
+
+
+def by_owner(text: str) -> str:
+    """SQL in which the mark of a name stands before it, as the name of a relation."""
+    return _MARKED.sub(lambda found: f"`{relation_of(int(found[2]))}`.`{found[1]}`", text)
+
+
+def relation_of(owner: int) -> str:
+    """The name of the relation that a mark stands for."""
+    return f"{_MARK}{owner}"

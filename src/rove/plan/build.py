@@ -22,7 +22,7 @@ from rove.plan.expressions.functions import RULES
 from rove.plan.expressions.functions.registry import coerce
 from rove.plan.expressions.parse import parse_expression, span
 from rove.plan.expressions.spark_results import result_type
-from rove.plan.expressions.tree import Call, Column, Expr, Foreign, walk
+from rove.plan.expressions.tree import Call, Column, Expr, Foreign, refusal_of, walk
 from rove.plan.expressions.types import Refused, common_type
 from rove.plan.operators import (
     Aggregate,
@@ -352,7 +352,7 @@ def _window_spec(plan: Operator, each: Item) -> tuple[Window | Foreign, Expr | N
     if name == "window":
         time, *spans = node.expressions
         moment = bind_node(time, plan.schema, each.text)
-        if moment.dtype == WINDOW or is_spark_only(moment.dtype):
+        if moment.dtype == WINDOW or refusal_of(moment):
             own = moment.dtype == WINDOW
             why = "an aggregate of an aggregate is left to Spark" if own else "its time is one that Spark computes"
             return _foreign_window(plan, each, why), None

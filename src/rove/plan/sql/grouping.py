@@ -64,9 +64,20 @@ def _keys(group: exp.Group, entries: Sequence[Entry], scope: Scope, text: str) -
     return list({same_text(node): node for node in found}.values())
 
 
+def refuse_ordinals(group: exp.Group, text: str) -> None:
+    """Refuse GROUP BY 1 beside a star, as Spark does."""
+    for node in map(build.bare, Reading(group, text).list("expressions")):
+        if _is_ordinal(node):
+            raise ExpressionError(f"GROUP BY {node.name} cannot stand beside `*`; name the columns", text, span(node))
+
+
+def _is_ordinal(node: exp.Expression) -> bool:
+    return isinstance(node, exp.Literal) and not node.is_string and node.name.isdecimal()
+
+
 def _key(node: exp.Expression, entries: Sequence[Entry], scope: Scope, text: str) -> exp.Expression:
     node = build.bare(node)
-    if isinstance(node, exp.Literal) and not node.is_string and node.name.isdecimal():
+    if _is_ordinal(node):
         place = int(node.name)
         if not 1 <= place <= len(entries):
             raise ExpressionError(f"GROUP BY {place}: the select list has {len(entries)} entries", text, span(node))
@@ -118,8 +129,12 @@ class _Over:
             found = [e.node for e in entries if len(parts) == 1 and e.name.lower() == parts[0]]
             return exp.Paren(this=_spelled(found[0], entries)) if found else None
 
+        def is_key(name: exp.Column) -> bool:
+            found = scope.resolve(name, self.text) if len(scope.find([p.name for p in name.parts])[0]) == 1 else None
+            return found is not None and same_text(found) in {same_text(key) for key in self.keys.values()}
+
         def alias(name: exp.Column) -> exp.Expression | None:
-            return None if _in_aggregate(name) else entry(name)
+            return None if _in_aggregate(name) or is_key(name) else entry(name)
 
         def window(name: exp.Column) -> exp.Expression | None:
             return entry(name) or self._window(name)

@@ -126,9 +126,9 @@ def block(
         _replace(item, asked, names, members, select)
     if not members:
         raise ExpressionError("the statement reads no stream; name one after FROM", asked.text, span(source))
+    outputs = outputs_of(select, members, asked.text)
     if asks:
         members = _kept(asked, select, members, asks, names)
-    outputs = outputs_of(select, members, asked.text)
     plans = [_narrowed(r, select) for r in members.values()]
     if len(plans) == 1 and not select.args.get("laterals"):
         plans = [_filtered(plans[0], select, asked.text)]
@@ -149,7 +149,8 @@ def _kept(
     if select.args.get("joins") or table.args.get("pivots") or table.args.get("joins") or table.name not in members:
         raise ExpressionError(_NOT_BESIDE, asked.text, span(asks[0].place))
     relation = members[table.name]
-    under = relation.scope.under(table.alias_or_name, [c.name for c in table.args["alias"].columns])
+    alias = table.args.get("alias")
+    under = relation.scope.under("" if alias is None else alias.name, [c.name for c in alias.columns] if alias else ())
     plan = kept(asked, Relation(relation.plan, under), asks, names).plan
     return {**members, table.name: Relation(plan, relation.scope)}
 

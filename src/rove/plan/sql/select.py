@@ -6,19 +6,21 @@ Law: FROM, WHERE, GROUP BY, HAVING, the list, DISTINCT: each clause sees what th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from rove.model.errors import PlanError
+from rove.model.errors import ExpressionError, PlanError
 from rove.plan import build
+from rove.plan.expressions.parse import span
 from rove.plan.operators import Deduplicate, Operator
 from rove.plan.sql import left_to_spark, memberships
 from rove.plan.sql.entries import entries_of, listed
-from rove.plan.sql.grouping import aggregated
+from rove.plan.sql.grouping import aggregated, refuse_ordinals
 from rove.plan.sql.joins import Relation, is_cross, joined
 from rove.plan.sql.reading import Reading
 from rove.plan.sql.resolve import resolved
+from rove.plan.sql.scope import star_of
 
 if TYPE_CHECKING:
     from rove.plan.sql.query import Names, Translator
@@ -33,12 +35,33 @@ def select(asked: Translator, part: Reading, names: Names) -> Operator:
     if distinct is not None:
         with Reading(distinct, asked.text):
             pass
+    given = part.look()
+    if "group" in given and any(star_of(node) is not None for node in given.get("expressions", ())):
+        refuse_ordinals(given["group"], asked.text)
+    _check_order([Reading(source, asked.text).take("this")], given, asked.text)
     asks = memberships.taken(asked, part, names)
     if why := left_to_spark.reason(part, source):
         plan = left_to_spark.block(asked, part, source, names, why, asks)
     else:
         plan = _select(asked, part, source, names, asks)
     return plan if distinct is None else Deduplicate(plan, ())
+
+
+def _check_order(items: list[exp.Expression], given: dict[str, Any], text: str) -> None:
+    """Refuse what the parser takes in another order than Spark: joins after LATERAL VIEW, and a word such as LEFT right
+    after PIVOT, which Spark takes as its alias."""
+    views = list(given.get("laterals", ()))
+    for join in given.get("joins", ()):
+        words = Reading(join, text).look()
+        before = Reading(items[-1], text).look()
+        views += [view for item in items for view in Reading(item, text).look().get("laterals", ())]
+        place = span(words["this"])
+        if place and (view := next((v for v in views if (at := span(v)) and at[0] < place[0]), None)):
+            raise ExpressionError("LATERAL VIEW stands after all joins in Spark", text, span(view))
+        pivots = before.get("pivots")
+        if pivots and "alias" not in Reading(pivots[-1], text).look() and words.keys() & {"side", "kind", "method"}:
+            raise ExpressionError("give PIVOT a name: PIVOT (…) AS p", text, span(pivots[-1]))
+        items.append(words["this"])
 
 
 def _select(

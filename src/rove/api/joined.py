@@ -1,0 +1,103 @@
+"""A join whose sides have columns of one name: `a.join(b, a.id == b.id).select(a.id, b.value)`.
+
+Law: until `select` says which columns are meant, only `where`, `select` and further joins can be used. A name that both
+sides have is refused as ambiguous unless it says whose it is: by `a.id`, or by an alias, `F.col("l.id")`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NoReturn
+
+from sqlglot import exp
+
+from rove.api.column import Column
+from rove.api.stream import Stream
+from rove.model.errors import PlanError
+from rove.model.names import by_owner, relation_of, unmarked
+from rove.plan import build
+from rove.plan.build import JOINS, Item
+from rove.plan.expressions.parse import parse_expression
+from rove.plan.operators import Operator
+from rove.plan.sql.joins import Relation, apart, join_on
+from rove.plan.sql.resolve import resolved
+from rove.plan.sql.scope import Scope, Visible
+
+if TYPE_CHECKING:
+    from rove.api.session import Session
+
+
+class JoinedStream(Stream):
+    """Two streams side by side. Say with `select` which columns of each are meant."""
+
+    def __init__(self, session: Session, relation: Relation) -> None:
+        super().__init__(session, relation.plan)
+        self._scope = relation.scope
+
+    @property
+    def plan(self) -> Operator:
+        return self._rows()
+
+    @property
+    def relation(self) -> Relation:
+        return Relation(self._plan, self._scope)
+
+    @property
+    def columns(self) -> list[str]:
+        return [c.name for c in self._scope.starred("")]
+
+    def where(self, condition: Column | str) -> Stream:
+        text = condition if isinstance(condition, str) else condition.text
+        plan = build.filtered(self._plan, self._resolved(text), unmarked(text))
+        return JoinedStream(self._session, Relation(plan, self._scope))
+
+    filter = where
+
+    def _selected(self, items: list[Item]) -> Stream:
+        found: list[Item] = []
+        for item in items:
+            if isinstance(item.node, exp.Star):
+                found += [Item(exp.column(c.column, quoted=True), "*", c.name) for c in self._scope.starred("")]
+            else:
+                found.append(replace(item, node=resolved(item.node, self._scope, item.text)))
+        return Stream(self._session, build.selected(self._plan, found))
+
+    def _readable(self, text: str) -> str:
+        return by_owner(text)
+
+    def _resolved(self, text: str) -> exp.Expression:
+        return resolved(parse_expression(by_owner(text)), self._scope, unmarked(text))
+
+    def _rows(self) -> NoReturn:
+        names = [c.name.lower() for c in self._scope.starred("")]
+        twice = next(n for n in names if names.count(n) > 1)
+        raise PlanError(
+            f"column `{twice}` appears twice after join; select the columns first, such as select(a.x, b.y)"
+        )
+
+
+def joined(left: Stream, right: Stream, on: Column, how: str) -> Stream:
+    """A join on a condition. It is a plain stream again if no two columns have one name."""
+    kind = JOINS.get(how.lower().replace(" ", ""))
+    if kind is None:
+        raise PlanError(f"no join `{how}`; there are: {', '.join(sorted(set(JOINS)))}")
+    one, text = relation_of_stream(left), unmarked(on.text)
+    other = apart(one, relation_of_stream(right))
+    both = one.scope.beside(other.scope)
+    condition = resolved(parse_expression(by_owner(on.text)), both, text)
+    plan = join_on(one.plan, other.plan, condition, kind, condition, text)
+    scope = one.scope if kind in ("left_semi", "left_anti") else both
+    listed = scope.starred("")
+    if len({c.name.lower() for c in listed}) == len(listed) and all(c.name == c.column for c in listed):
+        return Stream(left.session, plan)
+    return JoinedStream(left.session, Relation(plan, scope))
+
+
+def relation_of_stream(stream: Stream) -> Relation:
+    """A stream's columns under its alias, and under the marks of the streams that they were taken from."""
+    if isinstance(stream, JoinedStream):
+        return stream.relation
+    plan = stream.plan
+    listed = [Visible(stream._name, name, name) for name in plan.schema.names]
+    others = [replace(c, relation=relation_of(owner), listed=False) for owner in stream._owners for c in listed]
+    return Relation(plan, Scope((*listed, *others)))
