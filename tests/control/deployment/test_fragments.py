@@ -210,7 +210,7 @@ def test_an_explained_plan_says_where_why_and_how_much() -> None:
     said = explain(asked, strategy("bottom_up")(asked, topology, Load()), topology)
     assert said.splitlines() == [
         "out ─► the cloud",
-        "Spark                   Aggregate (final) by window(5 seconds), key: count(*) AS count",
+        "Spark                   Aggregate (final) by window(5 seconds), key: count(1) AS count",
         "                        │  because the routes of what it reads meet at the gateway `gw`",
         *said.splitlines()[3:],
     ]
