@@ -19,6 +19,10 @@ def examples(most: int) -> int:
     return most if slow else max(1, most // SHARE)
 
 
-def some_slow(seeds: Iterable[int], always: int) -> list[Any]:
-    """So many of the seeds for every run, and the others for those with `--slow`."""
-    return [seed if n < always else pytest.param(seed, marks=pytest.mark.slow) for n, seed in enumerate(seeds)]
+def some_slow(seeds: Iterable[Any], always: int) -> list[Any]:
+    """So many of the seeds (or tuples) for every run, and the others for those with `--slow`."""
+    return [seed if n < always else _slow(seed) for n, seed in enumerate(seeds)]
+
+
+def _slow(seed: Any) -> Any:
+    return pytest.param(*(seed if isinstance(seed, tuple) else (seed,)), marks=pytest.mark.slow)

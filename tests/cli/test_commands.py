@@ -58,6 +58,7 @@ def test_a_mistake_is_one_line_and_a_non_zero_exit(arguments: tuple[str, ...], c
     assert len(said.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_the_demo_proves_its_answers_against_spark() -> None:
     said = rove("demo", "--trains", "3", "--minutes", "10", "--seconds", "6")
     assert said.returncode == 0, said.stderr

@@ -17,6 +17,7 @@ from tests.differential.statements.grammar import SLOTS, Statement, alone, in_pa
 from tests.differential.statements.verdicts import Judge, Verdict
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "sql.md"
+pytestmark = pytest.mark.slow  # it asks Spark more than a thousand questions; `.ci/run` runs it
 PAIRS, ROWS = 1_150, 50  # so many pairs, and so many of them with their rows
 SEED = 20261117
 _HEAD = """# What a statement can say

@@ -34,6 +34,7 @@ from rove.plan.optimizer import optimize
 from rove.plan.stages import Stages
 from rove.runtime.adapters.sources import SourceSpec
 from rove.runtime.local import LocalNet
+from tests.depth import some_slow
 from tests.portable.queries import QUERIES, STATIC, frames_of, inputs, plan_of, tables
 from tests.portable.rows import assert_same_rows
 from tests.portable.test_portable import origins
@@ -58,7 +59,7 @@ def wanted(config: pytest.Config) -> list[Callable[..., Any]]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    metafunc.parametrize("query", wanted(metafunc.config), ids=lambda q: q.__name__)
+    metafunc.parametrize("query", some_slow(wanted(metafunc.config), 4), ids=lambda q: q.__name__)
 
 
 def cuts(stages: Stages, every: bool) -> Iterator[tuple[str, str, Stages]]:

@@ -25,9 +25,16 @@ SOURCES = (
     Mutant(
         "what is on the disk is made again",
         "data/sources/positions.py",
-        "        return True, not _within(header.seq, going.kept)\n",
+        "        return True, forks or not _within(header.seq, going.kept)\n",
         "        return True, True\n",
         test=f"{_POSITIONS}::test_what_an_earlier_start_left_on_the_disk_counts_and_is_not_made_again",
+    ),
+    Mutant(
+        "a part of a batch on the disk is taken for the whole of it",
+        "data/sources/positions.py",
+        "        return True, forks or not _within(header.seq, going.kept)\n",
+        "        return True, not _within(header.seq, going.kept)\n",
+        test=f"{_POSITIONS}::test_what_leaves_more_than_once_is_made_again_although_a_part_of_it_is_on_the_disk",
     ),
     Mutant(
         "a source does not wait for queries that its node has forgotten",

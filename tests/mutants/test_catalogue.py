@@ -69,6 +69,7 @@ def test_the_simulation_catches_a_bug_and_says_at_which_seed() -> None:
     assert "the bytes of a store are those of its batches" in line.why
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("processes")
 def test_a_test_catches_a_bug_and_the_tree_stays_as_it_is() -> None:
     mutant = _planted("a token works after it has expired")
@@ -79,6 +80,7 @@ def test_a_test_catches_a_bug_and_the_tree_stays_as_it_is() -> None:
     assert file.read_text() == before
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("processes")
 def test_a_bug_that_nobody_notices_survives_and_one_that_cannot_run_is_not_caught() -> None:
     credit = "PEERS_MIN = 8"

@@ -16,6 +16,7 @@ from rove.model.ids import Origin
 from rove.plan.cuts import Cut, legal_cuts
 from rove.plan.operators import walk
 from rove.plan.optimizer import optimize
+from tests import depth
 from tests.portable.queries import QUERIES, STATIC, frames_of, inputs, plan_of, tables
 from tests.portable.rows import assert_same_rows
 
@@ -43,6 +44,13 @@ def run_at(spark: Any, cut: Cut, names: tuple[str, ...]) -> pa.Table:
     return compile_plan(cut.upper, frames).toArrow()
 
 
+def some(cuts: list[Cut]) -> list[Cut]:
+    """The cuts for this run: as little in Spark as can be, as much, and one between; with `--slow` all others."""
+    always = {0, len(cuts) // 2, len(cuts) - 1}
+    return [cut for n, cut in enumerate(cuts) if (n in always) != depth.slow]
+
+
+@pytest.mark.deep
 @pytest.mark.parametrize("query", QUERIES, ids=lambda q: q.__name__)
 def test_a_query_gives_sparks_rows_wherever_it_is_cut(spark: Any, query: Callable[..., Any]) -> None:
     names = inputs(query)
@@ -51,10 +59,11 @@ def test_a_query_gives_sparks_rows_wherever_it_is_cut(spark: Any, query: Callabl
     plan = optimize(plan_of(query))
     cuts = list(legal_cuts(plan))
     assert cuts
-    for cut in cuts:
+    for cut in some(cuts):
         assert_same_rows(run_at(spark, cut, names), expected, f"{query.__name__} cut into {_shape(cut)}")
 
 
+@pytest.mark.slow
 def test_the_optimizer_changes_no_rows(spark: Any) -> None:
     for query in QUERIES:
         frames = frames_of(spark, query)

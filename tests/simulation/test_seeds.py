@@ -50,12 +50,13 @@ REGRESSIONS = (
 # Seeds that once broke a law in histories with all draws.
 DRAWN = (
     (25, 12),  # the name of a damaged batch in a ring did not go on, and nobody was told of the damage
-    (200012, 6),  # the checker waited for batches that had ended with their device, and were counted as lost
+    (200012, 6),  # the checker waited for batches that had ended with their device, and were counted as lost; a source
+    # that reads a file took a part of a batch on its disk for the whole of it
     (58, 6),  # the checker took the output of operators for lost on a node that had lost its list of queries
 )
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", some_slow(range(30), 8))
 def test_a_history_of_a_small_world_keeps_every_law(seed: int) -> None:
     assert not run_seed(seed, 12).trouble
 
@@ -65,7 +66,7 @@ def test_a_history_of_a_large_world_keeps_every_law(seed: int) -> None:
     assert not run_seed(1_000 + seed, 60).trouble
 
 
-@pytest.mark.parametrize(("seed", "nodes"), REGRESSIONS)
+@pytest.mark.parametrize(("seed", "nodes"), some_slow(REGRESSIONS, 8))
 def test_a_seed_that_once_broke_a_law_keeps_it(seed: int, nodes: int) -> None:
     assert not run_seed(seed, nodes, draws=()).trouble
 
@@ -83,7 +84,7 @@ def test_most_histories_compare_many_rows() -> None:
 
 
 def test_one_seed_is_one_history_whatever_the_order_of_hashes() -> None:
-    code = "from rove.sim.scenario import run_seed; print([run_seed(s, 15).transcript for s in (3, 7, 11)])"
+    code = "from rove.sim.scenario import run_seed; print([run_seed(s, 15).transcript for s in (3, 7)])"
     said = {
         subprocess.run(
             [sys.executable, "-c", code],
@@ -92,6 +93,6 @@ def test_one_seed_is_one_history_whatever_the_order_of_hashes() -> None:
             check=True,
             env={**os.environ, "PYTHONHASHSEED": hash_seed},
         ).stdout
-        for hash_seed in ("0", "1", "4242")
+        for hash_seed in ("0", "4242")
     }
     assert len(said) == 1

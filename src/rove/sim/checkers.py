@@ -75,6 +75,8 @@ class NothingLost:
             return True  # batches on its disk are checked at the end
         if origin.node in world.nodes and world.nodes[NodeId(origin.node)].left:
             return True
+        if _made_again(world, name):
+            return True
         for other in world.nodes.values():
             if other.worker is not None and _answers(other.worker, name):
                 return True
@@ -188,6 +190,14 @@ def held_by(worker: Worker) -> Iterator[Name]:
             yield from _names(batch.header, running.fragment.query)
     for header in worker.waiting():
         yield from _names(header)
+
+
+def _made_again(world: World, name: Name) -> bool:
+    """Whether a source that reads a file has still to give this batch to its node, again after a restart."""
+    _, origin, seq = name
+    maker = world.nodes.get(NodeId(origin.node))
+    sources = () if maker is None else maker.sources
+    return any(s.origin == origin and s.replays and s.next <= seq for s in sources)
 
 
 def _answers(worker: Worker, name: Name) -> bool:

@@ -60,6 +60,18 @@ def test_what_an_earlier_start_left_on_the_disk_counts_and_is_not_made_again() -
     ]
 
 
+def test_what_leaves_more_than_once_is_made_again_although_a_part_of_it_is_on_the_disk() -> None:
+    source = Replayed(ORIGIN, SourceAt(ORIGIN, 9, {Q: Fed(0, 5, 15)}))
+    kept = Coverage()
+    kept.add(6, 6)
+    source.left_behind({Q: kept})
+    assert [source.gives(Q, header(seq), 3, forks=True) for seq in (4, 5, 6)] == [
+        (False, False),
+        (True, True),
+        (True, True),
+    ]
+
+
 def test_a_source_goes_on_under_its_name_when_what_is_on_the_disk_is_known() -> None:
     sources = Sources()
     sources.add("s", ORIGIN, COLUMNS, replays=True, at=SourceAt(ORIGIN, 6, {Q: Fed(2, 4, 6)}))

@@ -188,7 +188,7 @@ class Deployment:
 
     def pick_up(self, running: RunningFragment) -> None:
         """Send the batches that an earlier start kept of a query, as far as they are known."""
-        for entry in self.retention.pick_up(running, self.turn.now):
+        for entry in self.retention.pick_up(running, self.turn.now, self.sources.replays):
             if running.route is not None:
                 self.turn.commands += self.neighbours.link(running.route).offer(entry, self.turn.now)
 

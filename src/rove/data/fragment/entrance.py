@@ -75,7 +75,7 @@ class Entrance:
             return
         query, header = running.fragment.query, batch.header
         rows = header.born * running.ends[stage]
-        counts, gets = self.sources.gives(query, header, rows)
+        counts, gets = self.sources.gives(query, header, rows, running.forks(header.origin))
         if counts:
             self.accounts.produced(query, header, rows)
         if not gets:

@@ -96,6 +96,11 @@ class RunningFragment:
             emitted += self.pipeline.leave(stage, [origin for origin in origins if origin not in wanted])
         return emitted
 
+    def forks(self, origin: Origin) -> bool:
+        """Whether a batch of a source may leave this node more than once, for several operators."""
+        stage = self.sources.get(origin.name)
+        return stage is not None and self.ends[stage] > 1
+
     def columns(self) -> dict[str, str]:
         """The columns of the streams that it reads."""
         return {stream: schema_text(self.stages.operators[stage].schema) for stream, stage in self.sources.items()}

@@ -77,16 +77,17 @@ class Replayed:
         """A query has left this node."""
         self._queries.pop(query, None)
 
-    def gives(self, query: str, header: Header, rows: int) -> tuple[bool, bool]:
+    def gives(self, query: str, header: Header, rows: int, forks: bool = False) -> tuple[bool, bool]:
         """A batch is there for a query. Returns whether it counts, and whether the query gets it: not if it is safe
-        since an earlier start, nor if that start has left it on the disk."""
+        since an earlier start, nor if that start has left it on the disk. Of a batch that `forks`, only a part may be
+        there, so the query gets it."""
         going = self._queries.get(query)
         if going is None or (header.through < going.first and not header.born):
             return True, True
         if header.seq < going.next:
             return False, False
         going.unsafe.append((header.seq, rows))
-        return True, not _within(header.seq, going.kept)
+        return True, forks or not _within(header.seq, going.kept)
 
     def left_behind(self, kept: Mapping[str, Coverage]) -> None:
         """An earlier start has left these batches on the disk, by query. They need not be made again."""

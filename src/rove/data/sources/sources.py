@@ -96,13 +96,13 @@ class Sources:
                 if first:
                     yield source.stream, empty(origin, 0, first - 1, source.watermark)
 
-    def gives(self, query: QueryId, header: Header, rows: int) -> tuple[bool, bool]:
-        """Whether a batch counts as produced for a query, and whether the query gets it (`positions`). O(1), or
-        O(ranges that an earlier start left)."""
+    def gives(self, query: QueryId, header: Header, rows: int, forks: bool) -> tuple[bool, bool]:
+        """Whether a batch counts as produced for a query, and whether the query gets it (`positions`). It `forks` if it
+        leaves this node more than once. O(1), or O(ranges that an earlier start left)."""
         source = self._all.get(header.origin)
         if source is None or source.replayed is None:
             return True, True
-        return source.replayed.gives(query, header, rows)
+        return source.replayed.gives(query, header, rows, forks)
 
     def left(self, query: QueryId) -> None:
         """A query has left this node."""

@@ -5,7 +5,7 @@ Law: rows are evicted only by the policy's choice, never if they may have arrive
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import pyarrow as pa
 
@@ -182,15 +182,19 @@ class Retention:
         """What is damaged among the waiting batches of which query. O(queries with damage)."""
         return self._store.damage | ({} if self._on_disk is None else self._on_disk.left_behind.damage)
 
-    def pick_up(self, running: RunningFragment, now: int) -> list[KeptBatch]:
+    def pick_up(
+        self, running: RunningFragment, now: int, replays: Callable[[Origin], bool] = lambda _: False
+    ) -> list[KeptBatch]:
         """Put the batches of sources that an earlier start kept into the store. Output of operators is not among them,
-        because it is computed again."""
+        because it is computed again. Neither is what leaves more than once of a source that `replays`: not all of it
+        may be on the disk, so all of it is made again."""
         if self._on_disk is None or running.route is None:
             return []
         found = [
             (each, self._store.put(each.header, each.rows, None, now, alone=True))  # it may have arrived
             for each in self._on_disk.left_behind.take(running.fragment.query)
-            if each.header.origin.unsided not in running.fragment.makes.values()
+            if (origin := each.header.origin.unsided) not in running.fragment.makes.values()
+            and not (running.forks(origin) and replays(origin))
         ]
         self._on_disk.adopt(found)
         return [entry for _, entry in found]
