@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.bench.smoke import smoke
 
 
+@pytest.mark.slow
 def test_its_smoke_form_computes_every_check(tmp_path: Path) -> None:
     values = smoke("control", tmp_path)
     assert set(values) == {

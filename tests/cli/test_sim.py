@@ -17,7 +17,7 @@ from tests.cli.conftest import Rove
 
 def test_three_seeds_hold_and_replay_to_the_same_transcripts() -> None:
     code = "from rove.cli import main; main()"
-    command = [sys.executable, "-c", code, "sim", "--seeds", "3", "--nodes", "8", "--json"]
+    command = [sys.executable, "-c", code, "sim", "--seeds", "3", "--nodes", "4", "--json"]
     first, again = (subprocess.run(command, capture_output=True, text=True, timeout=120, check=False) for _ in range(2))
     assert first.returncode == 0, first.stderr
     told = json.loads(first.stdout)

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from rove.cloud.compaction import METADATA, WORK, Compacted, compact, listed, small_files
 from rove.model.errors import SetupError
+from tests.depth import examples
 
 STEPS = ("rewritten", "recorded", "moved", "listed", "unchecked", "swapped")
 INTERVAL = 10  # Spark compacts its list of files every tenth batch
@@ -166,7 +167,8 @@ class Crash(Exception):
     pass
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.deep
+@settings(max_examples=examples(100), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_however_sink_and_compactions_take_turns_each_row_is_there_once(data: st.DataObject, tmp_path: Path) -> None:
     """A sink and compactions that crash at any step; the sink may have read its list before a swap."""

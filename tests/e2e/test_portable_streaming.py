@@ -59,7 +59,7 @@ def wanted(config: pytest.Config) -> list[Callable[..., Any]]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    metafunc.parametrize("query", some_slow(wanted(metafunc.config), 4), ids=lambda q: q.__name__)
+    metafunc.parametrize("query", some_slow(wanted(metafunc.config), 2), ids=lambda q: q.__name__)
 
 
 def cuts(stages: Stages, every: bool) -> Iterator[tuple[str, str, Stages]]:

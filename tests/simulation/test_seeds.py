@@ -56,17 +56,17 @@ DRAWN = (
 )
 
 
-@pytest.mark.parametrize("seed", some_slow(range(30), 8))
+@pytest.mark.parametrize("seed", some_slow(range(30), 6))
 def test_a_history_of_a_small_world_keeps_every_law(seed: int) -> None:
     assert not run_seed(seed, 12).trouble
 
 
-@pytest.mark.parametrize("seed", some_slow(range(3), 1))
+@pytest.mark.parametrize("seed", some_slow(range(3), 0))
 def test_a_history_of_a_large_world_keeps_every_law(seed: int) -> None:
     assert not run_seed(1_000 + seed, 60).trouble
 
 
-@pytest.mark.parametrize(("seed", "nodes"), some_slow(REGRESSIONS, 8))
+@pytest.mark.parametrize(("seed", "nodes"), some_slow(REGRESSIONS, 4))
 def test_a_seed_that_once_broke_a_law_keeps_it(seed: int, nodes: int) -> None:
     assert not run_seed(seed, nodes, draws=()).trouble
 
@@ -84,7 +84,7 @@ def test_most_histories_compare_many_rows() -> None:
 
 
 def test_one_seed_is_one_history_whatever_the_order_of_hashes() -> None:
-    code = "from rove.sim.scenario import run_seed; print([run_seed(s, 15).transcript for s in (3, 7)])"
+    code = "from rove.sim.scenario import run_seed; print([run_seed(s, 15).transcript for s in (3,)])"
     said = {
         subprocess.run(
             [sys.executable, "-c", code],
