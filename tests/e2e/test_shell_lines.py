@@ -54,7 +54,9 @@ class Shell:
     def __init__(self, programs: Path, folder: Path, **replaced: str) -> None:
         self.folder, self.replaced = folder, replaced
         self.url = f"tcp://127.0.0.1:{free_port()}"
-        self.environment = os.environ | {"PATH": f"{programs}:{os.environ['PATH']}", "ROVE_CLASS_ARCHIVE": "off"}
+        # Workers of the tests have a terminal's width in COLUMNS, and tables would be folded to it.
+        given = {"PATH": f"{programs}:{os.environ['PATH']}", "ROVE_CLASS_ARCHIVE": "off"}
+        self.environment = {k: v for k, v in os.environ.items() if k != "COLUMNS"} | given
         self._started: list[subprocess.Popen[bytes]] = []
 
     def text(self, command: str) -> str:
