@@ -21,7 +21,9 @@ import rove
 from bench.report import check
 from rove import functions as F
 from rove.control.asks.requests import Submit, to_body
-from rove.control.coordinator import Coordinator, Keep
+from rove.control.commands import Keep
+from rove.control.coordinator import Coordinator
+from rove.control.deployment.holistic import Redeploy
 from rove.data.link.below import Below
 from rove.model.events import Arrived, Send, Tick
 from rove.model.ids import NodeId, Origin, QueryId, Version
@@ -108,15 +110,15 @@ class Node:
                 "held": (),
                 "learned": self.below.known,
             }
-        return Report(protocol=PROTOCOL, node=self.name, incarnation=1, number=self.number, whole=whole, **said)
+        return Report(protocol=PROTOCOL, node=self.name, start=1, number=self.number, whole=whole, **said)
 
 
 class Fleet:
     """A coordinator with its nodes."""
 
-    def __init__(self, edges: int, devices: int, seed: int = 1) -> None:
+    def __init__(self, edges: int, devices: int, seed: int = 1, redeploy: Redeploy = "incremental") -> None:
         random = Random(seed)
-        self.machine, self.now, self._ids = Coordinator(), 0, count()
+        self.machine, self.now, self._ids = Coordinator(redeploy=redeploy), 0, count()
         self.kept: dict[tuple[str, str], bytes] = {}
         self.nodes: dict[NodeId, Node] = {}
         self.devices: list[NodeId] = []

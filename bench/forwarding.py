@@ -17,7 +17,8 @@ import rove
 from bench import football
 from bench.ways import DEVICE, GATEWAY, HUB, ORIGIN, QUERY, SECOND, Ways
 from rove.control.asks.requests import Submit
-from rove.control.coordinator import Command, Coordinator
+from rove.control.commands import Command
+from rove.control.coordinator import Coordinator
 from rove.control.deployment.query import QueryRecord
 from rove.control.placement import Placement, SourceAt
 from rove.data.store.store import KeptBatch

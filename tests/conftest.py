@@ -77,6 +77,7 @@ def programs(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite-docs", action="store_true", help="write generated documents instead of comparing")
     parser.addoption("--all-queries", action="store_true", help="all portable queries through streaming Spark")
+    parser.addoption("--all-functions", action="store_true", help="the table of Spark's result types, made again")
     parser.addoption("--all-kills", action="store_true", help="kill every part of the cloud five times")
     parser.addoption("--cellular", action="store_true", help="ten devices for five minutes over mobile networks")
     parser.addoption("--long-absence", action="store_true", help="a device that is away for a minute")
@@ -94,7 +95,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what this run is not for, and put first what takes longest."""
     slow, quick = config.getoption("--slow"), config.getoption("--quick")
-    asked = any(config.getoption(f"--{name}") for name in ("all-queries", "all-kills", "cellular", "long-absence"))
+    suites = ("all-queries", "all-functions", "all-kills", "cellular", "long-absence")
+    asked = any(config.getoption(f"--{name}") for name in suites)
 
     def wanted(item: pytest.Item) -> bool:
         marks = {mark.name for mark in item.iter_markers()}

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from rove.control.coordinator import Keep
+from rove.control.commands import Keep
 from rove.data.events import (
     AskReaders,
     Cut,
@@ -142,17 +142,17 @@ def event(happened: Any) -> str:
 def message(said: Message) -> str:
     """What one machine says to another."""
     match said:
-        case Hello(incarnation=start, heard=heard, received=received):
+        case Hello(start=start, heard=heard, received=received):
             knows = f", has {received} frames of start {life(heard)}" if heard else ""
             return f"Hello, start {life(start)}{knows}"
-        case Welcome(incarnation=start, heard=heard, received=received):
+        case Welcome(start=start, heard=heard, received=received):
             return f"Welcome, start {life(start)}, has {received} frames of start {life(heard)}"
         case Refused(why=why):
             return f"Refused, {why}"
         case Data(number=number, header=header):
             return f"Data {number}: {batch(header)}"
-        case Ack(through=through):
-            return f"Ack {through}"
+        case Ack(through=through, tell=tell):
+            return f"Ack {through}{', tell' if tell else ''}"
         case Beat(sent=sent, acked=acked):
             return f"Beat, sent {sent}, acked {acked}"
         case Resend(after=after):
@@ -164,6 +164,7 @@ def message(said: Message) -> str:
             words += [f"reaches {listed(reaches)}"] if reaches is not None else []
             words += [f"asks for {listed(unknown)}"] if unknown else []
             words += [f"cannot run {listed(troubles)}"] if troubles else []
+            words += [f"has moved state {origin}" for _, origin in said.moved or ()]
             return ", ".join(["Report" if whole else "News", *(words or ["nothing new"])])
         case Orders(deploy=deploy, stop=stop, leave=leave, peers=peers, trouble=trouble, whole=whole, learn=learn):
             words = [f"run {part(fragment)}" for fragment in deploy]
@@ -183,6 +184,8 @@ def message(said: Message) -> str:
 
 def batch(header: Header) -> str:
     """A batch by its name, and what became of its rows."""
+    if header.state:
+        return f"{header.query} {header.origin} {header.seq}, a piece of state"
     words = [f"{header.query} {header.origin} {span(header.seq, header.through)}", f"{header.rows} rows"]
     words += [f"{header.evicted} evicted"] if header.evicted else []
     words += [f"{header.lost} lost"] if header.lost else []
@@ -195,7 +198,9 @@ def part(fragment: Fragment) -> str:
     others = f" or {listed(fragment.others)}" if fragment.others else ""
     goes = f"ends in {listed(sink.kind for sink in fragment.sinks.values())}" if fragment.sinks else ""
     goes = f"to {fragment.next}{others}" if fragment.next is not None else goes
-    return f"{fragment.query} v{fragment.version} {goes}".rstrip()
+    moves = [f"send state {origin}" for origin in fragment.sends.values()]
+    moves += [f"await state {origin}" for origin in fragment.awaits.values()]
+    return " and ".join([f"{fragment.query} v{fragment.version} {goes}".rstrip(), *moves])
 
 
 def life(start: int) -> str:

@@ -56,3 +56,19 @@ def test_the_examples_of_an_installed_wheel_run(programs: Path, tmp_path: Path) 
     command = [programs / "python", "-c", ALL_EXAMPLES, *names]
     said = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, cwd=tmp_path)
     assert said.returncode == 0, said.stdout + said.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("guide", sorted((ROOT / "docs" / "guides").glob("*.md")), ids=lambda file: file.stem)
+def test_the_python_of_a_guide_runs_and_prints_what_the_guide_says(guide: Path, programs: Path, tmp_path: Path) -> None:
+    """In a process of its own, with the installed wheel."""
+    blocks = re.findall(r"```(\w+)\n(.*?)```", guide.read_text(), re.DOTALL)
+    file = tmp_path / "guide.py"
+    file.write_text("\n".join([*(text for kind, text in blocks if kind == "python"), "print(rove.__file__)"]))
+    said = subprocess.run(
+        [programs / "python", file], capture_output=True, text=True, timeout=300, check=False, cwd=tmp_path
+    )
+    assert said.returncode == 0, said.stderr
+    *printed, module = said.stdout.splitlines()
+    assert "\n".join(printed) == "".join(text for kind, text in blocks if kind == "text").strip()
+    assert str(programs.parent) in module  # not the source of this tree

@@ -56,7 +56,7 @@ class Desk:
         report = Report(
             protocol=PROTOCOL,
             node=NodeId(node),
-            incarnation=1,
+            start=1,
             number=1,
             whole=True,
             facts=Facts(

@@ -85,8 +85,8 @@ BAD: list[tuple[str, Callable[[Any], Any], type[RoveError], str]] = [
         "is not an aggregate",
     ),
     (
-        "a distinct sum",
-        lambda t: t.groupBy("train").agg(F.expr("sum(DISTINCT boarding)")),
+        "a distinct median",
+        lambda t: t.groupBy("train").agg(F.expr("median(DISTINCT boarding)")),
         PlanError,
         "no DISTINCT in an aggregate",
     ),

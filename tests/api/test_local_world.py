@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,11 @@ import pytest
 
 import rove
 from rove import functions as F
-from rove.api.local_world import LocalWorld
+from rove.api.local_world import GATE, LocalWorld
 from rove.control.asks.requests import Named, QueryLine
 from rove.data.worker import Worker
 from rove.model.errors import PlanError, RoveError, SetupError
+from rove.model.ids import NodeId, Origin
 from rove.model.messages import Report
 
 COLUMNS = "train string, ts timestamp, boarding int"
@@ -159,8 +161,38 @@ def files(stream: Any, name: str) -> Any:
     return stream.writeStream.format("files").on("gateway").queryName(name).start(name)
 
 
+def test_data_flows_when_all_queries_have_begun() -> None:
+    with rove.Session.local() as session:
+        trains = session.stream("trains", schema=COLUMNS, data={"a": rows("a").to_batches(max_chunksize=8)})
+        buses = session.stream("buses", schema=COLUMNS)
+        queries = files(trains, "first"), files(buses, "second")
+        seen = []
+
+        def arrive() -> None:
+            seen.append((session.world.folder / GATE).exists())
+            batches = {Origin("buses", NodeId("b")): rows("b").to_batches(max_chunksize=8)}
+            session.world.feed("buses", rows("b").schema, batches)
+
+        late = threading.Timer(2, arrive)
+        late.start()
+        for query in queries:
+            query.processAllAvailable(60)
+            assert sum(line.delivered for line in query.accounts) == 60
+        assert seen == [False], "the first query had begun long before"
+
+
+def test_nobody_waits_for_a_query_that_cannot_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rove.api.troubles.PATIENCE_MS", 500)
+    with rove.Session.local() as session:
+        trains = session.stream("trains", schema=COLUMNS, data={"a": rows("a").to_batches(max_chunksize=8)})
+        first = files(trains, "first")
+        files(session.stream("buses", schema=COLUMNS), "nobodys")
+        first.processAllAvailable(60)
+        assert sum(line.delivered for line in first.accounts) == 60
+
+
 def test_waiting_for_rows_that_cannot_come_raises_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rove.api.local_world.SOURCES_MS", 500)
+    monkeypatch.setattr("rove.api.local_world.PATIENCE_MS", 500)
     with rove.Session.local() as session:
         trains = session.stream("trains", schema=COLUMNS, data={"a": rows("a").to_batches(max_chunksize=8)})
         divided = files(trains.selectExpr("train", "100 / boarding AS x"), "divided")

@@ -146,6 +146,7 @@ def test_columns_that_contradict_the_stream_are_refused(desk: Desk) -> None:
         ),
         (lambda w: w.start("here"), "start needs a place"),
         (lambda w: w.format("files").start("here"), "the query has no name"),
+        (lambda w: w.outputMode("update").toTable("t"), "a table of files cannot replace rows; for update mode choose"),
         (lambda w: w.format("files").toTable("t"), "a table is kept by Spark, not in files"),
     ],
 )

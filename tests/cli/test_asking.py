@@ -157,6 +157,17 @@ def test_queries_and_streams_are_listed(rove: Rove, desk: Desk, busy: str) -> No
     assert COLUMNS in rove("streams").out
 
 
+def test_changes_are_listed_with_their_causes(rove: Rove, desk: Desk, busy: str) -> None:
+    assert rove("history").out == "No changes yet. Type: rove submit query.py\n"
+    rove("submit", busy, "--name", "a")
+    (line,) = json.loads(rove("history", "--json").out)
+    assert (line["query"], line["causes"], line["nodes"]) == ("a", ["it was submitted"], 3)
+    said = rove("history", "a").out
+    assert "it was submitted" in said
+    assert "+gateway" in said
+    assert "no query `b`" in rove("history", "b").error
+
+
 def test_a_stopped_query_says_so(rove: Rove, desk: Desk, busy: str) -> None:
     rove("submit", busy)
     assert rove("stop", "busy").out.startswith("query `busy` is stopped")
@@ -258,12 +269,15 @@ def test_a_node_that_is_gone_for_good_is_removed(rove: Rove, desk: Desk) -> None
 def test_topology_takes_a_pair_of_nebulastreams(rove: Rove, desk: Desk, tmp_path: Path) -> None:
     fixed, updates = tmp_path / "fixed_topology.json", tmp_path / "topology_updates.json"
     fixed.write_text(json.dumps({"nodes": {"2": [0, 0], "3": [1, 1]}, "slots": {"2": 4}, "children": {}}))
-    move = [{"parentId": 2, "childId": 9, "action": "remove"}, {"parentId": 3, "childId": 9, "action": "add"}]
+    move, back = (
+        [{"parentId": a, "childId": 9, "action": "remove"}, {"parentId": b, "childId": 9, "action": "add"}]
+        for a, b in ((2, 3), (3, 2))
+    )
     updates.write_text(
         json.dumps(
             {
                 "initial_parents": [[2, 9]],
-                "topology_updates": [{"timestamp": 100, "events": move}, {"timestamp": 900, "events": move}],
+                "topology_updates": [{"timestamp": 100, "events": move}, {"timestamp": 900, "events": back}],
             }
         )
     )

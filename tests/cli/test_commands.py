@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 COMMANDS = (
     *("coordinator", "gateway", "worker", "device", "submit", "queries", "status", "explain", "stop", "streams"),
+    *("drain", "history"),
     *("join", "topology", "keys", "demo", "sim", "bench", "version"),
 )
 

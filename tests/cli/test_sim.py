@@ -26,25 +26,52 @@ def test_three_seeds_hold_and_replay_to_the_same_transcripts() -> None:
 
 
 def test_failures_stop_it_and_each_says_how_to_see_it_again(rove: Rove, monkeypatch: pytest.MonkeyPatch) -> None:
-    def failing(seeds: range, nodes: int, processes: int) -> object:
-        for seed in seeds:
+    def failing(sizes: dict[int, int], processes: int) -> object:
+        for seed, nodes in sizes.items():
             trouble = "at 3.000 s: the gateway let go of a batch" if seed % 2 else ""
             yield Outcome(seed, nodes, 1, 10, 5, f"hash{seed}", trouble)
 
     monkeypatch.setattr(sim, "outcomes", failing)
-    said = rove("sim", "--seeds", "100", "--nodes", "8")
+    said = rove("sim", "--seeds", "100", "--nodes", "40")
     assert said.code == 1
     lines = said.out.splitlines()
     assert lines[0] == "seed 1 broke a law at 3.000 s: the gateway let go of a batch"
-    assert lines[1] == "  replay it: rove sim --seed 1 --nodes 8"
+    assert lines[1:10:2] == [
+        f"  replay it: rove sim --seed {seed} --nodes {nodes}"
+        for seed, nodes in ((1, 12), (3, 6), (5, 6), (7, 20), (9, 6))
+    ]
     assert lines[-2] == "stopped after 5 failures, with 90 seeds left to run"
-    assert lines[-1].startswith("10 seeds, 80 nodes, 10 queries, 100 steps, 50 rows compared, transcript ")
+    assert lines[-1].startswith("10 seeds, 134 nodes, 10 queries, 100 steps, 50 rows compared, transcript ")
 
 
 def test_one_seed_prints_its_transcript(rove: Rove, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sim, "outcomes", lambda seeds, *_: [Outcome(seeds[0], 3, 1, 10, 5, "hash7")])
+    monkeypatch.setattr(sim, "outcomes", lambda sizes, _: [Outcome(*sizes, 3, 1, 10, 5, "hash7")])
     said = rove("sim", "--seed", "7")
     assert (said.code, said.out) == (0, "1 seeds, 3 nodes, 1 queries, 10 steps, 5 rows compared, transcript hash7\n")
+
+
+def test_one_seed_has_as_many_nodes_as_are_asked_for(rove: Rove, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[int, int]] = []
+    monkeypatch.setattr(sim, "outcomes", lambda sizes, _: asked.append(dict(sizes)) or [])
+    rove("sim", "--seed", "1")
+    rove("sim", "--seed", "1", "--nodes", "33")
+    assert asked == [{1: 60}, {1: 33}]
+
+
+def test_what_was_found_before_ctrl_c_is_printed(rove: Rove, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(sizes: dict[int, int], processes: int) -> object:
+        yield Outcome(0, 3, 1, 10, 5, "hash0")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sim, "outcomes", interrupted)
+    said = rove("sim", "--seeds", "30")
+    assert (said.code, said.out.splitlines()) == (
+        130,
+        [
+            "stopped by Ctrl-C, with 29 seeds left to run",
+            "1 seeds, 3 nodes, 1 queries, 10 steps, 5 rows compared, transcript hash0",
+        ],
+    )
 
 
 def test_seeds_that_compared_no_row_are_named(rove: Rove, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,10 +33,14 @@ class Server:
     folder: Path
 
     def url(self, user: str = "rove", password: str = PASSWORD, database: str = "postgres") -> str:
-        """A url without the password, which is in a file beside the server."""
+        """A url without the password, which is in a file beside the server. Another thread may read it meanwhile, so
+        the file is written once, and is whole when it appears."""
         file = self.folder / f"{user}-{password}.pgpass"
-        file.touch(0o600)
-        file.write_text(f"127.0.0.1:{self.port}:*:{user}:{password}\n")
+        if not file.exists():
+            new = file.with_suffix(".new")
+            new.touch(0o600)
+            new.write_text(f"127.0.0.1:{self.port}:*:{user}:{password}\n")
+            new.rename(file)
         return f"postgresql://{user}@127.0.0.1:{self.port}/{database}?passfile={file}"
 
     def ask(self, statement: str) -> list[tuple[Any, ...]]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import pytest
 
 import rove
 from rove.model.errors import ParseError, PlanError
+from tests.plan.sql.test_meaning import AT_THE_EDGE, COLUMNS, ROWS
 from tests.portable.queries import tables
 from tests.portable.rows import assert_same_rows
 
@@ -43,6 +45,16 @@ def test_a_statement_gives_sparks_rows(spark: Any, statement: str) -> None:
     session.name("timed", session.stream("bid").withWatermark("dateTime", "5 seconds"))
     spark.table("bid").createOrReplaceTempView("timed")
     assert_same_rows(session.sql(statement).toArrow(), spark.sql(statement).toArrow(), statement)
+
+
+def test_the_rows_that_stand_for_rules_are_sparks(spark: Any) -> None:
+    theirs = spark.newSession()
+    for name, columns in COLUMNS.items():
+        times = {"ts": datetime.fromisoformat}
+        rows = [{k: times.get(k, lambda v: v)(v) for k, v in row.items()} for row in ROWS[name]]
+        theirs.createDataFrame(rows, columns).createOrReplaceTempView(name)
+    for text, rows in AT_THE_EDGE.items():
+        assert sorted((tuple(row) for row in theirs.sql(text).collect()), key=str) == rows, text
 
 
 @pytest.mark.parametrize(

@@ -2,158 +2,29 @@
 
 from __future__ import annotations
 
-from itertools import count
-
-import pyarrow as pa
 import pytest
 
 import rove
 from rove.control.asks.requests import Enlist, Invite, Named, NodeLine, QueryLine, Submit, from_body, to_body
-from rove.control.coordinator import Command, Coordinator, Keep
-from rove.control.deployment.deployment import Deployment
+from rove.control.commands import Command, Keep
+from rove.control.coordinator import Coordinator
 from rove.control.deployment.query import QueryState
-from rove.data.link.below import Below
 from rove.model.events import Allow, Arrived, Send, Tick
-from rove.model.ids import NodeId, Origin, QueryId, Stage, Version, read_origin
+from rove.model.ids import NodeId, Origin, QueryId, Stage
 from rove.model.messages import (
-    PROTOCOL,
-    Answer,
     Ask,
-    Facts,
     Goodbye,
     Held,
-    Kind,
-    Orders,
     Peer,
     Refused,
-    Report,
     Sink,
-    SourceHere,
-    Tally,
     digest_of,
 )
 from rove.plan import codec
-from rove.plan.operators import Source
 from rove.plan.optimizer import optimize
 from rove.plan.stages import Stages
+from tests.control.desk import COLUMNS, Desk, submission
 from tests.lines import line, lines
-
-COLUMNS = "key string, value int"
-
-
-class Desk:
-    """A coordinator, and nodes that do what they are told. A node that learns whose batches it may take says so at
-    once."""
-
-    def __init__(self, keys: bool = False) -> None:
-        self.machine = Coordinator(keys, "O" * 40)
-        self.running: dict[str, dict[QueryId, Version]] = {}
-        self.knows: dict[str, str] = {}
-        self.waits: dict[str, dict[Stage, tuple[Origin, ...]]] = {}
-        self.below: dict[str, Below] = {}
-        self._last: dict[str, tuple[int, int, str]] = {}  # of each node, its start, the number of its report, its key
-        self._ids = count()
-        self.now = 0
-
-    def report(
-        self,
-        node: str,
-        kind: Kind,
-        *parents: str,
-        origins: tuple[str | Origin, ...] = (),
-        key: str = "",
-        reaches: tuple[str, ...] | None = None,
-        held: tuple[Held, ...] = (),
-        taken_bytes: int = 0,
-        tallies: tuple[Tally, ...] = (),
-        incarnation: int = 1,
-    ) -> list[Command]:
-        self.now += 1_000_000
-        made = [o if isinstance(o, Origin) else read_origin(o) for o in origins]
-        sources = tuple(SourceHere(stream=o.name, origin=o, columns=COLUMNS) for o in made)
-        report = Report(
-            protocol=PROTOCOL,
-            node=NodeId(node),
-            incarnation=incarnation,
-            number=1,
-            whole=True,
-            facts=Facts(
-                kind=kind,
-                address="here",
-                parents=tuple(NodeId(p) for p in parents),
-                slots=8,
-                memory_bytes=10**8,
-                sources=sources,
-                durable=kind == "gateway",
-            ),
-            running=dict(self.running.get(node, {})),
-            unknown=(),
-            tallies=tallies,
-            refused={},
-            knows=self.knows.get(node, ""),
-            reaches=tuple(NodeId(p) for p in (parents if reaches is None else reaches)),
-            held=held,
-            taken_bytes=taken_bytes,
-            learned=self.below.setdefault(node, Below()).known,
-        )
-        self._last[node] = (incarnation, 1, key)
-        return self.obey(self.machine.handle(Arrived(node.encode(), report, None, key), self.now))
-
-    def obey(self, commands: list[Command]) -> list[Command]:
-        self.machine.validate()
-        for command in commands:
-            if isinstance(command, Send) and isinstance(command.message, Orders) and isinstance(command.conn, bytes):
-                node, orders = command.conn.decode(), command.message
-                for fragment in orders.deploy:
-                    self.running.setdefault(node, {})[fragment.query] = fragment.version
-                    self.waits[node] = fragment.waits
-                for query in orders.leave:
-                    del self.running[node][query]
-                if orders.peers is not None:
-                    self.knows[node] = digest_of(orders.peers)
-                if orders.learn is not None and self.below[node].learn(orders.learn):
-                    commands += self._confirm(node)
-        return commands
-
-    def _confirm(self, node: str) -> list[Command]:
-        incarnation, number, key = self._last[node]
-        self._last[node] = (incarnation, number + 1, key)
-        report = Report(
-            protocol=PROTOCOL,
-            node=NodeId(node),
-            incarnation=incarnation,
-            number=number + 1,
-            whole=False,
-            knows=self.knows.get(node, ""),
-            learned=self.below[node].known,
-        )
-        return self.obey(self.machine.handle(Arrived(node.encode(), report, None, key), self.now))
-
-    def ask(self, verb: str, body: object) -> Answer:
-        ask = Ask(str(next(self._ids)), verb, to_body(body))
-        commands = self.obey(self.machine.handle(Arrived("user", ask, None, "O" * 40), self.now))
-        (answer,) = [c for c in commands if isinstance(c, Send) and isinstance(c.message, Answer)]
-        self.beside_the_answer = lines([c for c in commands if c is not answer])
-        assert isinstance(answer.message, Answer)
-        return answer.message
-
-    def submit(self, sink: Sink | None = None) -> Answer:
-        stream = rove.Session.local().stream("s", schema=COLUMNS).where("value > 1")
-        plan = codec.encode(Stages.of({"out": optimize(stream.plan)}))
-        return self.ask("submit", Submit(name="q", plan=plan, sink=sink or Sink(kind="log")))
-
-    @property
-    def deployment(self) -> Deployment:
-        found = self.machine.queries[QueryId("q")].deployment
-        assert found is not None
-        return found
-
-    def absent(self) -> tuple[str, ...]:
-        return tuple(sorted(self.deployment.absent))
-
-    def sources(self) -> set[str]:
-        deployment = self.deployment
-        return {str(source.origin) for found in deployment.sources().values() for source in found}
 
 
 def test_a_device_whose_edge_comes_later_is_fed_when_it_has() -> None:
@@ -180,15 +51,16 @@ def test_a_device_that_is_back_at_another_parent_is_led_there_before_the_old_one
         "to d: Orders, run q v1 to west; peers east, west",
         "to west: Orders, run q v1 to gateway; peers d, gateway",
     ]
-    for _ in range(2):
+    for complete in (["keep change 0"], []):
         assert desk.report("west", "edge", "gateway") == []
-        assert desk.report(*device, origins=("s/d",), reaches=("west",)) == []
+        assert lines(desk.report(*device, origins=("s/d",), reaches=("west",))) == complete
         assert desk.report("gateway", "gateway") == []
     assert {n: set(r) for n, r in desk.running.items()} == {n: {"q"} for n in ("gateway", "west", "d")}
 
     assert desk.report(*device, origins=("s/d",), reaches=()) == []
     assert lines(desk.report(*device, origins=("s/d",), reaches=("east",))) == [
         "keep version q",
+        "keep change 1",
         "keep part q/d",
         "keep part q/west",
         "keep part q/east",
@@ -222,7 +94,7 @@ def test_a_relay_that_leaves_and_comes_back_is_told_its_part_again() -> None:
     desk = Desk()
 
     def all_report(start: int) -> list[Command]:
-        said = [*desk.report("gateway", "gateway"), *desk.report("edge", "edge", "gateway", incarnation=start)]
+        said = [*desk.report("gateway", "gateway"), *desk.report("edge", "edge", "gateway", start=start)]
         return [*said, *desk.report("d1", "device", "edge", origins=("s/d1",))]
 
     all_report(1)
@@ -299,7 +171,7 @@ def test_a_source_started_anew_takes_the_place_of_the_old_one() -> None:
     desk.report("gateway", "gateway")
     desk.report("d1", "device", "gateway", origins=("s/d1~1",))
     assert not desk.submit().trouble
-    desk.report("d1", "device", "gateway", origins=("s/d1~2",), incarnation=2)
+    desk.report("d1", "device", "gateway", origins=("s/d1~2",), start=2)
     assert desk.sources() == {"s/d1~2"}
 
 
@@ -309,7 +181,7 @@ def test_a_device_that_comes_back_without_its_source_is_waited_for_no_longer() -
     for name in ("d1", "d2"):
         desk.report(name, "device", "gateway", origins=(f"s/{name}",))
     assert not desk.submit().trouble
-    desk.report("d2", "device", "gateway", incarnation=2)
+    desk.report("d2", "device", "gateway", start=2)
     assert desk.sources() == {"s/d1"}
 
 
@@ -423,7 +295,7 @@ def test_a_coordinator_that_restarts_finds_its_world_again() -> None:
 
     keep(desk.report("gateway", "gateway"))
     keep(desk.report("d1", "device", "gateway", origins=("s/d1",)))
-    ask = Ask("1", "submit", to_body(_submission()))
+    ask = Ask("1", "submit", to_body(submission()))
     keep(desk.obey(desk.machine.handle(Arrived("user", ask), desk.now)))
     before = dict(desk.deployment.fragments)
     desk.machine = Coordinator()
@@ -460,56 +332,6 @@ def test_a_node_says_what_it_keeps_and_how_long_that_can_go_on() -> None:
     assert (after.oldest_ms - before.oldest_ms, after.lasts_ms) == (60_000, (before.lasts_ms or 0) - 60_000)
     desk.now += 60_000_000
     assert line().lasts_ms == 0
-
-
-def _submission() -> Submit:
-    stream = rove.Session.local().stream("s", schema=COLUMNS).where("value > 1")
-    return Submit(name="q", plan=codec.encode(Stages.of({"out": optimize(stream.plan)})), sink=Sink(kind="log"))
-
-
-@pytest.mark.parametrize("name", ["coordinator", "operator", ""])
-def test_names_that_mean_something_else_are_no_names_of_nodes(name: str) -> None:
-    assert lines(Desk().report(name, "edge")) == [f"to {name}: Refused, {'identity' if name else 'malformed'}"]
-
-
-def test_a_report_with_a_name_that_nothing_can_have_is_refused_and_counted() -> None:
-    desk = Desk()
-    desk.report("gateway", "gateway")
-    for node, parents, origins in (("d 1", ("gateway",), ()), ("d", ("a/b",), ()), ("d", (), (Origin("a b", "d"),))):
-        (said,) = desk.report(node, "device", *parents, origins=origins)
-        assert isinstance(said, Send)
-        assert isinstance(said.message, Refused)
-        assert "cannot name a" in said.message.text
-    assert desk.machine.refused == {"malformed": 3}
-    assert list(desk.machine.membership.members) == ["gateway"]
-    desk.report("d", "device", "gateway", origins=("xrays/d",))
-    assert list(desk.machine.streams) == ["xrays"]
-
-
-@pytest.mark.parametrize(
-    ("verb", "body", "said"),
-    [
-        ("submit", {"name": "a b", "sink": {"kind": "log"}}, "`a b` cannot name a query"),
-        ("submit", {"name": "a", "sink": {"kind": "log", "node": "a/b"}}, "`a/b` cannot name a node"),
-        (
-            "submit",
-            {"name": "a", "sink": {"kind": "log"}, "cloud": {"kind": "table", "name": "../t"}},
-            "`../t` cannot name a table",
-        ),
-        ("import", {"text": '{"nodes": [{"id": "a b", "kind": "edge"}]}'}, "`a b` cannot name a node"),
-        ("invite", {"node": "a b", "kind": "edge", "key": "K" * 40, "expires_us": 1}, "`a b` cannot name a node"),
-    ],
-)
-def test_an_ask_with_a_name_that_nothing_can_have_is_refused(verb: str, body: dict[str, object], said: str) -> None:
-    desk = Desk()
-    plan = {"plan": _submission().plan} if verb == "submit" else {}
-    assert said in desk.ask(verb, body | plan).trouble
-
-
-def test_a_query_that_reads_a_stream_that_cannot_be_is_refused() -> None:
-    plan = codec.encode(Stages.of({"out": Source("a b", pa.schema([("n", pa.int32())]))}))
-    asked = Submit(name="q", plan=plan, sink=Sink(kind="log"))
-    assert "`a b` cannot name a stream" in Desk().ask("submit", asked).trouble
 
 
 def test_a_query_that_is_stopped_is_not_placed_again_whatever_has_happened_before() -> None:

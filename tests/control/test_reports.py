@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from rove.control.coordinator import Command
-from rove.control.deployment.past_routes import PastRoutes
+from rove.control.commands import Command
+from rove.control.deployment.tables.past_routes import PastRoutes
 from rove.model.ids import NodeId, Origin, QueryId
 from rove.model.messages import SOURCES_MAX, Tally
-from tests.control.test_coordinator import Desk
+from tests.control.desk import Desk
 from tests.lines import lines
 
 

@@ -6,14 +6,15 @@ from __future__ import annotations
 import pytest
 
 from rove.control.asks.requests import Named, Submit
-from rove.control.coordinator import Command, Coordinator, Keep
+from rove.control.commands import Command, Keep
+from rove.control.coordinator import Coordinator
 from rove.model.events import Arrived, Tick
 from rove.model.ids import NodeId, QueryId
 from rove.model.messages import Goodbye, Sink
 from rove.plan import codec
 from rove.plan.optimizer import optimize
 from rove.plan.stages import Stages
-from tests.control.test_coordinator import COLUMNS, Desk
+from tests.control.desk import COLUMNS, Desk
 from tests.lines import lines
 
 Q = QueryId("q")

@@ -218,7 +218,8 @@ class Run:
         other = Run.__new__(Run)
         other.origins, other.plan, other.emitted = self.origins, self.plan, list(self.emitted)
         other.pipeline = LocalPipeline({"out": self.plan}, self.origins)
-        other.pipeline.restore([replace(s, state=decode(encode(s.state))) for s in self.pipeline.snapshot()])
+        saved = zip(self.pipeline.snapshot(), other.pipeline.snapshot(), strict=True)
+        other.pipeline.restore([replace(s, state=decode(encode(s.state), new.state.schemas)) for s, new in saved])
         return other
 
     def output(self) -> list[tuple[int, int, bytes]]:

@@ -220,7 +220,7 @@ def test_a_route_that_is_left_while_it_is_there_is_not_cut(answers: bool) -> Non
     hello = told[0].message if isinstance(told[0], Send) else None
     assert isinstance(hello, Hello)
     if answers:
-        device.handle(Arrived(west, Welcome(PROTOCOL, west, 7, hello.incarnation, 0, 10**6)), 1_100_000)
+        device.handle(Arrived(west, Welcome(PROTOCOL, west, 7, hello.start, 0, 10**6)), 1_100_000)
     device.handle(Arrived(east, Ack(1, 10**6)), 2_500_000)
     there = ["to west: Ack 0", "to west: Beat, sent 0, acked 0", "to east: Beat, sent 1, acked 1"]
     cut = ["to west: Hello, start 1'", "to east: Beat, sent 1, acked 1", "cut from west"]

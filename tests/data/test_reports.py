@@ -31,7 +31,7 @@ PICTURES = st.builds(
     Report,
     protocol=st.just(PROTOCOL),
     node=st.just(NodeId("n")),
-    incarnation=st.just(1),
+    start=st.just(1),
     number=st.just(0),
     whole=st.just(True),
     facts=FACTS,
@@ -89,7 +89,7 @@ def test_a_picture_that_has_not_changed_is_told_in_a_few_bytes(picture: Report) 
 def test_tallies_that_do_not_fit_one_message_follow_in_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     tallies = tuple(Tally(QueryId(f"q{n % 44}"), Origin("s", str(n)), produced=10**12) for n in range(220_000))
     picture = Report(
-        protocol=PROTOCOL, node=NodeId("n"), incarnation=1, number=0, whole=True, tallies=tallies, reaches=(),
+        protocol=PROTOCOL, node=NodeId("n"), start=1, number=0, whole=True, tallies=tallies, reaches=(),
         facts=Facts(kind="gateway", address="", parents=(), slots=1, memory_bytes=1, sources=()),
     )  # fmt: skip
     node, listener = Reports(), Membership()

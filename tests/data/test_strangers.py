@@ -28,6 +28,7 @@ from rove.plan import codec
 from rove.plan.optimizer import optimize
 from rove.plan.stages import Stages, stateful
 from rove.sim.shelf import SimShelf
+from tests.data.acks import heard
 from tests.data.disk_driver import done_at_once
 from tests.data.plans import named, plans_of
 from tests.lines import line, lines
@@ -74,10 +75,10 @@ def edge(next: NodeId | None, knows: bool = False) -> Worker:
 
 
 def told(worker: Worker, origin: Origin) -> list[Command]:
-    """What is asked for when two rows of an origin have come."""
+    """What is asked for when two rows of an origin have come, and when their ack was heard."""
     rows = pa.record_batch([["a", "b"], [0, 1], [1, 2]], schema=SCHEMA)
     header = Header(query="q", origin=origin, seq=0, through=0, rows=2, born=2)
-    return worker.handle(Arrived(b"d", Data(1, header), encode_rows(rows)), 4)
+    return worker.handle(Arrived(b"d", Data(1, header), encode_rows(rows)), 4) + heard(worker, b"d", 4)
 
 
 def test_a_stranger_passes_by_as_it_came() -> None:
@@ -159,6 +160,7 @@ def test_what_operators_have_counted_stays_counted_when_a_node_leaves_the_query(
     told(worker, KNOWN)
     last = Header(query="q", origin=KNOWN, seq=1, through=1, watermark=END)  # all windows close
     worker.handle(Arrived(b"d", Data(2, last)), 4)
+    heard(worker, b"d", 4)
     for orders in (Orders(PROTOCOL, (), (), leave=(QueryId("q"),)), Orders(PROTOCOL, (), (QueryId("q"),))):
         worker.handle(Arrived("coordinator", orders), 5)
         assert [(t.delivered, t.lost) for t in worker.report().tallies if t.origin == KNOWN] == [(2, 0)]

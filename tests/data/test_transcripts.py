@@ -33,12 +33,12 @@ class Story:
         self.start("device", 1)
         self.start("edge", 1)
 
-    def start(self, name: str, incarnation: int) -> None:
+    def start(self, name: str, start: int) -> None:
         peer = "edge" if name == "device" else "device"
-        self.links[name] = Link(NodeId(name), incarnation, NodeId(peer), Store(10**6))
+        self.links[name] = Link(NodeId(name), start, NodeId(peer), Store(10**6))
         if name == "device":
             self.links[name].dial("edge")
-        self.note(f"start {incarnation} of {name}")
+        self.note(f"start {start} of {name}")
 
     def note(self, text: str) -> None:
         self.lines.append(f"{self.now / 1e6:6.1f} s  {text}")

@@ -45,6 +45,7 @@ from rove.plan.operators import Operator, Source
 from rove.plan.stages import Stages
 from rove.plan.user_functions import Unread
 from rove.plan.wire import Reference
+from tests.data.acks import heard
 from tests.data.plans import named, plans_of
 from tests.lines import line, lines
 
@@ -405,11 +406,13 @@ def test_a_source_that_is_started_anew_holds_nobody_up() -> None:
     for number, (origin, seq, second) in enumerate([(steady, 0, 1), (steady, 1, 60), (before, 0, 1)], start=1):
         header = Header(origin=origin, seq=seq, through=seq, rows=1, born=1, query="w")
         worker.handle(Arrived(b"c", Data(number, header), encode_rows(timed(second))), number + 1)
+    heard(worker, b"c", 9)
     assert not made(worker)
     worker.handle(orders(part(2, steady, after)), 10)
     assert not made(worker)
     header = Header(origin=after, seq=0, through=0, rows=1, born=1, query="w")
     worker.handle(Arrived(b"c", Data(4, header), encode_rows(timed(61))), 11)
+    heard(worker, b"c", 12)
     assert made(worker) == 1
 
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.differential.statements.grammar import SLOTS, Statement, alone, in_pairs
+from tests.differential.statements.clause import SLOTS
+from tests.differential.statements.grammar import Statement, alone, in_pairs
 from tests.differential.statements.verdicts import Judge, Verdict
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "sql.md"

@@ -47,6 +47,7 @@ IN_SPARK: dict[str, Verb] = {
     "explode under a name": lambda t, u, k, F: t.select("a", F.explode_outer("arr").alias("x"), "b"),
     "posexplode": lambda t, u, k, F: t.select("a", F.posexplode("arr")),
     "crossJoin": lambda t, u, k, F: t.select("a").crossJoin(k.select("c")),
+    "sum_distinct": lambda t, u, k, F: t.groupBy("a").agg(F.sum_distinct("b").alias("n")),
     "countDistinct": lambda t, u, k, F: t.groupBy("a").agg(F.countDistinct("b", "s").alias("n")),
     "FILTER": lambda t, u, k, F: t.groupBy("a").agg(F.expr("sum(b) FILTER (WHERE s = 'x')").alias("n")),
     "first": lambda t, u, k, F: t.groupBy("a").agg(F.first("b", ignorenulls=True).alias("n")),
@@ -72,6 +73,18 @@ IN_SPARK: dict[str, Verb] = {
         u.alias("x").join(u.alias("y"), F.col("x.a") == F.col("y.c")).select("x.a", F.col("y.a").alias("b"))
     ),
     "three": lambda t, u, k, F: t.join(u, t.a == u.a).join(k, u.a == k.a).select(t.b, u.s, k.c),
+    "a side that is renamed in part": lambda t, u, k, F: t.join(
+        u.withColumnRenamed("ts", "uts").drop("s"), (t.a == u.a) & (u.c > 0)
+    ).select(t.a, u.c, "b", "uts"),
+    "a side that is selected": lambda t, u, k, F: (
+        t.select("a", "b").join(u.select("c", "a"), (t.a == u.a) & (t.b == u.c)).select(t.b, u.a.alias("ua"))
+    ),
+    "a column of one side of a join before": lambda t, u, k, F: (
+        t.select("a", "b").join(u.select("c"), t.a == u.c).join(k, t.b == k.a).select(t.a, u.c.alias("uc"), k.c)
+    ),
+    "a key of a join by name before": lambda t, u, k, F: (
+        t.select("a", "b").join(u.select("a", "c"), "a").join(k, t.a == k.a).select(t.b, k.c.alias("kc"))
+    ),
     "semi": lambda t, u, k, F: t.join(u, t.a == u.a, "left_semi"),
     "a table": lambda t, u, k, F: t.join(k, t.a == k.a, "left_anti").select("a", "b"),
     "json": lambda t, u, k, F: t.select(F.to_json(F.struct("a", "b")).alias("q")),
@@ -95,8 +108,15 @@ REFUSED: dict[str, tuple[Verb, str]] = {
         lambda t, u, k, F: t.join(u, t.a == u.a).writeStream.toTable("x"),
         "select the columns first",
     ),
-    "a column of nobody": (lambda t, u, k, F: t.join(u, t.a == k.a).select(t.a), "no column"),
-    "sum_distinct": (lambda t, u, k, F: t.agg(F.sum_distinct("b")), "streaming Spark has no DISTINCT"),
+    "a column of nobody": (lambda t, u, k, F: t.join(u, t.a == k.a).select(t.a), "column `a` belongs to a stream that"),
+    "a column that was renamed": (
+        lambda t, u, k, F: t.join(u.withColumnRenamed("a", "x"), t.a == u.a).select(t.b),
+        "column `a` belongs to a stream that is not here, or was renamed",
+    ),
+    "a column of both sides": (
+        lambda t, u, k, F: u.where("a > 1").join(u.select("a", "c"), u.a == u.c).select("c"),
+        "both sides of the join have it",
+    ),
     "cross join of streams": (lambda t, u, k, F: t.crossJoin(u.toDF("p", "q", "r", "v")), "needs an equality"),
 }
 

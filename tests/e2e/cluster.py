@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import socket
 import subprocess
 import sys
@@ -14,6 +15,8 @@ from rove.control.asks.requests import Invited, Named
 from rove.model.messages import Kind
 from rove.runtime.network.client import Client
 from rove.runtime.network.keys import KEY_FILE, coordinator_keys, join, new_token, token_text
+
+STOP_S_MAX = 60.0  # a busy machine takes seconds for a stop; a process that hangs takes for ever
 
 
 class Cluster:
@@ -73,7 +76,7 @@ class Cluster:
     def end(self, name: str) -> None:
         """End a process with SIGTERM, and wait for it."""
         self._processes[name].terminate()
-        self._processes[name].wait(20)
+        self._exit_code(name)
 
     def ended(self, name: str, timeout_s: float) -> int:
         """The exit code of a process that ends by itself."""
@@ -94,13 +97,23 @@ class Cluster:
         self.client.close()
         for process in self._processes.values():
             process.terminate()
-        return {name: process.wait(10) for name, process in self._processes.items()}
+        return {name: self._exit_code(name) for name in self._processes}
 
     def destroy(self) -> None:
         self.client.close()
         for process in self._processes.values():
             process.kill()
             process.wait()
+
+    def _exit_code(self, name: str) -> int:
+        """Wait for a process that has been told to stop. A process that does not stop says where it is."""
+        process = self._processes[name]
+        try:
+            return process.wait(STOP_S_MAX)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGUSR1)
+            time.sleep(1)
+            raise AssertionError(f"{name} does not stop:\n{(self.folder / f'{name}.log').read_text()}") from None
 
     def _write(self, name: str, section: str, **settings: object) -> None:
         columns = settings.pop("columns", {})

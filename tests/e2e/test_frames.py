@@ -14,7 +14,7 @@ from rove.model.errors import ProtocolError
 from rove.model.messages import Answer, Refused, decode, encode
 from rove.runtime.network.client import Client
 from tests.data.test_worker import encode_rows, mutated, rows, some_message
-from tests.e2e.cluster import eventually, free_port
+from tests.e2e.cluster import STOP_S_MAX, eventually, free_port
 
 FRAMES = 50_000  # at each of the two
 BURST = 250
@@ -98,4 +98,4 @@ def test_what_is_no_message_is_answered_and_counted_and_nothing_falls_over(tmp_p
     finally:
         for process in (gateway, coordinator):
             process.terminate()
-    assert [process.wait(10) for process in (gateway, coordinator)] == [0, 0]
+    assert [process.wait(STOP_S_MAX) for process in (gateway, coordinator)] == [0, 0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -91,3 +92,21 @@ def test_bounds_that_are_no_set_are_seen() -> None:
 
 def test_ranges_of_two_sets_that_touch_are_one_range() -> None:
     assert union([(0, 3, 7, 9), (3, 5)]) == (0, 5, 7, 9)
+
+
+@given(RANGES, RANGES)
+def test_a_coverage_of_a_set_can_be_included_and_taken_away(
+    ranges: list[tuple[int, int]], others: list[tuple[int, int]]
+) -> None:
+    coverage, other = Coverage.of(spans(ranges)), Coverage.of(spans(others))
+    assert coverage.spans() == spans(ranges)
+    coverage.include(other)
+    assert members(coverage.spans()) == numbers([*ranges, *others])
+    coverage.include(other, -1)
+    assert coverage.spans() == spans(ranges)
+
+
+def test_bounds_of_others_that_are_no_set_are_refused() -> None:
+    for wrong in ((1,), (3, 2), (-1, 4), (0, 4, 2, 6)):
+        with pytest.raises(ValueError, match="not bounds"):
+            Coverage.of(wrong)

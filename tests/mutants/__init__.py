@@ -14,8 +14,24 @@ from tests.mutants.fragments import FRAGMENTS
 from tests.mutants.links import LINKS
 from tests.mutants.logs import LOGS
 from tests.mutants.messages import MESSAGES
+from tests.mutants.moves import MOVES
 from tests.mutants.operators import OPERATORS
 from tests.mutants.sources import SOURCES
+from tests.mutants.statements import STATEMENTS
 from tests.mutants.stores import STORES
 
-MUTANTS = (*LINKS, *FRAGMENTS, *OPERATORS, *STORES, *ENDS, *LOGS, *COORDINATOR, *MESSAGES, *BOOKS, *BELOW, *SOURCES)
+MUTANTS = (
+    *LINKS,
+    *FRAGMENTS,
+    *OPERATORS,
+    *STORES,
+    *ENDS,
+    *LOGS,
+    *COORDINATOR,
+    *MESSAGES,
+    *MOVES,
+    *BOOKS,
+    *BELOW,
+    *SOURCES,
+    *STATEMENTS,
+)

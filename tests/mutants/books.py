@@ -7,13 +7,14 @@ from rove.cli.mutants import Mutant
 SPANS = "tests/model/test_spans.py"
 MISSING = "tests/control/members/test_missing.py"
 FAULTED = "tests/data/operators/test_faulted.py"
+SEEDS = "tests/simulation/test_seeds.py::test_a_seed_that_once_broke_a_law_with_all_draws_keeps_it"
 
 BOOKS = (
     Mutant(
         "a range that is taken away leaves its end behind",
         "model/spans.py",
-        "        for at, rise in ((first, times), (through + 1, -times)):\n",
-        "        for at, rise in ((first, times), (through + 1, -abs(times))):\n",
+        "        self._rise(through + 1, -times)\n",
+        "        self._rise(through + 1, -abs(times))\n",
         test=f"{SPANS}::test_a_coverage_holds_what_was_added_and_not_taken_away",
     ),
     Mutant(
@@ -103,8 +104,8 @@ BOOKS = (
     Mutant(
         "the store forgets the names of evicted batches",
         "data/store/store.py",
-        "            book = self._late if header.late else self._names",
-        "            book = self._late if header.late or not header.born else self._names",
+        "        book = self._late if header.late else self._names",
+        "        book = self._late if header.late or not header.born else self._names",
         seed=0,
     ),
     Mutant(
@@ -155,5 +156,26 @@ BOOKS = (
         "    lost = header.lost + header.born\n",
         "    lost = header.lost\n",
         test="tests/data/ends/test_damaged_input.py::test_a_batch_whose_rows_are_damaged_is_lost_and_the_query_goes_on",
+    ),
+    Mutant(
+        "batches that were computed and passed on count as held",
+        "data/accounts.py",
+        "            if (each := running.get(QueryId(query))) is None or each.replays:\n",
+        "            if True:\n",
+        test=f"{SEEDS}[378-6]",
+    ),
+    Mutant(
+        "the sums of a moved operator do not wait for the node that it has left",
+        "control/asks/snapshot.py",
+        "if part.names and (silent or part.awaits)",
+        "if part.names and part.awaits",
+        test=f"{SEEDS}[323-6]",
+    ),
+    Mutant(
+        "batches that wait to be computed are held by nobody",
+        "data/ends/pending_input.py",
+        "for each in self._queries.values() for batch in each.fresh)\n",
+        "for each in self._queries.values() for batch in each.read)\n",
+        test="tests/data/ends/test_pending_input.py::test_what_became_safe_and_waits_is_named",
     ),
 )

@@ -223,4 +223,11 @@ ENDS = (
         "for damage in (output.damage(),):",
         test="tests/data/ends/test_damaged_input.py::test_operators_go_on_without_a_segment_that_is_gone_and_it_is_named",
     ),
+    Mutant(
+        "a node that is stopped does not write the input that it has taken",
+        "data/worker.py",
+        "ends = (*self.output.flush(now), *self.input_log.flush(now))",
+        "ends = self.output.flush(now)",
+        test="tests/data/ends/test_input_log.py::test_a_node_that_is_stopped_writes_the_input_that_it_has_taken",
+    ),
 )

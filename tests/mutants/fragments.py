@@ -8,14 +8,14 @@ FRAGMENTS = (
     Mutant(
         "an operator that moves to another node loses what it has",
         "data/fragment/deployment.py",
-        "                self.exits.emit(known, known.pipeline.end(fragment.runs))\n",
+        "                self.exits.emit(known, known.pipeline.end((*fragment.runs, *fragment.ends)))\n",
         "                pass\n",
         test="tests/simulation/test_leaving.py::test_an_operator_that_moves_to_a_device_which_starts_again_gives_what_it_has",
     ),
     Mutant(
         "a window that all devices have left stays open",
         "data/fragment/pipeline.py",
-        "            self._rise(step, until, emitted)\n        readers",
+        "            self.rise(step, until, emitted)\n        readers",
         "            pass\n        readers",
         test="tests/simulation/test_leaving.py::test_a_window_closes_when_the_last_device_that_fed_it_has_left",
     ),
@@ -36,8 +36,8 @@ FRAGMENTS = (
     Mutant(
         "a window that all devices have left takes no more rows",
         "data/fragment/pipeline.py",
-        "            self._rise(step, until, emitted)\n        readers",
-        "            self._rise(step, END, emitted)\n        readers",
+        "            self.rise(step, until, emitted)\n        readers",
+        "            self.rise(step, END, emitted)\n        readers",
         test="tests/simulation/test_leaving.py::test_a_device_that_joins_a_window_which_all_have_left_is_in_time_and_is_waited_for",
     ),
     Mutant(
@@ -78,8 +78,8 @@ FRAGMENTS = (
     Mutant(
         "gaps of an origin that is gone hold up what comes later",
         "data/fragment/intake.py",
-        "        self._gone.add(origin)\n",
-        "",
+        "        self._gone.add(origin)\n        self._words",
+        "        self._words",
         test="tests/data/fragment/test_intake.py::test_gaps_of_one_who_is_gone_hold_nobody_up",
     ),
     Mutant(
@@ -92,8 +92,8 @@ FRAGMENTS = (
     Mutant(
         "batches that came too early are held for ever",
         "data/fragment/intake.py",
-        "        for seq in sorted(early):\n            if seq > expected:\n",
-        "        for seq in sorted(early):\n            if seq >= expected:\n",
+        "            if seq > expected or seq in words:\n",
+        "            if seq >= expected or seq in words:\n",
         test="tests/data/fragment/test_intake.py::test_every_seq_comes_out_once_in_order_up_to_the_first_gap",
     ),
     Mutant(
@@ -134,28 +134,28 @@ FRAGMENTS = (
     ),
     Mutant(
         "rows that were lost on the way are not counted at the end",
-        "data/fragment/pipeline.py",
+        "data/counts.py",
         "        self.evicted += header.evicted\n        self.lost += header.lost\n",
         "        self.evicted += header.evicted\n",
-        test="tests/data/fragment/test_counts.py::test_a_batch_is_counted_in_every_account",
+        test="tests/data/test_counts.py::test_a_batch_is_counted_in_every_account",
     ),
     Mutant(
         "rows that were evicted on the way are not counted at the end",
-        "data/fragment/pipeline.py",
+        "data/counts.py",
         "        self.evicted += header.evicted\n        self.lost += header.lost\n",
         "        self.lost += header.lost\n",
-        test="tests/data/fragment/test_counts.py::test_a_batch_is_counted_in_every_account",
+        test="tests/data/test_counts.py::test_a_batch_is_counted_in_every_account",
     ),
     Mutant(
         "a sum of two counts forgets lost rows",
-        "data/fragment/pipeline.py",
+        "data/counts.py",
         "        self.lost += other.lost\n",
         "",
-        test="tests/data/fragment/test_counts.py::test_a_sum_forgets_no_account_and_covers_what_either_covers",
+        test="tests/data/test_counts.py::test_a_sum_forgets_no_account_and_covers_what_either_covers",
     ),
     Mutant(
         "counts do not say which batches they cover",
-        "data/fragment/pipeline.py",
+        "data/counts.py",
         "        self.seen = max(self.seen, header.through + 1)\n",
         "        pass\n",
         seed=0,
@@ -227,8 +227,8 @@ FRAGMENTS = (
     Mutant(
         "a device that started anew sends at once what needs an order",
         "data/fragment/deployment.py",
-        "if opening.resumes and fragment.feeds and not fragment.overtakes:",
-        "if opening.resumes and fragment.feeds and fragment.overtakes:",
+        "if fragment.feeds and (fragment.holds or (opening.resumes and not fragment.overtakes)):",
+        "if fragment.feeds and (fragment.holds or (opening.resumes and fragment.overtakes)):",
         test="tests/data/test_away.py::test_rows_of_sources_that_nobody_above_knows_yet_are_kept_until_they_are_known",
     ),
     Mutant(
@@ -316,5 +316,19 @@ FRAGMENTS = (
         "        self._marks |= {origin: mark for origin, mark in marks.items() if origin in self._marks}\n",
         "",
         test="tests/data/operators/test_restoring.py::test_watermarks_of_origins_and_their_lowest_are_restored",
+    ),
+    Mutant(
+        "operators wait for batches that the disk of their source has lost",
+        "data/fragment/replay.py",
+        "                self._close_gaps(running)\n",
+        "",
+        test="tests/simulation/test_seeds.py::test_a_seed_that_once_broke_a_law_with_all_draws_keeps_it[529-12]",
+    ),
+    Mutant(
+        "a batch that is held counts as a gap",
+        "data/fragment/intake.py",
+        "        for seq, batch in sorted(self._held.get(origin, {}).items()):\n            if following < min",
+        "        for seq, batch in ():\n            if following < min",
+        test="tests/data/fragment/test_intake.py::test_gaps_are_what_was_neither_taken_nor_is_held",
     ),
 )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from rove.cli.mutants import Mutant
 
+UNHEARD = "tests/data/link/test_unheard.py"
+
 LINKS = (
     Mutant(
         "frames are acked when they are received, not when they are safe",
@@ -57,8 +59,8 @@ LINKS = (
     Mutant(
         "a welcome does not say how many frames were received",
         "data/link/link.py",
-        "hello.incarnation, self._received, max(self._granted, 1)",
-        "hello.incarnation, 0, max(self._granted, 1)",
+        "hello.start, self._received, max(self._granted, 1)",
+        "hello.start, 0, max(self._granted, 1)",
         test="tests/data/test_transcripts.py::test_a_link_says_what_its_transcript_says",
     ),
     Mutant(
@@ -309,28 +311,49 @@ LINKS = (
     Mutant(
         "a listener resumes a session with a peer that was started anew",
         "data/link/link.py",
-        "known = hello.incarnation == self._peer_incarnation and hello.heard",
+        "known = hello.start == self._peer_start and hello.heard",
         "known = hello.heard",
         test="tests/data/link/test_sessions.py::test_a_session_goes_on_only_if_both_sides_mean_the_same_one",
     ),
     Mutant(
         "a listener that was started anew resumes a session that it never had",
         "data/link/link.py",
-        "hello.incarnation == self._peer_incarnation and hello.heard == self._incarnation",
-        "hello.incarnation == self._peer_incarnation",
+        "hello.start == self._peer_start and hello.heard == self._start",
+        "hello.start == self._peer_start",
         test="tests/data/link/test_sessions.py::test_a_session_goes_on_only_if_both_sides_mean_the_same_one",
     ),
     Mutant(
         "a dialler does not notice that the listener has begun anew",
         "data/link/link.py",
-        "elif welcome.received < (self._unacked[0].number - 1 if self._unacked else self._numbered):",
-        "elif welcome.received < 0:",
+        "or welcome.received < self._acks_heard:",
+        "or welcome.received < 0:",
         test="tests/data/link/test_sessions.py::test_a_dialler_notices_that_its_peer_has_forgotten_frames_that_it_had_acked",
+    ),
+    Mutant(
+        "every frame that is refused repeats the handshake",
+        "data/link/link.py",
+        "        if not self.there:\n            return False\n",
+        "",
+        test="tests/data/link/test_sessions.py::test_frames_that_are_refused_one_by_one_cost_one_handshake",
+    ),
+    Mutant(
+        "a link that is refused says hello at once, however often",
+        "data/link/link.py",
+        "self._spoke_us = self._greeted_us",
+        "self._spoke_us = -self.beat_us",
+        test="tests/data/link/test_sessions.py::test_two_processes_of_one_name_take_the_session_from_each_other_once_in_a_heartbeat",
+    ),
+    Mutant(
+        "a second answer to a Hello sends all frames again",
+        "data/link/link.py",
+        "        resumes = not self.up\n        if welcome.start",
+        "        resumes = True\n        if welcome.start",
+        test="tests/data/link/test_sessions.py::test_a_second_answer_sends_no_frame_again",
     ),
     Mutant(
         "a link goes on with its numbers after it took frames back",
         "data/link/link.py",
-        "            self._incarnation += ANEW\n",
+        "            self._start += ANEW\n",
         "",
         test="tests/data/link/test_sessions.py::test_a_link_that_took_frames_back_says_hello_as_another",
     ),
@@ -347,5 +370,82 @@ LINKS = (
         "            if entry.original is not None:\n                self._store.drop(entry)\n",
         "",
         test="tests/data/link/test_sessions.py::test_a_copy_is_dropped_when_its_route_is_left",
+    ),
+    Mutant(
+        "a window computes a batch before its ack was heard",
+        "data/fragment/intake.py",
+        "if seq > expected or seq in words:",
+        "if seq > expected:",
+        test=f"{UNHEARD}::test_a_batch_is_computed_when_its_sender_has_heard_the_ack",
+    ),
+    Mutant(
+        "a sender that is asked for its word says nothing",
+        "data/link/link.py",
+        "if tell else pumped",
+        "if tell and pumped else pumped",
+        test=f"{UNHEARD}::test_a_sender_that_is_asked_answers_at_once",
+    ),
+    Mutant(
+        "a peer may have heard acks that were not said",
+        "data/link/link.py",
+        "max(self._heard_acks, min(acked, self._acked))",
+        "max(self._heard_acks, acked)",
+        test=f"{UNHEARD}::test_a_peer_cannot_have_heard_an_ack_that_was_not_said",
+    ),
+    Mutant(
+        "a batch that its sender has kept is computed",
+        "data/link/unheard.py",
+        "word.heard = not word.kept",
+        "word.heard = True",
+        test=f"{UNHEARD}::test_a_batch_whose_sender_left_the_session_without_the_ack_is_dropped_and_comes_again",
+    ),
+    Mutant(
+        "a link that takes frames back says that all of them were acked",
+        "data/link/link.py",
+        "self._left = (self._start, self._acks_heard)",
+        "self._left = (self._start, self._numbered)",
+        test=f"{UNHEARD}::test_a_link_that_takes_frames_back_says_which_acks_it_had_heard",
+    ),
+    Mutant(
+        "the word of one of two senders is enough",
+        "data/link/unheard.py",
+        "            elif not word.frames:\n",
+        "            else:\n",
+        test=f"{UNHEARD}::test_a_batch_that_came_two_ways_waits_for_both_senders",
+    ),
+    Mutant(
+        "word that can never come is waited for for ever",
+        "data/link/unheard.py",
+        "                self._unknown.append((now + PATIENCE_US, word))\n",
+        "                pass\n",
+        test=f"{UNHEARD}::test_nobody_waits_for_ever_for_word_of_a_peer_that_died_or_is_silent",
+    ),
+    Mutant(
+        "a batch before a watermark here waits for no word",
+        "data/fragment/pipeline.py",
+        "not (step.waits is not None or step.feeds_memory)",
+        "step.waits is None",
+        test=f"{UNHEARD}::test_a_batch_that_came_two_ways_waits_for_both_senders",
+    ),
+    Mutant(
+        "an origin that is left keeps its batches waiting for word",
+        "data/fragment/pipeline.py",
+        "                if name not in wanted:\n                    self.let_in(step, name, emitted, anyway=True)\n",
+        "                if name not in wanted:\n",
+        test=f"{UNHEARD}::test_a_batch_of_an_origin_that_nobody_waits_for_any_more_is_computed",
+    ),
+    Mutant(
+        "a batch of an origin that is gone waits for word",
+        "data/fragment/intake.py",
+        "        word = None if origin in self._gone else word\n",
+        "",
+        test=f"{UNHEARD}::test_a_batch_of_an_origin_that_is_gone_waits_for_nobody",
+    ),
+    Mutant(
+        "copies stay on a route that a query has no longer",
+        "data/link/routes.py",
+        "        gone = [node for node in before if running.route is not None and node not in running.routes]\n",
+        "        gone: list[NodeId] = []\n",
+        test="tests/simulation/test_seeds.py::test_a_seed_that_once_broke_a_law_with_all_draws_keeps_it[987-20]",
     ),
 )

@@ -132,6 +132,20 @@ LOGS = (
         test="tests/data/log/test_partition.py::test_late_rows_do_not_stand_in_the_way_of_the_seq_they_came_from",
     ),
     Mutant(
+        "each segment is searched among all",
+        "data/log/segments/reader.py",
+        "self._following(files) or self._holding(files)",
+        "self._holding(files)",
+        test="tests/data/log/test_partition.py::test_a_segment_is_read_at_the_same_cost_however_many_others_there_are",
+    ),
+    Mutant(
+        "a reader goes on behind the next segment",
+        "data/log/segments/reader.py",
+        "        number = self._left + 1\n",
+        "        number = self._left + 2\n",
+        test="tests/data/log/test_partition.py::test_a_segment_is_read_at_the_same_cost_however_many_others_there_are",
+    ),
+    Mutant(
         "a reader skips the entry at its position",
         "data/log/segments/reader.py",
         "elif entry.position >= self.position:",
@@ -322,14 +336,14 @@ LOGS = (
     ),
     Mutant(
         "a segment that a consumer still reads is deleted",
-        "data/log/segments/retention.py",
+        "data/log/segments/expiry.py",
         "needed is not None and segment.end <= needed",
         "needed is not None and segment.first <= needed",
         test="tests/data/log/test_partition.py::test_what_all_consumers_have_read_is_deleted_index_first_and_the_open_segment_stays",
     ),
     Mutant(
         "the fastest consumer decides what is deleted",
-        "data/log/segments/retention.py",
+        "data/log/segments/expiry.py",
         "needed = min(consumers.values(), default=None)",
         "needed = max(consumers.values(), default=None)",
         test="tests/data/log/test_partition.py::test_what_all_consumers_have_read_is_deleted_index_first_and_the_open_segment_stays",

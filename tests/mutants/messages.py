@@ -15,9 +15,23 @@ MESSAGES = (
     Mutant(
         "compressed buffers are opened",
         "data/rows.py",
-        '            _refuse_compressed(memoryview(payload).cast("B"))\n',
+        '            refuse_compressed(head_of(memoryview(payload).cast("B")))\n',
         "",
         test="tests/data/test_rows.py::test_compressed_buffers_are_refused_before_they_are_opened",
+    ),
+    Mutant(
+        "compressed rows of a state are opened",
+        "model/state.py",
+        "        refuse_compressed(head_of(memoryview(message)))\n",
+        "",
+        test="tests/model/test_state.py::test_compressed_rows_are_refused_before_they_are_opened",
+    ),
+    Mutant(
+        "the rows of a state are believed",
+        "model/state.py",
+        "    table.validate(full=True)\n",
+        "",
+        test="tests/model/test_state.py::test_offsets_that_lead_out_of_the_rows_are_refused",
     ),
     Mutant(
         "the number of rows is believed",

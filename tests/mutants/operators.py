@@ -6,11 +6,46 @@ from rove.cli.mutants import Mutant
 
 OPERATORS = (
     Mutant(
+        "negative numbers leave no remainder of zero",
+        "plan/expressions/remainders.py",
+        "low = 0 if self.remainder > 0 else",
+        "low = 0 if self.remainder >= 0 else",
+        test="tests/plan/expressions/test_remainders.py::test_all_numbers_divisors_and_remainders_of_8_bits",
+    ),
+    Mutant(
+        "the greatest number with a remainder is left out",
+        "plan/expressions/remainders.py",
+        "constant(smallest + ((high - low) << twos))",
+        "constant(smallest + ((high - low) << twos) - 1)",
+        test="tests/plan/expressions/test_remainders.py::test_all_numbers_divisors_and_remainders_of_8_bits",
+    ),
+    Mutant(
+        "a projection and a filter in one step give the first columns, not the wanted ones",
+        "data/operators/select.py",
+        "[columns[i] for i in self._keep]",
+        "columns[: len(self._keep)]",
+        test="tests/data/operators/test_select.py::test_one_step_gives_what_its_operators_give",
+    ),
+    Mutant(
+        "the projection after a filter is computed and left out",
+        "data/operators/stateless_run.py",
+        "n += 2 if _only_picks(last) else 1",
+        "n += 2",
+        test="tests/data/operators/test_select.py::test_one_step_gives_what_its_operators_give",
+    ),
+    Mutant(
         "rows of a join's open windows count as delivered",
         "data/operators/join.py",
         "return Output(late=late, open_until=self._clock.open_until(split.numbers))",
         "return Output(late=late)",
         test="tests/data/operators/test_open_rows.py::test_rows_of_both_sides_of_a_join_are_open_until_their_window_closes",
+    ),
+    Mutant(
+        "the sum of open batches keeps those of windows that have closed",
+        "data/operators/open_rows.py",
+        "        sums.batches.include(found.batches, times)\n",
+        "        sums.batches.include(found.batches, abs(times))\n",
+        test="tests/data/operators/test_open_rows.py::test_sums_are_those_of_what_is_open",
     ),
     Mutant(
         "rows that wait for their place in the order count as delivered",
@@ -64,7 +99,7 @@ OPERATORS = (
     Mutant(
         "complete panes are not restored",
         "data/operators/window.py",
-        "                self._merged[number] = self._form.read(part)\n",
+        "                self._merged[number] = found if known is None else self._form.merge(known, found)\n",
         "                continue\n",
         test="tests/data/operators/test_stateful.py::test_an_operator_restored_from_a_snapshot_goes_on_as_if_nothing_had_happened",
     ),
@@ -92,8 +127,8 @@ OPERATORS = (
     Mutant(
         "both sides of a join are restored from the left one",
         "data/operators/join.py",
-        'zip(self._sides, ("left", "right"), strict=True)',
-        'zip(self._sides, ("left", "left"), strict=True)',
+        'zip(self._sides, ("left", "right"), strict=True):\n            side.load',
+        'zip(self._sides, ("left", "left"), strict=True):\n            side.load',
         test="tests/data/operators/test_stateful.py::test_an_operator_restored_from_a_snapshot_goes_on_as_if_nothing_had_happened",
     ),
     Mutant(
@@ -106,7 +141,7 @@ OPERATORS = (
     Mutant(
         "rows of a pane are not restored",
         "data/operators/buffered.py",
-        "            self.add(number, read_origin(origin), rows)\n",
+        "            self._put(number, read_origin(origin), rows)\n",
         "            self._panes.setdefault(number, {})\n",
         test="tests/data/operators/test_stateful.py::test_an_operator_restored_from_a_snapshot_goes_on_as_if_nothing_had_happened",
     ),
@@ -127,8 +162,8 @@ OPERATORS = (
     Mutant(
         "the carried states of a scan are not restored",
         "data/operators/ordered.py",
-        '        self._carried = one_batch(snapshot.tables["carried"])\n',
-        "",
+        '        self._rows.load(snapshot.tables["rows"])\n        self._carried = one_batch(snapshot.tables["carried"])\n',
+        '        self._rows.load(snapshot.tables["rows"])\n',
         test="tests/data/operators/test_stateful.py::test_an_operator_restored_from_a_snapshot_goes_on_as_if_nothing_had_happened",
     ),
     Mutant(

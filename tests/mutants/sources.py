@@ -11,9 +11,23 @@ SOURCES = (
     Mutant(
         "a position passes batches that are not safe",
         "data/sources/positions.py",
-        "            low = max(going.next, unsafe.get(query, made))\n",
+        "            low = max(going.next, min(unsafe.get(query, made), made))\n",
         "            low = made\n",
         test=f"{_POSITIONS}::test_a_position_stays_before_the_first_batch_that_is_not_safe",
+    ),
+    Mutant(
+        "a source that goes on has no line before its first row, so its earlier start counts twice",
+        "data/accounts.py",
+        "{*lines, *held, *counted, *self._produced}",
+        "{*lines, *held, *counted}",
+        test=f"{_POSITIONS}::test_a_source_that_goes_on_has_a_line_before_it_has_counted_a_row",
+    ),
+    Mutant(
+        "a position passes batches that are on the disk and were not counted again",
+        "data/sources/positions.py",
+        "            low = max(going.next, min(unsafe.get(query, made), made))\n",
+        "            low = max(going.next, unsafe.get(query, made))\n",
+        test=f"{_POSITIONS}::test_whatever_dies_every_batch_is_counted_once_and_none_that_is_lost_is_passed",
     ),
     Mutant(
         "what is safe is made again for a query that has it",

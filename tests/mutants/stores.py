@@ -21,6 +21,13 @@ STORES = (
         law="the bytes of a store are those of its batches",
     ),
     Mutant(
+        "an empty store is not asked for its sums",
+        "data/store/store.py",
+        "        if not any(sums) and not any(lists):\n",
+        "        if not any(lists):\n",
+        test="tests/data/store/test_store.py::test_a_store_that_is_empty_and_says_that_it_holds_bytes_breaks_its_law",
+    ),
+    Mutant(
         "a list is not closed behind a batch that leaves it",
         "data/store/store.py",
         "            entry.after.before = entry.before\n",
@@ -244,5 +251,12 @@ STORES = (
         "len(small) < len(plain) and entry.payload is plain and self._waits(entry)",
         "len(small) < len(plain) and self._waits(entry)",
         test="tests/data/store/test_thinning.py::test_all_batches_lose_rows_before_one_loses_all",
+    ),
+    Mutant(
+        "rows that cannot be read any more may still be evicted",
+        "data/store/store.py",
+        "        self.on_disk.remove(entry)  # there is nothing left to evict\n",
+        "",
+        test="tests/data/store/test_store.py::TestStore::runTest",
     ),
 )

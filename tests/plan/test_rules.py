@@ -75,6 +75,8 @@ def test_a_filter_on_keys_goes_below_the_aggregate_and_not_below_the_watermark(s
     counts = s.withWatermark("ts", "1 second").groupBy(F.window("ts", "5 seconds"), "key").count()
     plan = push_filters(counts.where("key = 'x'").where("count > 2").plan)
     assert [type(o).__name__ for o in walk(plan)] == ["Source", "Watermark", "Filter", "Aggregate", "Filter"]
+    both = push_filters(counts.where("key = 'x' OR count > 2").plan)
+    assert [type(o).__name__ for o in walk(both)] == ["Source", "Watermark", "Aggregate", "Filter"]
 
 
 def test_a_filter_that_only_spark_can_ask_does_not_move(s: Any) -> None:
@@ -90,6 +92,9 @@ def test_filters_on_one_side_go_below_a_join(s: Any) -> None:
     names = [type(o).__name__ for o in walk(plan)]
     assert names[-1] == "Join"
     assert names.count("Filter") == 3  # two guard the windows against rows without a time
+    for how in ("left", "right", "full"):  # a side without a match is null there, and the filter must see that
+        outer = push_filters(left.join(right, on=["w", "key"], how=how).where("b > 3").plan)
+        assert type(outer).__name__ == "Filter", how
 
 
 def test_the_condition_of_an_inner_join_at_the_edge_is_a_filter_after_it(s: Any) -> None:

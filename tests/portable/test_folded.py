@@ -12,8 +12,9 @@ from msgspec.structs import replace
 import rove
 from rove.cloud.compile import compile_plan
 from rove.cloud.session import frame_of
+from rove.data.fragment.emitted import Emitted
 from rove.data.fragment.local import in_turns
-from rove.data.fragment.pipeline import Emitted, Pipeline
+from rove.data.fragment.pipeline import Pipeline
 from rove.data.operators.folded import Fold, folds_into
 from rove.model.batch import Batch
 from rove.model.ids import Origin, Stage

@@ -44,7 +44,7 @@ def tally(origin: str, **counts: int) -> Tally:
     return Tally(query=BUSY, origin=read_origin(origin), **counts)
 
 
-def test_incarnations_of_an_origin_are_one_series_and_its_rows_add_up(desk: Desk) -> None:
+def test_starts_of_an_origin_are_one_series_and_its_rows_add_up(desk: Desk) -> None:
     made = (tally("trains/tram~1", produced=100), tally("trains/tram", produced=40, evicted=3, lost=1))
     desk.report("tram", "device", ("mast",), ("trains",), tallies=made)
     ended = (

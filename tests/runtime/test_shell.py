@@ -36,7 +36,7 @@ class Wire:
 def report(slots: int) -> Arrived:
     """A node that starts again each time, so that there is a new record of it."""
     facts = Facts(kind="edge", address="tcp://there", parents=(), slots=slots, memory_bytes=1, sources=())
-    found = Report(protocol=PROTOCOL, node=NodeId("edge"), incarnation=slots, number=1, whole=True, facts=facts)
+    found = Report(protocol=PROTOCOL, node=NodeId("edge"), start=slots, number=1, whole=True, facts=facts)
     return Arrived(b"edge", found)
 
 

@@ -65,11 +65,12 @@ class Story:
         self.note("coordinator starts")
         self.world.start_coordinator()
 
-    def node(self, name: str, kind: Kind, *parents: str, durable: bool = False, stream: str = "") -> None:
+    def node(
+        self, name: str, kind: Kind, *parents: str, durable: bool = False, stream: str = "", slots: int = 16
+    ) -> None:
         """Start a node for the first time; with a stream it has a source of it."""
-        found = WorkerSettings(
-            node=NodeId(name), kind=kind, address=name, parents=tuple(map(NodeId, parents)), compress="off"
-        )
+        above = tuple(map(NodeId, parents))
+        found = WorkerSettings(node=NodeId(name), kind=kind, address=name, parents=above, compress="off", slots=slots)
         sources = (SimSource(stream, Origin(stream, name), NEVER_US, 1, 10**9),) if stream else ()
         self.world.add_node(found, durable, sources)
         self.start(name)
@@ -84,6 +85,9 @@ class Story:
 
     def submit(self, query: str, stages: Stages, sink: Sink) -> None:
         self.world.submit(QueryId(query), stages, sink)
+
+    def drain(self, name: str) -> None:
+        self.world.drain(NodeId(name))
 
     def stop(self, query: str) -> None:
         self.world.stop(QueryId(query))
@@ -104,6 +108,7 @@ class Story:
         """A node leaves for good."""
         self.note(f"{name} leaves")
         self.says(name, Goodbye(NodeId(name)))
+        self.world.nodes[NodeId(name)].worker = None  # it says nothing more, and what it said last arrives
         self.passes(0.01)
         self.world.kill(NodeId(name))
 

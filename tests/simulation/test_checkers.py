@@ -90,12 +90,12 @@ def test_a_batch_that_was_acked_and_is_gone_after_a_crash_is_noticed() -> None:
     shelf = node.shelf
     assert shelf is not None
     for disk, lost in ((shelf, False), (SimShelf(Random(2)), True)):
-        node.worker, node.incarnation = delivered(shelf), 1
+        node.worker, node.start_number = delivered(shelf), 1
         checker.stepped(world, node)
         header = data(1, 0).header
         checker.told(world, node.name, Arrived(b"c", data(1, 0)), [Send(b"c", Ack(1, 10))])
         assert node.worker.took(Q, header.origin, 0)
-        node.worker, node.incarnation = end(disk, 2, SINK), 2
+        node.worker, node.start_number = end(disk, 2, SINK), 2
         if lost:
             with pytest.raises(BrokenLaw, match="had acked `s/device` 0 of `q`, and has lost it in a crash"):
                 checker.stepped(world, node)

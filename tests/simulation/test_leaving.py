@@ -198,3 +198,19 @@ def test_an_operator_that_moves_to_a_device_which_starts_again_gives_what_it_has
     assert not above.running()[QUERY].fragment.makes
     assert (opened(above), above.running()[QUERY].counts()[Origin("readings", "d2")].delivered) == (0, 2)
     assert [e.header.origin.node for e in entries(story) if e.header.rows] == ["gateway"]
+
+    def account() -> list[tuple[str, int, int, int]]:
+        machine = story.world.coordinator.machine
+        assert machine is not None
+        lines = machine.snapshot(story.world.now, story.world.now).accounts
+        return [(line.origin, line.produced, line.delivered, line.lost) for line in lines]
+
+    before = account()
+    assert ("readings/d2", 2, 2, 0) in before
+    with story.quietly():
+        for _ in range(2):
+            story.kill("gateway")
+            story.passes(1)
+            story.start("gateway")
+            story.passes(6)
+    assert account() == before, "the node with the result starts again, and the rows stay delivered"

@@ -14,7 +14,7 @@ NODES = 12
 
 
 def test_an_intake_that_holds_what_is_next_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    def offer(self: Intake, origin: str, batch: Batch) -> list[Batch]:
+    def offer(self: Intake, origin: str, batch: Batch, word: object = None) -> list[Batch]:
         self._held.setdefault(origin, {})[batch.header.seq] = batch  # type: ignore[call-overload]
         return []
 

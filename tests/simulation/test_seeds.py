@@ -52,6 +52,23 @@ DRAWN = (
     (25, 12),  # the name of a damaged batch in a ring did not go on, and nobody was told of the damage
     (200012, 6),  # the checker waited for batches that had ended with their device, and were counted as lost; a source
     # that reads a file took a part of a batch on its disk for the whole of it
+    (205, 12),  # rows of senders that had not heard an ack were computed by two starts of a node without a disk
+    (200028, 20),  # the power went for another reason while a disk lied, and the checker expected what was acked
+    (300029, 6),  # a node without a disk that had restarted waited for ever for a source that had ended
+    (111, 12),  # every frame that a peer refused repeated the handshake, and each answer sent all frames again
+    (122, 6),  # the checker took results with rows of a device that had joined late for rows of others
+    (99, 12),  # the checker took a batch of a second process of one name for forged
+    (280, 6),  # a batch that a device found on its disk was safe before it was counted again, and was never counted
+    (378, 6),  # rows that a node had computed and passed on counted as held, and were never said to be missing
+    (323, 6),  # after a restart of the coordinator, rows that an operator made before it moved were not in the sums
+    (8, 12),  # the same as 280, in a larger world
+    (126, 12),  # nobody said which rows were missing, because a node that had passed them on seemed to hold them
+    (505, 6),  # an operator was left out of a node with a disk, which could not compute again what had passed it
+    (529, 12),  # a lying disk lost batches of a source here, and operators waited for them for ever, unnamed
+    (712, 20),  # the checker did not count rows read ahead of batches that were gone
+    (987, 20),  # copies stayed on a route that a query had no longer, and nobody acked them
+    (3022, 12),  # the checker took a node for a holder that had just started and had reported nothing
+    (379, 6),  # the oracle expected batches of a file that were made before the query, and read again after a crash
     (58, 6),  # the checker took the output of operators for lost on a node that had lost its list of queries
 )
 

@@ -140,7 +140,53 @@ def crash_with_replay(story: Story) -> None:
     story.counts("gateway", "q")
 
 
-@pytest.mark.parametrize("scene", [join_and_leave, rollout, move, crash_with_replay])
+def with_windows_on(story: Story, *edges: str) -> None:
+    """Two devices without room for operators, below a chain of edges; windows are open on the lowest edge."""
+    with story.quietly():
+        story.coordinator()
+        story.node("gateway", "gateway", durable=True)
+        for name, above in zip(edges, ("gateway", *edges), strict=False):
+            story.node(name, "edge", above)
+        for name in ("d1", "d2"):
+            story.node(name, "device", edges[-1], stream="readings", slots=0)
+        story.passes(3)
+        story.submit("q", counts(), LOG)
+        story.passes(4)
+        for name in ("d1", "d2"):
+            story.makes(name)
+        story.passes(2)
+
+
+def drain(story: Story) -> None:
+    with_windows_on(story, "mast")
+    story.comment(
+        "The mast runs windows of two devices, and holds rows of an open one. It is drained: the windows move to the "
+        "gateway. The gateway is told first to wait for their state, then the mast to send it."
+    )
+    story.drain("mast")
+    story.passes(0.5)
+    story.comment("Rows pass the mast now. The gateway takes them: they come after the frontier.")
+    story.makes("d1")
+    story.passes(1)
+    story.comment("Both have said that the state has moved. The mast is told to forget it, and only passes rows on.")
+    story.passes(2)
+
+
+def drain_with_a_crash(story: Story) -> None:
+    with_windows_on(story, "hill", "mast")
+    story.comment(
+        "The windows move from the mast to the hill. The hill dies before it has said that their state has come, and "
+        "has no disk. The mast still has the state, and sends it again, under another name."
+    )
+    story.drain("mast")
+    story.passes(0.02)
+    story.kill("hill")
+    story.passes(0.5)
+    story.start("hill")
+    story.passes(4)
+
+
+@pytest.mark.parametrize("scene", [join_and_leave, rollout, move, crash_with_replay, drain, drain_with_a_crash])
 def test_machines_say_what_their_transcript_says(
     scene: Callable[[Story], None], request: pytest.FixtureRequest
 ) -> None:

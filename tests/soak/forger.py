@@ -96,7 +96,7 @@ class Forger:
             memory_bytes=1_000_000,
             sources=(),
         )
-        return Report(protocol=PROTOCOL, node=NodeId(FORGER), incarnation=start, number=1, whole=True, facts=facts)
+        return Report(protocol=PROTOCOL, node=NodeId(FORGER), start=start, number=1, whole=True, facts=facts)
 
     def _peers(self, control: Socket) -> tuple[Peer, ...]:
         until = time.monotonic() + MEET_S
@@ -133,7 +133,7 @@ class Forger:
         report = Report(
             protocol=PROTOCOL,
             node=node,
-            incarnation=start,
+            start=start,
             number=random.choice((1, 2, 3)),
             whole=random.random() < 0.5,
             tallies=(tally,),

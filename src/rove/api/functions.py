@@ -90,7 +90,7 @@ count_distinct = countDistinct
 
 
 def sum_distinct(col: Column | str) -> Column:
-    """Refused on streams, as in Spark: it has no DISTINCT in an aggregate apart from `countDistinct`."""
+    """The sum of the different values. Spark adds them; the edge removes duplicates."""
     return Column(f"sum(DISTINCT {_column(col)})")
 
 

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from rove.api.column import Column
 from rove.api.stream import Stream
-from rove.model.errors import PlanError
+from rove.model.errors import ExpressionError, PlanError
 from rove.model.names import by_owner, relation_of, unmarked
 from rove.plan import build
 from rove.plan.build import JOINS, Item
@@ -22,6 +22,7 @@ from rove.plan.operators import Operator
 from rove.plan.sql.joins import Relation, apart, join_on
 from rove.plan.sql.resolve import resolved
 from rove.plan.sql.scope import Scope, Visible
+from rove.plan.verbs.owners import passed, together
 
 if TYPE_CHECKING:
     from rove.api.session import Session
@@ -66,7 +67,7 @@ class JoinedStream(Stream):
         return by_owner(text)
 
     def _resolved(self, text: str) -> exp.Expression:
-        return resolved(parse_expression(by_owner(text)), self._scope, unmarked(text))
+        return _meant(text, self._scope)
 
     def _rows(self) -> NoReturn:
         names = [c.name.lower() for c in self._scope.starred("")]
@@ -81,23 +82,37 @@ def joined(left: Stream, right: Stream, on: Column, how: str) -> Stream:
     kind = JOINS.get(how.lower().replace(" ", ""))
     if kind is None:
         raise PlanError(f"no join `{how}`; there are: {', '.join(sorted(set(JOINS)))}")
-    one, text = relation_of_stream(left), unmarked(on.text)
-    other = apart(one, relation_of_stream(right))
+    one, text = relation_of_stream(left, right), unmarked(on.text)
+    other = apart(one, relation_of_stream(right, left))
     both = one.scope.beside(other.scope)
-    condition = resolved(parse_expression(by_owner(on.text)), both, text)
+    condition = _meant(on.text, both)
     plan = join_on(one.plan, other.plan, condition, kind, condition, text)
     scope = one.scope if kind in ("left_semi", "left_anti") else both
     listed = scope.starred("")
     if len({c.name.lower() for c in listed}) == len(listed) and all(c.name == c.column for c in listed):
-        return Stream(left.session, plan)
+        owners = (passed(side._owners, side._plan, plan) for side in (left, right))
+        return Stream(left.session, plan, "", together(*owners))
     return JoinedStream(left.session, Relation(plan, scope))
 
 
-def relation_of_stream(stream: Stream) -> Relation:
-    """A stream's columns under its alias, and under the marks of the streams that they were taken from."""
+def relation_of_stream(stream: Stream, beside: Stream) -> Relation:
+    """A stream's columns under its alias, and under the marks of the streams that they were taken from. A mark of the
+    stream `beside` means the columns there."""
     if isinstance(stream, JoinedStream):
         return stream.relation
     plan = stream.plan
     listed = [Visible(stream._name, name, name) for name in plan.schema.names]
-    others = [replace(c, relation=relation_of(owner), listed=False) for owner in stream._owners for c in listed]
+    owners = {o: names for o, names in stream._owners.items() if o != beside._number}
+    others = [
+        replace(c, relation=relation_of(o), listed=False) for o, ns in owners.items() for c in listed if c.name in ns
+    ]
     return Relation(plan, Scope((*listed, *others)))
+
+
+def _meant(text: str, scope: Scope) -> exp.Expression:
+    """The condition over the columns that it means. An error shows the text that the user wrote."""
+    marked, shown = by_owner(text), unmarked(text)
+    try:
+        return resolved(parse_expression(marked), scope, shown)
+    except ExpressionError as error:
+        raise error if marked == shown else type(error)(error.reason, shown) from None

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import msgspec
 import pyarrow as pa
 
-from rove.api.troubles import DEPLOYED, hopeless, sentence
+from rove.api.troubles import DEPLOYED, PATIENCE_MS, hopeless, sentence, stuck
 from rove.cloud.analysis import check_plan
 from rove.cloud.process import follow
 from rove.cloud.runtime import CloudRuntime, first_line
@@ -41,7 +41,6 @@ T = TypeVar("T")
 GATEWAY = NodeId("gateway")
 EDGES = {"edge-1": GATEWAY, "edge-2": GATEWAY}
 SPARK_POLL_S = 0.2
-SOURCES_MS = 10_000  # how long a query may wait for its sources: devices report within a second
 STEP_S = 0.5  # how long the net runs before it looks for requests of other threads
 GATE = "begin"  # data flows once this file exists
 
@@ -156,6 +155,7 @@ class LocalWorld:
         that cannot be: the query was stopped, it cannot go on, or rows were lost."""
         deadline = time.monotonic() + timeout_s
         self._await(query, lambda: self._line(query).state in DEPLOYED, deadline, "to run everywhere")
+        self._await(query, self._all_begun, deadline, "to begin together with the queries beside it")
         self.play()
         self._await(query, lambda: self._delivered(query), deadline, "to get all its rows")
         if query in self._in_spark:
@@ -255,6 +255,12 @@ class LocalWorld:
         (found,) = self.ask("queries", Named(name=query), list[QueryLine])
         return found
 
+    def _all_begun(self) -> bool:
+        """Whether all queries run that can: data flows once, and a query that comes later gets none of it."""
+        if (self.folder / GATE).exists():
+            return True
+        return all(line.state in DEPLOYED or stuck(line) for line in self.ask("queries", Named(), list[QueryLine]))
+
     def _delivered(self, query: str) -> bool:
         lines = self.ask("status", Named(name=query), list[AccountLine])
         on_the_way = any(line.in_flight > line.open or line.buffered for line in lines)
@@ -288,7 +294,7 @@ class LocalWorld:
 
 def _sourceless(line: QueryLine) -> str:
     """Why a query that waits for sources gets none: this session has only the sources that it was given."""
-    waits = [t for t in line.troubles if line.state == "waiting" and t.for_ms > SOURCES_MS]
+    waits = [t for t in line.troubles if line.state == "waiting" and t.for_ms > PATIENCE_MS]
     return f"query `{line.query}` {sentence(waits)}; give the stream its data: stream(…, data=table)" if waits else ""
 
 

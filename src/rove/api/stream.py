@@ -28,6 +28,7 @@ from rove.plan.sql.left_to_spark import makes_rows
 from rove.plan.sql.query import translate
 from rove.plan.streaming import REFUSED_VERBS
 from rove.plan.verbs import nulls
+from rove.plan.verbs.owners import NOBODY, Owners, passed, together
 from rove.plan.verbs.unpivot import unpivoted
 
 if TYPE_CHECKING:
@@ -43,11 +44,9 @@ _NUMBERS = count(1)  # of streams
 class Stream:
     """An unbounded table. Get one from `Session.stream`, then chain verbs as on a PySpark DataFrame."""
 
-    def __init__(self, session: Session, plan: Operator, name: str = "", owners: tuple[int, ...] = ()) -> None:
-        self._session, self._plan, self._name = session, plan, name
-        self._owners = (next(_NUMBERS), *owners)
-
-    # What it is
+    def __init__(self, session: Session, plan: Operator, name: str = "", owners: Owners = NOBODY) -> None:
+        self._session, self._plan, self._name, self._number = session, plan, name, next(_NUMBERS)
+        self._owners = {**owners, self._number: frozenset(plan.schema.names)}
 
     @property
     def plan(self) -> Operator:
@@ -224,8 +223,8 @@ class Stream:
             from rove.api.joined import joined
 
             return joined(self, other, on, how)
-        names = [on] if isinstance(on, str) else on
-        return self._with(build.joined(self._rows(), other._rows(), names, how, str(on)))
+        plan = build.joined(self._rows(), other._rows(), [on] if isinstance(on, str) else on, how, str(on))
+        return Stream(self._session, plan, "", together(*(passed(s._owners, s._plan, plan) for s in (self, other))))
 
     def crossJoin(self, other: Stream) -> Stream:
         """Every row of a stream with every row of a table."""
@@ -350,7 +349,7 @@ class Stream:
         return {f.name: f.type for f in self._plan.schema}
 
     def _own(self, name: str) -> Column:
-        return Column(marked(name, self._owners[0]))
+        return Column(marked(name, self._number))
 
     def _readable(self, text: str) -> str:
         """A column's text without what says of which stream it is."""
@@ -358,7 +357,7 @@ class Stream:
 
     def _with(self, plan: Operator) -> Stream:
         same = isinstance(plan, Filter | Watermark | Deduplicate | At) and plan.input is self._plan
-        return Stream(self._session, plan, self._name if same else "", self._owners if same else ())
+        return Stream(self._session, plan, self._name if same else "", passed(self._owners, self._plan, plan))
 
     def _rows(self) -> Operator:
         last = self._plan

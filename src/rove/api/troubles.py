@@ -12,6 +12,7 @@ from datetime import datetime
 from rove.control.asks.requests import QueryLine, Trouble
 
 DEPLOYED = ("running", "held up")  # the states of a query whose nodes all run their part
+PATIENCE_MS = 10_000  # how long a trouble at the start of a query may last: devices report within a second
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
@@ -32,6 +33,11 @@ def hopeless(line: QueryLine) -> str:
     if final := sentence(trouble for trouble in line.troubles if trouble.final):
         return f"query `{line.query}` cannot go on: {final}"
     return ""
+
+
+def stuck(line: QueryLine) -> bool:
+    """Whether other queries should not wait for this one to begin."""
+    return bool(hopeless(line)) or any(trouble.for_ms > PATIENCE_MS for trouble in line.troubles)
 
 
 def since(trouble: Trouble) -> str:

@@ -50,8 +50,10 @@ def _everything() -> None:
         demo,
         device,
         doctor,
+        drain,
         explain,
         gateway,
+        history,
         join,
         keys,
         queries,
@@ -74,8 +76,16 @@ def _everything() -> None:
     panels = {
         "Nodes": (coordinator.coordinator, gateway.gateway, worker.worker, device.device, cloud.cloud),
         "Tables": (compact.compact,),
-        "Queries": (submit.submit, queries.queries, status.status, explain.explain, stop.stop, streams.streams),
-        "Who belongs to it": (join.join, doctor.doctor),
+        "Queries": (
+            submit.submit,
+            queries.queries,
+            status.status,
+            history.history,
+            explain.explain,
+            stop.stop,
+            streams.streams,
+        ),
+        "Who belongs to it": (join.join, drain.drain, doctor.doctor),
         "Try and prove": (demo.demo, sim.sim, bench.bench),
     }
     for panel, commands in panels.items():

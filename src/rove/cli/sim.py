@@ -1,18 +1,19 @@
 """`rove sim`: simulates networks that move and fail, one history for each seed, and checks them from outside.
 
-Law: a seed determines a history. The same seed gives the same transcript in any process. A failure is printed with the
-command that replays it.
+Law: a seed and the most nodes determine a history. The same two give the same transcript in any process. Among many
+seeds each has its own most nodes (`rove.sim.sizes`). A failure is printed with the command that replays it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
 from itertools import islice
 from multiprocessing import get_context
-from signal import SIG_IGN, SIGINT, signal
+from signal import SIG_DFL, SIGINT, signal
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -21,6 +22,7 @@ from rove.cli.listing import console, print_json
 from rove.cli.mutants import NODES as MUTANT_NODES
 from rove.cli.mutants import run_mutants
 from rove.model.errors import SetupError
+from rove.sim.sizes import NODES, size_of
 
 if TYPE_CHECKING:
     from rove.sim.scenario import Outcome
@@ -28,7 +30,8 @@ if TYPE_CHECKING:
 FAILURES_MAX = 5  # enough to see whether failures have one cause
 AHEAD = 2  # queued seeds for each process, so that no process is idle
 SHOWN_MAX = 10  # seeds that are listed
-NODES = 60  # the same as in `rove.sim.scenario`, which takes long to import
+INTERRUPTED = 130  # what shells expect of a command that Ctrl-C has stopped
+Sizes = Mapping[int, int]  # by seed, the most nodes in its history
 
 
 @dataclass(slots=True)
@@ -36,6 +39,7 @@ class Tally:
     """The outcomes of all seeds."""
 
     outcomes: dict[int, Outcome] = field(default_factory=dict)
+    interrupted: bool = False  # by Ctrl-C
 
     @property
     def failures(self) -> list[Outcome]:
@@ -65,13 +69,16 @@ def sim(
     nodes: Annotated[
         int | None,
         typer.Option(
-            help="The most nodes in a history.",
+            help="The most nodes in a history. Of many seeds, most have fewer.",
             min=3,
             max=10_000,
             show_default=f"{NODES}, and {MUTANT_NODES} for mutants",
         ),
     ] = None,
-    processes: Annotated[int, typer.Option(help="How many processes to use.", min=1, max=256)] = 2,
+    processes: Annotated[
+        int | None,
+        typer.Option(help="How many processes to use.", min=1, max=256, show_default="one for each core"),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object at the end.")] = False,
     mutants: Annotated[
         bool,
@@ -82,27 +89,31 @@ def sim(
     ] = "",
 ) -> None:
     """Simulate networks with cuts, crashes, moves and slow disks, and check that no row is lost or duplicated."""
+    processes = processes or os.cpu_count() or 1
     if mutants or mutant:
         raise typer.Exit(0 if run_mutants(mutant, seeds, nodes or MUTANT_NODES, processes, as_json) else 1)
     nodes = nodes or NODES
-    chosen = range(seeds) if seed is None else range(seed, seed + 1)
-    tally = run(chosen, nodes, min(processes, len(chosen)), quiet=as_json)
+    sizes = {each: size_of(each, nodes) for each in range(seeds)} if seed is None else {seed: nodes}
+    tally = run(sizes, min(processes, len(sizes)), quiet=as_json)
     failures = tally.failures
+    code = 1 if failures else INTERRUPTED if tally.interrupted else 0
     if as_json:
-        said = [{**asdict(o), "replay": replay(o.seed, nodes)} for o in failures]
+        said = [{**asdict(o), "replay": replay(o.seed, sizes[o.seed])} for o in failures]
         print_json({**tally.sums(), "failures": said})
-        raise typer.Exit(1 if failures else 0)
+        raise typer.Exit(code)
     for outcome in failures:
-        print(f"seed {outcome.seed} broke a law {outcome.trouble}\n  replay it: {replay(outcome.seed, nodes)}")
-    if len(tally.outcomes) < len(chosen):
-        print(f"stopped after {len(failures)} failures, with {len(chosen) - len(tally.outcomes):,} seeds left to run")
+        print(f"seed {outcome.seed} broke a law {outcome.trouble}")
+        print(f"  replay it: {replay(outcome.seed, sizes[outcome.seed])}")
+    if left := len(sizes) - len(tally.outcomes):
+        why = "by Ctrl-C" if tally.interrupted else f"after {len(failures)} failures"
+        print(f"stopped {why}, with {left:,} seeds left to run")
     sums = tally.sums()
     whole = sums.pop("transcript")
     sums["rows compared"] = sums.pop("rows")
     if nothing := [o.seed for _, o in sorted(tally.outcomes.items()) if not o.rows and not o.trouble]:
         print(f"{len(nothing):,} seeds compared no row: {', '.join(map(str, nothing[:SHOWN_MAX]))}{_more(nothing)}")
     print(f"{', '.join(f'{number:,} {what}' for what, number in sums.items())}, transcript {whole}")
-    raise typer.Exit(1 if failures else 0)
+    raise typer.Exit(code)
 
 
 def _more(seeds: list[int]) -> str:
@@ -114,35 +125,38 @@ def replay(seed: int, nodes: int) -> str:
     return f"rove sim --seed {seed} --nodes {nodes}"
 
 
-def run(seeds: range, nodes: int, processes: int, quiet: bool) -> Tally:
-    """Run all seeds, several at a time, until too many have failed."""
+def run(sizes: Sizes, processes: int, quiet: bool) -> Tally:
+    """Run all seeds, several at a time, until too many have failed or Ctrl-C is pressed."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     tally = Tally()
     screen = console()
     with Progress(*columns, console=screen, disable=quiet or not screen.is_terminal, transient=True) as progress:
-        task = progress.add_task("seeds", total=len(seeds))
-        for outcome in outcomes(seeds, nodes, processes):
-            tally.outcomes[outcome.seed] = outcome
-            progress.advance(task)
-            if outcome.trouble:
-                progress.update(task, description=f"seeds ({len(tally.failures)} failed)")
-            if len(tally.failures) >= FAILURES_MAX:
-                break
+        task = progress.add_task("seeds", total=len(sizes))
+        try:
+            for outcome in outcomes(sizes, processes):
+                tally.outcomes[outcome.seed] = outcome
+                progress.advance(task)
+                if outcome.trouble:
+                    progress.update(task, description=f"seeds ({len(tally.failures)} failed)")
+                if len(tally.failures) >= FAILURES_MAX:
+                    break
+        except KeyboardInterrupt:
+            tally.interrupted = True
     return tally
 
 
-def outcomes(seeds: range, nodes: int, processes: int) -> Iterator[Outcome]:
+def outcomes(sizes: Sizes, processes: int) -> Iterator[Outcome]:
     """Outcomes as they are ready. Processes are spawned, so they share no state with this one."""
     from rove.sim.scenario import run_seed
 
-    left = iter(seeds)
-    with ProcessPoolExecutor(processes, get_context("spawn"), _leave_signals) as pool:
+    left = iter(sizes.items())
+    with ProcessPoolExecutor(processes, get_context("spawn"), _end_at_once) as pool:
         waiting: dict[Future[Outcome], int] = {}
         try:
             while True:
-                for each in islice(left, processes * AHEAD - len(waiting)):
+                for each, nodes in islice(left, processes * AHEAD - len(waiting)):
                     waiting[pool.submit(run_seed, each, nodes)] = each
                 if not waiting:
                     return
@@ -153,9 +167,9 @@ def outcomes(seeds: range, nodes: int, processes: int) -> Iterator[Outcome]:
             pool.shutdown(cancel_futures=True)
 
 
-def _leave_signals() -> None:
-    """Ignore Ctrl-C in child processes. The parent process handles it."""
-    signal(SIGINT, SIG_IGN)
+def _end_at_once() -> None:
+    """A child process ends at Ctrl-C, in the middle of its history. The parent prints what the others have found."""
+    signal(SIGINT, SIG_DFL)
 
 
 def _outcome(future: Future[Outcome], seed: int) -> Outcome:

@@ -1,4 +1,5 @@
-"""`rove topology`: lists the nodes. `import` adds expected nodes from a file, `remove` forgets a node that is gone."""
+"""`rove topology`: lists the nodes. `import` adds expected nodes from a file, `replay` plays changes of links over
+time, `remove` forgets a node that is gone."""
 
 from __future__ import annotations
 
@@ -11,7 +12,9 @@ import typer
 from rove.cli.asking import AsJson, Coordinator, Keys, ask, session
 from rove.cli.listing import print_json, print_table
 
-app = typer.Typer(help="List the nodes, import a topology from a file, or remove a node.", add_completion=False)
+app = typer.Typer(
+    help="List the nodes, import a topology from a file, play its changes, or remove a node.", add_completion=False
+)
 
 
 @app.callback(invoke_without_command=True)
@@ -19,7 +22,8 @@ def topology(context: typer.Context, coordinator: Coordinator = "", keys: Keys =
     """List the nodes (up, away, or expected: known from a file but never seen), with their links, streams and free
     room.
 
-    With `import FILE`, read a topology from a file instead. With `remove NODE`, forget a node.
+    With `import FILE`, read a topology from a file instead. With `replay FILE`, play its changes over time. With
+    `remove NODE`, forget a node.
     """
     from rove.control.asks.requests import NodeLine
 
@@ -71,13 +75,46 @@ def import_topology(
     print(f"{there.url} has taken {file}: {answer.name}")
 
 
-def _confirm(what: str) -> None:
+@app.command("replay")
+def replay(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(help="NebulaStream's fixed_topology.json.")],
+    updates: Annotated[Path, typer.Option(help="NebulaStream's topology_updates.json for it.")],
+    speed: Annotated[float, typer.Option(help="How many times as fast as in the file.", min=0.001)] = 1.0,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before links of other nodes are changed.")] = False,
+    coordinator: Coordinator = "",
+    keys: Keys = None,
+    as_json: AsJson = False,
+) -> None:
+    """Play the changes of a topology over time against the nodes that run.
+
+    A node has the name that its number in the file is, and names every parent that the file gives it (--parent). First
+    both files are checked, and the nodes get the links that they have at the beginning. Then each batch of changes is
+    made at its time. A link that the file removes stays away, until it is added or its node is removed.
+    """
+    from rove.cli.replaying import play
+    from rove.control.asks.requests import NodeLine, Replay, Replayed
+
+    above: tuple[str, Path | None] = context.obj
+    asked = Replay(text=_text(file), updates=_text(updates))
+    with session(coordinator or above[0], keys or above[1]) as there:
+        others = there.ask("topology", None, list[NodeLine])
+        if others and not yes:
+            _confirm(f"the coordinator at {there.url} has {len(others)} nodes, `{others[0].node}` first", "change")
+        summary = play(there, there.ask("replay", asked, Replayed), speed, quiet=as_json)
+    if as_json:
+        print_json(summary)
+    else:
+        print(summary.text())
+
+
+def _confirm(what: str, verb: str = "add to") -> None:
     """Ask whether to go on. Where nobody can be asked, a flag has to say so."""
     from rove.model.errors import SetupError
 
     if not sys.stdin.isatty():
-        raise SetupError(f"{what}; to add to them, give the flag --yes")
-    typer.confirm(f"{what[0].upper()}{what[1:]}. Add to them?", abort=True)
+        raise SetupError(f"{what}; to {verb} them, give the flag --yes")
+    typer.confirm(f"{what[0].upper()}{what[1:]}. {verb.capitalize()} them?", abort=True)
 
 
 @app.command("remove")

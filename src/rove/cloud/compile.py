@@ -14,10 +14,11 @@ from rove.model.clock import duration_text
 from rove.model.errors import EdgeRefusal, PlanError, SchemaMismatch
 from rove.model.names import quoted
 from rove.model.schema import WINDOW, schema_text, type_name
-from rove.plan.aggregates import COUNT_DISTINCT, AggregateCall, StateColumn, counted_set, state_name
+from rove.plan.aggregates import AggregateCall, StateColumn, state_name
 from rove.plan.expressions.tree import sql
 from rove.plan.operators import (
     BY_NAME,
+    INLINE,
     VIEW,
     Aggregate,
     At,
@@ -127,6 +128,8 @@ def _table(table: Table, spark: Any) -> Any:
     """Open a table. Its columns must have the types that the plan was made for."""
     from pyspark.sql.types import DataType
 
+    if table.format == INLINE:
+        return spark.sql(f"SELECT * FROM {table.path} AS v({', '.join(map(quoted, table.columns.names))})")
     reader = spark.read.options(**dict(table.options))
     if table.format in TOLD_THEIR_COLUMNS:
         reader = reader.schema(schema_text(table.columns))
@@ -210,9 +213,7 @@ def _merges(call: AggregateCall) -> list[tuple[str, str]]:
     if first.merge == "moments":
         return [(_moments_name(call), _moments(call.states))]
     if first.merge == "distinct":
-        value = quoted(first.name)
-        exact = call.function == COUNT_DISTINCT
-        return [(first.name, counted_set(value) if exact else f"approx_count_distinct({value})")]
+        return [(first.name, call.text_over(quoted(first.name)))]
     # Spark widens a sum of decimals once more than the edge; the type of the state is wide enough.
     return [(s.name, f"CAST({s.merge}({quoted(s.name)}) AS {type_name(s.dtype)})") for s in call.states]
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from rove.control.asks.requests import CloudSink
-from rove.model.errors import PlanError
 
 FunctionOf: TypeAlias = Callable[[CloudSink], Callable[[Any, int], None]]
 Starter: TypeAlias = Callable[[Any, CloudSink, Path], Any]
@@ -38,8 +37,6 @@ def trigger_ms(sink: CloudSink, table_ms: int) -> int:
 
 
 def _table(frame: Any, sink: CloudSink, tables: Path) -> Any:
-    if sink.mode == "update":
-        raise PlanError("a table of files cannot replace rows; for update mode choose postgres, console or memory")
     return frame.writeStream.format("parquet").option("path", str(tables / sink.name)).options(**sink.options)
 
 

@@ -8,17 +8,19 @@ for it. An event costs what it touches: the queries and nodes that it concerns, 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TypeAlias
 
 import msgspec
 
 from rove.control.asks.enlist import enlist
+from rove.control.asks.requests import HistoryLine
 from rove.control.asks.snapshot import Snapshot, snapshot
 from rove.control.asks.troubles import Troubles
 from rove.control.asks.verbs import VERBS
+from rove.control.commands import Command, Event, Keep
 from rove.control.deployment.change_set import ChangeSet
 from rove.control.deployment.deployments import Deployments
+from rove.control.deployment.history import History, place_of
+from rove.control.deployment.holistic import Redeploy
 from rove.control.deployment.part import PartRecord
 from rove.control.deployment.query import Query, QueryEvent, QueryRecord, QueryState
 from rove.control.members.absence import Absence
@@ -32,7 +34,7 @@ from rove.control.members.membership import Heard, Member, Membership, NodeRecor
 from rove.control.members.spark_side import SparkSide
 from rove.control.order import Order
 from rove.model.errors import BadName, DiskError, ProtocolError, RoveError, TopologyError, nearest
-from rove.model.events import COORDINATOR, Allow, Arrived, Conn, Drop, Garbled, Send, Tick
+from rove.model.events import COORDINATOR, Allow, Arrived, Conn, Garbled, Send, Tick
 from rove.model.ids import NodeId, QueryId, Version
 from rove.model.messages import (
     PROTOCOL,
@@ -50,24 +52,11 @@ OPERATOR = NodeId("operator")  # the holder of this key may give commands
 ANSWERS_MAX = 1_000  # answers that are kept for repeated requests
 
 
-@dataclass(frozen=True, slots=True)
-class Keep:
-    """Store a record before the next commands are executed. None deletes it."""
-
-    kind: str
-    name: str
-    record: bytes | None
-
-
-Event: TypeAlias = Arrived | Garbled | Tick
-Command: TypeAlias = Send | Keep | Allow | Drop
-
-
 class Coordinator:
     """One machine for topology, streams, queries and deployments. `now` never runs backwards; `wall` is the wall clock,
     for people."""
 
-    def __init__(self, keys: bool = False, operator_key: str = "") -> None:
+    def __init__(self, keys: bool = False, operator_key: str = "", redeploy: Redeploy = "incremental") -> None:
         self._keys = keys
         self._operator = Peer(node=OPERATOR, key=operator_key)
         self.membership = Membership()
@@ -75,21 +64,20 @@ class Coordinator:
         self.clouds = Clouds()
         self.streams: dict[str, str] = {}
         self.below = Below()
-        self.deployments = Deployments(self.membership, self.below)
+        self.deployments = Deployments(self.membership, self.below, redeploy)
         self.queries = self.deployments.queries
+        self.history = History()
         self.spark = SparkSide()
         self.absence = Absence()
         self.refused: dict[str, int] = {}
-        self._answers: dict[
-            str, Answer
-        ] = {}  # to requests that changed something, so that repeating them changes nothing
+        self._answers: dict[str, Answer] = {}  # to requests that changed something: repeating one changes nothing
         self._commands: list[Command] = []
         self._orders: dict[NodeId, Order] = {}
         self.now = self.wall = 0
 
     def restore(self, records: Iterable[tuple[str, str, bytes]]) -> list[Command]:
         """Restore everything from its records. O(records)."""
-        nodes, ended, queries, above = [], [], [], []
+        nodes, ended, queries, above, changes = [], [], [], [], []
         plans: dict[str, bytes] = {}
         versions: dict[str, Version] = {}
         parts: dict[QueryId, list[PartRecord]] = {}
@@ -108,6 +96,8 @@ class Coordinator:
                 case "part":
                     part = msgspec.msgpack.decode(data, type=PartRecord)
                     parts.setdefault(part.query, []).append(part)
+                case "change":
+                    changes.append(msgspec.msgpack.decode(data, type=HistoryLine))
                 case "ended":
                     ended.append(msgspec.msgpack.decode(data, type=EndedRecord))
                 case "above":
@@ -116,6 +106,7 @@ class Coordinator:
                     self.clouds.keep(msgspec.msgpack.decode(data, type=CloudRecord))
                 case "invite":
                     self.invitations.keep(msgspec.msgpack.decode(data, type=InviteRecord))
+        self.history.restore(changes)
         self.membership.restore(nodes)
         self.membership.ended.restore(ended)
         self.below.restore(above)
@@ -210,8 +201,11 @@ class Coordinator:
             self._check_sources(report.node, member)
         self._follow(report.node, heard)
         self._stop_at_faults(report)
+        self.deployments.touch_moved(report.node, report.moved or ())
         self.settle()
         self._compare(report.node, member, heard)
+        if self.deployments.holistic:
+            self.settle()  # a query whose nodes have all answered goes on
 
     def _follow(self, node: NodeId, heard: Heard) -> None:
         """Mark the queries that are affected by a node's report on itself and its links."""
@@ -223,7 +217,8 @@ class Coordinator:
             self.deployments.touch_sources(node, {s.stream: None for s in sources})
             if record.kind != "device":
                 self.deployments.touch_links(node, relay=True)
-            self.deployments.touch_start(node)
+            if before is None or before.start != record.start:
+                self.deployments.touch_start(node)
             for near in self.membership.neighbours(node):
                 self.tell_peers(near)
             self.name_parents(node)
@@ -336,6 +331,8 @@ class Coordinator:
         if query.rollout.look(node, deployment, self.now):
             order, fragment = self._order(node), deployment.fragments[node]
             order.deploy.append(fragment)
+            if not query.rollout.untold:
+                self.history.told(query.id, self.wall)
             self.tell_peers(node)  # it must know the nodes that it sends to
             # The plan was sent with the query's first fragment. A node that seems not to have it gets it again.
             if query.id not in member.running or query.rollout.told_before(node):
@@ -344,6 +341,7 @@ class Coordinator:
     def _complete(self, query: Query) -> None:
         if query.state is QueryState.DEPLOYING and not query.rollout.pending:
             query.step(QueryEvent.COMPLETE)
+            self._keep_history(self.history.ended(query.id, "done", self.wall))
 
     def forget_node(self, node: NodeId) -> None:
         """Remove a node for good, with its sources."""
@@ -407,6 +405,7 @@ class Coordinator:
             self.keep("query", query.id, query.record)
         if change.difference:
             self.keep("version", query.id, change.version)
+            self._keep_history(self.history.began(change, self.wall))
         for record in change.records:
             held = record.part is not None or record.node in query.rollout.states
             encoded = msgspec.msgpack.encode(record) if held else None
@@ -419,6 +418,7 @@ class Coordinator:
         """Stop a query, and tell all nodes that run it."""
         nodes = self.deployments.stop(query)
         self.keep("query", query.id, query.record)
+        self._keep_history(self.history.ended(query.id, "stopped", self.wall))
         for node in nodes:
             member = self.membership.members.get(node)
             if member is not None:
@@ -471,6 +471,10 @@ class Coordinator:
 
     def keep_bytes(self, kind: str, name: str, record: bytes | None) -> None:
         self._commands.append(Keep(kind, name, record))
+
+    def _keep_history(self, lines: Iterable[HistoryLine]) -> None:
+        for line in lines:
+            self.keep("change", place_of(line), line)
 
     def _order(self, node: NodeId) -> Order:
         return self._orders.setdefault(node, Order())

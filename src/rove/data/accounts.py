@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from rove.data.counts import Count
 from rove.data.ends.input_log import InputLog
 from rove.data.ends.output import Output
 from rove.data.events import Note, Opened
-from rove.data.fragment.pipeline import Count
 from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.link.link import Link
 from rove.data.sources.positions import SourceAt
@@ -110,10 +110,11 @@ class Accounts:
         input_log: InputLog,
         store: Store,
         links: Iterable[Link],
-        left_behind: Iterable[Header] = (),
+        waiting: Iterable[Header] = (),
     ) -> tuple[Tally, ...]:
-        """One line for each query and origin this node has seen. O(lines)."""
-        held = self._held(running, output, input_log, store, left_behind)
+        """One line for each query and origin this node has seen. Batches are `waiting` for the disk, to be computed, or
+        since an earlier start. O(lines, and batches that wait)."""
+        held = self._held(running, input_log, store, waiting)
         counted = self._counted(running, output)
         lines: dict[tuple[str, Origin], dict[str, int]] = {}
         counts: dict[tuple[str, Origin], Count] = {}
@@ -136,6 +137,11 @@ class Accounts:
         for query, each in running.items():
             for origin, found in each.counts().items():
                 count(query, origin, found)
+                # Of operators that have moved away. A start from the disk computes it again only if they still send.
+                if not each.remembers and not each.sends_state:
+                    add(query, origin, "produced_here", found.produced)
+                    add(query, origin, "delivered_here", found.delivered)
+                    add(query, origin, "late_here", found.late)
             for batch in each.pipeline.held():
                 add(query, batch.header.origin, "buffered", batch.header.born)
         for (query, origin), rows in store.rows().items():
@@ -157,30 +163,32 @@ class Accounts:
                 counted=tuple((taker, bounded(spans)) for taker, spans in sorted(counted.get(key, {}).items())),
                 **lines.get(key, {}),
             )
-            for key in sorted({*lines, *held, *counted})
+            # A source that goes on has a line also before it has counted a row: its earlier start counts no longer.
+            for key in sorted({*lines, *held, *counted, *self._produced})
         )
 
     def _held(
         self,
         running: Mapping[QueryId, RunningFragment],
-        output: Output,
         input_log: InputLog,
         store: Store,
-        left_behind: Iterable[Header],
+        waiting: Iterable[Header],
     ) -> dict[tuple[str, Origin], Spans]:
-        """The batches that this node has: in its store, in its input log, in open windows, too early for an operator,
-        waiting for the disk, or left by an earlier start. O(lines, and batches that are early, waiting or left)."""
+        """The batches that this node has: in its store, in open windows, too early for an operator, or `waiting`; and
+        those in an input log that was not computed again yet. What was computed has been passed on, and only a restart
+        would bring it back. O(lines, and batches that are early or wait)."""
         found: dict[tuple[str, Origin], list[Spans]] = {}
         for (query, origin), names in store.names().items():
             found.setdefault((query, origin.unsided), []).append(names.spans())
         for query, origin, spans in input_log.names():
-            found.setdefault((query, origin), []).append(spans)
+            if (each := running.get(QueryId(query))) is None or each.replays:
+                found.setdefault((query, origin), []).append(spans)
         for query, each in running.items():
             for origin, names in each.pipeline.open_batches():
                 found.setdefault((query, origin), []).append(names.spans())
         early = ((q, batch.header) for q, each in running.items() for batch in each.pipeline.held())
         others: dict[tuple[str, Origin], Coverage] = {}
-        for query, header in (*early, *((header.query, header) for header in (*output.waiting(), *left_behind))):
+        for query, header in (*early, *((header.query, header) for header in waiting)):
             others.setdefault((query, header.origin.unsided), Coverage()).add(header.seq, header.through)
         for key, names in others.items():
             found.setdefault(key, []).append(names.spans())

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
+from rove.data.settings import WorkerSettings
 from rove.model.ids import Origin, QueryId
-from rove.model.messages import TALLIES_MAX, Report, Tally
+from rove.model.messages import TALLIES_MAX, Facts, Report, SourceHere, Tally
 
-_AS_BEFORE = ("facts", "unknown", "refused", "knows", "troubles", "reaches", "held", "learned")
+_AS_BEFORE = ("facts", "unknown", "refused", "knows", "troubles", "reaches", "held", "learned", "moved")
 
 
 class Reports:
@@ -50,6 +51,21 @@ class Reports:
             self._number += 1
             found.append(replace(again, number=self._number, tallies=chunk))
         return found
+
+
+def facts_of(settings: WorkerSettings, sources: tuple[SourceHere, ...], durable: bool, disk_bytes: int) -> Facts:
+    """The part of a node's report that seldom changes."""
+    return Facts(
+        kind=settings.kind,
+        address=settings.address,
+        parents=settings.parents,
+        slots=settings.slots,
+        memory_bytes=settings.memory_bytes,
+        sources=sources,
+        durable=durable,
+        trusts=settings.trusts,
+        disk_bytes=disk_bytes,
+    )
 
 
 def _only_tallies(first: Report) -> Report:

@@ -18,6 +18,7 @@ from rove.data.accounts import Accounts
 from rove.data.ends.exits import Exits
 from rove.data.ends.input_log import InputLog
 from rove.data.ends.output import Output
+from rove.data.ends.pending_input import PendingInput
 from rove.data.events import (
     Command,
     DiskDone,
@@ -37,6 +38,7 @@ from rove.data.fragment.deployment import Deployment
 from rove.data.fragment.entrance import Entrance
 from rove.data.fragment.fragments import Fragments
 from rove.data.fragment.opening import Openings
+from rove.data.fragment.reconfigure.leaving_states import LeavingStates
 from rove.data.fragment.replay import Replay
 from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.link.link import Link, Said
@@ -45,7 +47,7 @@ from rove.data.link.parking import Parking
 from rove.data.link.receipts import FrameReceipt
 from rove.data.link.routes import Routes
 from rove.data.log.folders import Folders
-from rove.data.reports import Reports
+from rove.data.reports import Reports, facts_of
 from rove.data.settings import WorkerSettings
 from rove.data.sources.positions import SourceAt
 from rove.data.sources.safety import first_unsafe
@@ -62,7 +64,6 @@ from rove.model.ids import NodeId, Origin, QueryId
 from rove.model.messages import (
     PROTOCOL,
     Data,
-    Facts,
     Fragment,
     Hello,
     Orders,
@@ -77,33 +78,30 @@ from rove.plan.user_functions import Reader, reader
 
 
 class Worker:
-    """The links, fragments, sources and ends of one node. `incarnation` differs from every earlier start of the node. A
+    """The links, fragments, sources and ends of one node. `start` differs from every earlier start of the node. A
     `durable` node has a disk. A user's own `policy` decides what is evicted when there is no room. `read` reads users'
     functions; without it they run here."""
 
     def __init__(
         self,
         settings: WorkerSettings,
-        incarnation: int,
+        start: int,
         durable: bool = False,
         policy: Policy | None = None,
         read: Reader | None = None,
     ) -> None:
-        self.settings, self._incarnation = settings, incarnation
-        self.node = settings.node
+        self.settings, self.start, self.node = settings, start, settings.node
         self.store = Store(settings.memory_bytes)
         self.durable, self._folders = durable, Folders()
         self.output, self.input_log = Output(self._folders, durable), InputLog(self._folders)
         self._openings = Openings(self._folders)
-        self._retention = Retention(self.store, settings, self._folders if durable else None, incarnation, policy)
+        self._retention = Retention(self.store, settings, self._folders if durable else None, start, policy)
         self.accounts = Accounts()
         self.refused = self.accounts.refused
-        self._neighbours = Neighbours(settings, incarnation, self.store)
+        self._neighbours = Neighbours(settings, start, self.store)
         self._routes = Routes(self._neighbours, self.store)
         self._fragments = Fragments()
-        self._turn = Turn()
-        self._parking = Parking()
-        self._reports = Reports()
+        self._turn, self._parking, self._reports = Turn(), Parking(), Reports()
         self.sources = Sources()
         running = self._fragments.running
         self._exits = Exits(
@@ -113,13 +111,20 @@ class Worker:
             turn=self._turn,
             fragments=self._fragments,
             parking=self._parking,
+            unheard=self._neighbours.unheard,
             sources=self.sources,
             output=self.output,
             input_log=self.input_log,
             exits=self._exits,
             accounts=self.accounts,
         )
+        pending = PendingInput()
+        ends = (self.output, self.input_log, self._exits)
+        self._leaving_states = LeavingStates(self._fragments, self.store, *ends, pending)
         self._replay = Replay(
+            pending=pending,
+            sources=self.sources,
+            leaving_states=self._leaving_states,
             turn=self._turn,
             fragments=self._fragments,
             store=self.store,
@@ -134,6 +139,7 @@ class Worker:
             turn=self._turn,
             fragments=self._fragments,
             sources=self.sources,
+            store=self.store,
             folders=self._folders,
             openings=self._openings,
             output=self.output,
@@ -146,6 +152,7 @@ class Worker:
             exits=self._exits,
             replay=self._replay,
             accounts=self.accounts,
+            leaving_states=self._leaving_states,
         )
         self._beat_due, self._report_due, self._changed = 0, 0, False
         self._ordered_us: int | None = None  # when the coordinator first gave orders
@@ -198,7 +205,8 @@ class Worker:
             case Packed():
                 self._turn.commands += self._retention.packed(event, self._turn.now)
             case Stop():
-                self._turn.commands += self._retention.write_all(now)
+                ends = (*self.output.flush(now), *self.input_log.flush(now))
+                self._turn.commands += [*ends, *self._retention.write_all(now)]
                 self._keep_positions()
             case Garbled(conn=conn, why=why, text=text):
                 self._entrance.refuse(conn, why, text)
@@ -265,8 +273,7 @@ class Worker:
                 self._orders(message)
             case Refused():
                 self.accounts.refuse("refused by a peer")
-                if link is not None and message.why == "unexpected":
-                    link.refused()
+                if link is not None and message.why == "unexpected" and link.refused():
                     self._beat_due = self._turn.now
             case Welcome(protocol=protocol) if protocol != PROTOCOL:
                 self.accounts.refuse("protocol")
@@ -370,6 +377,7 @@ class Worker:
 
     def _tick(self) -> None:
         self._replay.catch_up()
+        self._leaving_states.pump(self._turn.now)
         self._turn.commands += self.output.flush(self._turn.now)
         self._turn.commands += self.input_log.flush(self._turn.now)
         self._turn.commands += self._retention.tick(self._turn.now)
@@ -413,30 +421,20 @@ class Worker:
 
     def report(self) -> Report:
         """A whole report: what this node is, what it runs, and what it counted."""
-        left = self._retention.left_behind()
-        facts = Facts(
-            kind=self.settings.kind,
-            address=self.settings.address,
-            parents=self.settings.parents,
-            slots=self.settings.slots,
-            memory_bytes=self.settings.memory_bytes,
-            sources=self.sources.listed([o for o in self._retention.earlier() if o.node == self.node]),
-            durable=self.durable,
-            trusts=self.settings.trusts,
-            disk_bytes=self._retention.disk_bytes,
-        )
+        left, ends = self._retention.left_behind(), (self.output, self.input_log, self.store)
+        waiting = (*left, *self.waiting())
+        sources = self.sources.listed([o for o in self._retention.earlier() if o.node == self.node])
+        facts = facts_of(self.settings, sources, self.durable, self._retention.disk_bytes)
         return Report(
             protocol=PROTOCOL,
             node=self.node,
-            incarnation=self._incarnation,
+            start=self.start,
             number=0,
             whole=True,
             facts=facts,
             running={q: r.fragment.version for q, r in self._fragments.running.items()},
             unknown=tuple(dict.fromkeys((*self._parking.queries(), *(QueryId(h.query) for h in left)))),
-            tallies=self.accounts.tallies(
-                self._fragments.running, self.output, self.input_log, self.store, self.links().values(), left
-            ),
+            tallies=self.accounts.tallies(self._fragments.running, *ends, self.links().values(), waiting),
             refused=dict(self.refused),
             knows=self._neighbours.digest,
             learned=self._neighbours.below.known,
@@ -445,6 +443,7 @@ class Worker:
             held=self.store.held(self._turn.now),
             taken_bytes=self.store.bytes_taken,
             shrunk=self.store.shrunk,
+            moved=self._leaving_states.moved(),
         )
 
     def on_disk(self) -> Iterator[Header]:
@@ -466,9 +465,9 @@ class Worker:
         return self.output.took(query, origin, seq) or self.input_log.took(query, origin, seq)
 
     def waiting(self) -> Iterator[Header]:
-        """The headers of batches that wait for the disk."""
-        yield from self.output.waiting()
-        yield from self.input_log.waiting()
+        """The headers of batches that wait for the disk, or to be computed."""
+        found = (*self.output.waiting(), *self.input_log.waiting(), *self._replay.pending.headers())
+        return (header for header in found if not header.state)
 
     def fed(self, origin: Origin) -> list[QueryId]:
         """The queries that get the rows of a source, now or when their folders are open."""

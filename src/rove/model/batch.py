@@ -31,6 +31,9 @@ class HeaderKind(IntEnum):
     GONE = 5  # its origin has ended for good
     SPILLED = 6  # a batch that waits on the disk
     LOW_WATERMARK = 7  # without an origin: the low watermark has advanced
+    SEND_STATE = 8  # operators send their state away under its origin, and end here
+    AWAIT_STATE = 9  # the operator of its stage goes on with a state that comes under its origin
+    STATE = 10  # a piece of state, in the input log of the operator that takes it
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -55,6 +58,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     folded: bool = False  # its rows are states of the window that takes them (data/operators/folded)
     kind: HeaderKind = HeaderKind.BATCH
     faulted: int = 0  # rows of its seqs that could not be computed
+    state: bool = False  # its row is a piece of the state of the operator at its stage (data/fragment/migration)
 
     @property
     def at_fault(self) -> bool:

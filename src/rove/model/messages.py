@@ -19,7 +19,7 @@ from rove.model.errors import BadName, ProtocolError
 from rove.model.ids import SOURCE, NodeId, Origin, QueryId, Stage, Version, check_origin, checked_name
 from rove.model.spans import BOUNDS_MAX, Spans, check_spans
 
-PROTOCOL = 4
+PROTOCOL = 5
 MESSAGE_BYTES_MAX = 16 * 1024 * 1024  # the size of a message without its rows
 SEQ_MAX = 2**62  # a bound for numbers, rows and times
 TALLIES_MAX = 20_000  # tallies in one report
@@ -40,15 +40,19 @@ class _Message(msgspec.Struct, frozen=True, array_like=True, tag_field="t"):
 
 
 class Hello(_Message, frozen=True, tag=1):
-    """The first message of the side that dials. `heard` is the peer's incarnation that it knows; `received` how many of
-    its frames it has; `silent_us` after how much silence it counts the peer as away, 0 for the default."""
+    """The first message of the side that dials. `heard` is the peer's start that it knows; `received` how many of
+    its frames it has; `silent_us` after how much silence it counts the peer as away, 0 for the default. If it has left
+    a session for a new one, `left` is the start that it had there, and `left_acked` how many of its frames it
+    knew to be acked."""
 
     protocol: int
     node: NodeId
-    incarnation: int
+    start: int
     heard: int = 0
     received: int = 0
     silent_us: int = 0
+    left: int = 0
+    left_acked: int = 0
 
 
 class Welcome(_Message, frozen=True, tag=2):
@@ -56,7 +60,7 @@ class Welcome(_Message, frozen=True, tag=2):
 
     protocol: int
     node: NodeId
-    incarnation: int
+    start: int
     heard: int
     received: int
     allowance: int
@@ -77,11 +81,12 @@ class Data(_Message, frozen=True, tag=4):
 
 
 class Ack(_Message, frozen=True, tag=5):
-    """Frames up to `through` are safe. The sender may send up to `allowance` bytes, counted from the session's
-    start."""
+    """Frames up to `through` are safe. The sender may send up to `allowance` bytes, counted from the session's start.
+    With `tell` it answers with a Beat at once, so that the receiver knows that the ack was heard."""
 
     through: int
     allowance: int
+    tell: bool = False
 
 
 class Beat(_Message, frozen=True, tag=6):
@@ -144,6 +149,17 @@ class Fragment(msgspec.Struct, frozen=True, kw_only=True):
     # The operators with a user's function that were placed here. The node refuses the fragment if it lacks one of these
     # functions. Other functions of `runs` are read when a batch comes that missed them below.
     loads: tuple[Stage, ...] = ()
+    # Operators whose state leaves this node, each under an origin of its own. They, and the other operators in `ends`,
+    # run here until that moment; `makes` names them too.
+    sends: dict[Stage, Origin] = {}
+    ends: tuple[Stage, ...] = ()
+    # Operators that run here from now on, and the origin under which their state comes.
+    awaits: dict[Stage, Origin] = {}
+    whole: bool = False  # whether these take rows only when their whole state has come (for comparison)
+    # It changes when a node above without a disk, which takes rows of this node in order, has started again.
+    above: int = 0
+    # A node with sources keeps what it has until the next version comes (`control/deployment/holistic`).
+    holds: bool = False
 
 
 class SourceHere(msgspec.Struct, frozen=True, kw_only=True):
@@ -192,7 +208,7 @@ class Tally(msgspec.Struct, frozen=True, array_like=True):
     resent: int = 0
     duplicates: int = 0
     watermark: int | None = None
-    lost_here: int = 0  # lost rows that only this start of the node has counted; the others are on its disk
+    lost_here: int = 0  # of those lost, what the next start of a node with a disk does not count again
     evicted_here: int = 0
     made: int = 0  # batches of the origin whose rows are among those produced here
     seen: int = 0  # batches of the origin up to the last one that is counted as delivered, evicted, late or lost here
@@ -201,6 +217,9 @@ class Tally(msgspec.Struct, frozen=True, array_like=True):
     faulted_here: int = 0
     held: Spans = ()
     counted: tuple[tuple[str, Spans], ...] = ()
+    produced_here: int = 0
+    delivered_here: int = 0
+    late_here: int = 0
 
 
 class Held(msgspec.Struct, frozen=True, array_like=True):
@@ -247,7 +266,7 @@ class Report(_Message, frozen=True, tag=20, kw_only=True):
 
     protocol: int
     node: NodeId
-    incarnation: int
+    start: int
     number: int
     whole: bool
     facts: Facts | None = None
@@ -263,6 +282,7 @@ class Report(_Message, frozen=True, tag=20, kw_only=True):
     taken_bytes: int = 0  # bytes of all batches that its store has taken since its start
     shrunk: tuple[int, int] = (0, 0)  # bytes of the rows that it packed, before and after
     learned: tuple[int, int] | None = None  # how many pairs of `Learned` it knows, and their checksum
+    moved: tuple[tuple[QueryId, Origin], ...] | None = None  # states that it has sent whole, or has received whole
 
 
 class Orders(_Message, frozen=True, tag=21):

@@ -54,3 +54,8 @@ def by_owner(text: str) -> str:
 def relation_of(owner: int) -> str:
     """The name of the relation that a mark stands for."""
     return f"{_MARK}{owner}"
+
+
+def is_owner(relation: str) -> bool:
+    """Whether the name of a relation is one that a mark stands for."""
+    return relation.startswith(_MARK)

@@ -29,12 +29,30 @@ class Coverage:
 
     def add(self, first: int, through: int, times: int = 1) -> None:
         """Cover `first` to `through`, both included. With `times` -1 a range that was added is taken away."""
-        for at, rise in ((first, times), (through + 1, -times)):
-            now = self._rises.get(at, 0) + rise
-            if now:
-                self._rises[at] = now
-            else:
-                self._rises.pop(at, None)
+        self._rise(first, times)
+        self._rise(through + 1, -times)
+
+    @classmethod
+    def of(cls, spans: Spans) -> Coverage:
+        """The coverage of a set. Bounds that are no set raise a ValueError, because they may come from another node.
+        O(bounds)."""
+        if not check_spans(spans):
+            raise ValueError(f"{spans} are not bounds of ranges")
+        found = cls()
+        found._rises = {at: -1 if place % 2 else 1 for place, at in enumerate(spans)}
+        return found
+
+    def include(self, other: Coverage, times: int = 1) -> None:
+        """Add all ranges of another coverage, or with `times` -1 take them away. O(bounds of the other)."""
+        for at, rise in other._rises.items():
+            self._rise(at, times * rise)
+
+    def _rise(self, at: int, by: int) -> None:
+        now = self._rises.get(at, 0) + by
+        if now:
+            self._rises[at] = now
+        else:
+            self._rises.pop(at, None)
 
     def spans(self) -> Spans:
         """The numbers that at least one range covers.

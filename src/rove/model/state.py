@@ -5,12 +5,16 @@ Law: a snapshot is complete. An operator restored from it goes on as if it had n
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import msgspec
 import pyarrow as pa
 
+from rove.model.arrow_head import head_of, refuse_compressed
 from rove.model.errors import StateError
+
+_DECODER = msgspec.msgpack.Decoder(tuple[str, dict[str, int], dict[str, list[bytes]]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +25,11 @@ class Snapshot:
     facts: dict[str, int] = field(default_factory=dict)
     tables: dict[str, pa.Table] = field(default_factory=dict)
 
+    @property
+    def schemas(self) -> dict[str, pa.Schema]:
+        """The columns of its tables."""
+        return {name: table.schema for name, table in self.tables.items()}
+
     def expect(self, kind: str) -> None:
         """Refuse a snapshot of another operator."""
         if self.kind != kind:
@@ -30,22 +39,27 @@ class Snapshot:
 
 
 def encode(snapshot: Snapshot) -> bytes:
-    """A snapshot as Arrow IPC streams, one after the other, each with its length before it."""
-    parts = [msgspec.msgpack.encode((snapshot.kind, snapshot.facts, list(snapshot.tables)))]
-    for table in snapshot.tables.values():
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table)
-        parts.append(sink.getvalue().to_pybytes())
-    return msgspec.msgpack.encode(parts)
+    """A snapshot as bytes: its rows are Arrow messages without their schemas, which the operator knows."""
+    tables = {name: [memoryview(b.serialize()) for b in table.to_batches()] for name, table in snapshot.tables.items()}
+    return msgspec.msgpack.encode((snapshot.kind, snapshot.facts, tables))
 
 
-def decode(data: bytes) -> Snapshot:
-    """The inverse of `encode`."""
+def decode(data: bytes, schemas: Mapping[str, pa.Schema]) -> Snapshot:
+    """The inverse of `encode`, for tables with these schemas. Bytes that are no such snapshot raise a StateError. A
+    schema is never read from the bytes of others: Arrow does not survive all that it may be given. O(rows)."""
     try:
-        head, *bodies = msgspec.msgpack.decode(data, type=list[bytes])
-        kind, facts, names = msgspec.msgpack.decode(head, type=tuple[str, dict[str, int], list[str]])
-        tables = {n: pa.ipc.open_stream(b).read_all() for n, b in zip(names, bodies, strict=True)}
-    except (msgspec.DecodeError, pa.ArrowInvalid, ValueError) as error:
-        raise StateError(f"these bytes are not a snapshot: {error}") from error
-    return Snapshot(kind, facts, tables)
+        kind, facts, tables = _DECODER.decode(data)
+        found = {name: _table(batches, schemas[name]) for name, batches in tables.items()}
+    except Exception as error:  # Arrow and Python each have their own errors for bad bytes
+        raise StateError(f"these bytes are not a snapshot: {error!r}") from error
+    return Snapshot(kind, facts, found)
+
+
+def _table(batches: list[bytes], schema: pa.Schema) -> pa.Table:
+    rows = []
+    for message in batches:
+        refuse_compressed(head_of(memoryview(message)))
+        rows.append(pa.ipc.read_record_batch(pa.py_buffer(message), schema))
+    table = pa.Table.from_batches(rows, schema)
+    table.validate(full=True)
+    return table

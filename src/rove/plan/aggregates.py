@@ -66,10 +66,23 @@ class AggregateCall:
     @property
     def text(self) -> str:
         """The call as Spark SQL, without its alias."""
-        argument = "*" if self.argument is None or self.argument == _EVERY_ROW else sql(self.argument)
-        if self.function == COUNT_DISTINCT:
-            return counted_set(argument)
-        return f"{self.function}({argument})"
+        return self.text_over(self._argument)
+
+    @property
+    def shown(self) -> str:
+        """The call as a user would write it."""
+        function, _, distinct = self.function.partition(" ")
+        return f"{function}({'DISTINCT ' if distinct else ''}{self._argument})"
+
+    @property
+    def _argument(self) -> str:
+        return "*" if self.argument is None or self.argument == _EVERY_ROW else sql(self.argument)
+
+    def text_over(self, argument: str) -> str:
+        """The call as Spark SQL over an argument that is written otherwise. A call with DISTINCT has a form that
+        streaming Spark knows: it refuses DISTINCT in an aggregate."""
+        function, _, distinct = self.function.partition(" ")
+        return over_set(function, argument, self.dtype) if distinct else f"{function}({argument})"
 
     @property
     def state_schema(self) -> pa.Schema:
@@ -80,12 +93,44 @@ class AggregateCall:
         return bind(self.finish, self.state_schema)
 
 
-COUNT_DISTINCT = "count distinct"  # `count(DISTINCT x)`; no user can write this name
+def distinct(function: str) -> str:
+    """The name of `function(DISTINCT x)` in `RECIPES`; no user can write this name."""
+    return f"{function} distinct"
 
 
-def counted_set(argument: str) -> str:
-    """`count(DISTINCT argument)` in a form that streaming Spark has: it refuses DISTINCT in an aggregate."""
-    return f"CAST(size(collect_set({argument})) AS BIGINT)"
+# DISTINCT changes nothing for these: a value that comes twice has the same effect as one that comes once.
+IDEMPOTENT = frozenset(
+    "min max any bool_and bool_or every some bit_and bit_or collect_set approx_count_distinct".split()
+)
+_SETS = {"collect_list": "collect_set", "array_agg": "collect_set"}  # with DISTINCT they are the sets
+
+
+def without_distinct(function: str) -> str | None:
+    """The aggregate without DISTINCT that gives what `function(DISTINCT x)` gives; None if there is none."""
+    return function if function in IDEMPOTENT else _SETS.get(function)
+
+
+def over_set(function: str, argument: str, dtype: pa.DataType) -> str:
+    """`function(DISTINCT argument)` of type `dtype` as Spark SQL over the set of all values."""
+    values, kind = f"collect_set({argument})", type_name(dtype)
+    if function == "count":
+        return f"CAST(size({values}) AS BIGINT)"
+    if function == "sum":
+        none = f"CAST(NULL AS {kind})"
+        return f"aggregate({values}, {none}, (a, v) -> CAST(coalesce(a, CAST(0 AS {kind})) + v AS {kind}))"
+    if function in ("avg", "mean"):
+        if is_decimal(dtype):  # wide enough for every value: the result has four digits more than the values
+            total = type_name(pa.decimal128(min(DECIMAL_DIGITS_MAX, dtype.precision + 6), dtype.scale - 4))
+            finish = f"CAST(a.s / CAST(a.n AS DECIMAL(12,0)) AS {kind})"
+        else:
+            total, finish = "DOUBLE", "a.s / a.n"
+        zero = f"named_struct('n', 0L, 's', CAST(0 AS {total}))"
+        step = f"named_struct('n', a.n + 1L, 's', CAST(a.s + v AS {total}))"
+        return f"aggregate({values}, {zero}, (a, v) -> {step}, a -> IF(a.n = 0L, NULL, {finish}))"
+    mean = "a.mean + (v - a.mean) / (a.n + 1D)"
+    step = f"named_struct('n', a.n + 1D, 'mean', {mean}, 'm2', a.m2 + (v - a.mean) * (v - ({mean})))"
+    finish = _MOMENTS[function].format(n="a.n", m2="a.m2")
+    return f"aggregate({values}, named_struct('n', 0D, 'mean', 0D, 'm2', 0D), (a, v) -> {step}, a -> {finish})"
 
 
 _EVERY_ROW = literal(1, BIGINT)  # what count(*) counts
@@ -104,8 +149,11 @@ def aggregate(function: str, argument: Expr | None, name: str) -> AggregateCall:
             raise TypeMismatch(f"{function}(*) means nothing; name a column")
         argument = _EVERY_ROW
     if is_spark_only(argument.dtype):
+        if function in _TYPED_SETS:
+            raise TypeMismatch("only Spark knows the type of what follows DISTINCT; cast it: DISTINCT CAST(… AS …)")
         reason = refusal_of(argument) or "its argument exists in Spark only"
-        return AggregateCall(function, argument, name, UNKNOWN, partial_refusal=reason)
+        dtype = BIGINT if function == distinct("count") else UNKNOWN
+        return AggregateCall(function, argument, name, dtype, partial_refusal=reason)
     try:
         call = recipe(name, argument)
     except Refused as refused:
@@ -255,9 +303,33 @@ def _count_distinct(name: str, argument: Expr) -> AggregateCall:
         raise Refused("Spark counts distinct structs", BIGINT)
     if not (is_integral(dtype) or dtype in (STRING, BOOLEAN) or pt.is_temporal(dtype) or is_decimal(dtype)):
         raise TypeMismatch(f"count(DISTINCT …) of {type_name(dtype)} values is not exact over a stream; cast them")
+    return _over_set_in_spark("count", name, argument, BIGINT)
+
+
+def _over_set_in_spark(function: str, name: str, argument: Expr, dtype: pa.DataType) -> AggregateCall:
+    """`function(DISTINCT argument)`: the edge removes duplicates, and Spark does the rest."""
     states = _states(name, argument, ("value", "x", "distinct"))
-    why = "Spark counts the distinct values of all places; the edge only removes duplicates"
-    return AggregateCall(COUNT_DISTINCT, argument, name, BIGINT, states, _ref(name, "value"), final_refusal=why)
+    why = "Spark computes over the distinct values of all places; the edge only removes duplicates"
+    return AggregateCall(distinct(function), argument, name, dtype, states, _ref(name, "value"), final_refusal=why)
+
+
+def _distinct(function: str, plain: Recipe) -> Recipe:
+    """`sum(DISTINCT x)` and the like, from the recipe of `sum(x)`, which knows the type of the result."""
+
+    def recipe(name: str, argument: Expr) -> AggregateCall:
+        wide = is_decimal(argument.dtype) and argument.dtype.precision + 11 > DECIMAL_DIGITS_MAX
+        try:
+            dtype = UNKNOWN if wide else plain(name, argument).dtype
+        except Refused:
+            dtype = UNKNOWN
+        if dtype == UNKNOWN:
+            what = f"{function}(DISTINCT …) of {type_name(argument.dtype)} values"
+            raise TypeMismatch(f"{what} is not exact over a stream; cast them")
+        if is_fractional(argument.dtype):
+            raise Refused("the edge does not tell fractions apart as Spark does", dtype)
+        return _over_set_in_spark(function, name, argument, dtype)
+
+    return recipe
 
 
 def _holds_fractions(dtype: pa.DataType) -> bool:
@@ -275,22 +347,30 @@ def _not_a_number(function: str, dtype: pa.DataType) -> Exception:
     return TypeMismatch(f"{function} needs a number, got {type_name(dtype)}")
 
 
-RECIPES: dict[str, Recipe] = {
-    "count": _count,
+_MOMENTS = {
+    "variance": _SAMPLE,
+    "var_samp": _SAMPLE,
+    "var_pop": _POPULATION,
+    "stddev": f"sqrt({_SAMPLE})",
+    "std": f"sqrt({_SAMPLE})",
+    "stddev_samp": f"sqrt({_SAMPLE})",
+    "stddev_pop": f"sqrt({_POPULATION})",
+}
+_NUMERIC: dict[str, Recipe] = {
     "sum": _sum,
-    "min": _extreme("min"),
-    "max": _extreme("max"),
     "avg": _avg,
     "mean": _avg,
-    "variance": _variance("variance", _SAMPLE),
-    "var_samp": _variance("var_samp", _SAMPLE),
-    "var_pop": _variance("var_pop", _POPULATION),
-    "stddev": _variance("stddev", f"sqrt({_SAMPLE})"),
-    "std": _variance("std", f"sqrt({_SAMPLE})"),
-    "stddev_samp": _variance("stddev_samp", f"sqrt({_SAMPLE})"),
-    "stddev_pop": _variance("stddev_pop", f"sqrt({_POPULATION})"),
+    **{name: _variance(name, finish) for name, finish in _MOMENTS.items()},
+}
+_TYPED_SETS: dict[str, Recipe] = {distinct(name): _distinct(name, plain) for name, plain in _NUMERIC.items()}
+RECIPES: dict[str, Recipe] = {
+    "count": _count,
+    "min": _extreme("min"),
+    "max": _extreme("max"),
     "approx_count_distinct": _approx_count_distinct,
-    COUNT_DISTINCT: _count_distinct,
+    **_NUMERIC,
+    distinct("count"): _count_distinct,
+    **_TYPED_SETS,
 }
 
 SPARK_AGGREGATES = frozenset(

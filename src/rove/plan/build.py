@@ -16,7 +16,15 @@ from sqlglot import exp
 from rove.model.errors import ExpressionError, PlanError, TypeMismatch
 from rove.model.names import quoted
 from rove.model.schema import BOOLEAN, TIMESTAMP, UNKNOWN, WINDOW, is_spark_only, type_name
-from rove.plan.aggregates import AGGREGATE_NAMES, COUNT_DISTINCT, RECIPES, AggregateCall, aggregate, distinct_value
+from rove.plan.aggregates import (
+    AGGREGATE_NAMES,
+    RECIPES,
+    AggregateCall,
+    aggregate,
+    distinct,
+    distinct_value,
+    without_distinct,
+)
 from rove.plan.expressions.bind import bind, bind_node
 from rove.plan.expressions.functions import RULES
 from rove.plan.expressions.functions.registry import coerce
@@ -301,12 +309,7 @@ def aggregate_call(node: exp.Expression, schema: pa.Schema, text: str, name: str
     if function in ("grouping", "grouping_id"):
         raise ExpressionError(f"{function} needs CUBE, ROLLUP or GROUPING SETS", text, span(node))
     if len(args) == 1 and isinstance(args[0], exp.Distinct):
-        values = args[0].expressions
-        if function != "count":
-            raise ExpressionError(
-                "streaming Spark has no DISTINCT in an aggregate, apart from count(DISTINCT …)", text, span(node)
-            )
-        function, args = COUNT_DISTINCT, [distinct_value([_exact(v, schema, text) for v in values])]
+        function, args = _over_distinct(function, args[0].expressions, schema, text, node)
     if len(args) == 1 and isinstance(args[0], exp.Star):
         return aggregate(function, None, name)
     if len(args) == 1:
@@ -328,12 +331,39 @@ def aggregate_call(node: exp.Expression, schema: pa.Schema, text: str, name: str
     return AggregateCall(function, foreign, name, dtype, partial_refusal=foreign.refusal)
 
 
+def _over_distinct(
+    function: str, values: list[exp.Expression], schema: pa.Schema, text: str, node: exp.Expression
+) -> tuple[str, list[exp.Expression]]:
+    """The aggregate that computes `function(DISTINCT values)`, and its arguments."""
+    if function == "count":
+        return distinct(function), [distinct_value([_exact(v, schema, text) for v in values])]
+    if len(values) > 1 and (function in RECIPES or without_distinct(function)):
+        raise TypeMismatch(f"{function} takes 1 argument, got {len(values)}", text, span(node))
+    if same := without_distinct(function):
+        return same, values
+    if distinct(function) in RECIPES:
+        return distinct(function), [_unsigned(v, schema, text) for v in values]
+    raise ExpressionError(
+        f"streaming Spark has no DISTINCT in an aggregate, and no set can stand for it in {function}; group by the "
+        "value in a subquery, or collect the values in inSpark(…)",
+        text,
+        span(node),
+    )
+
+
+def _unsigned(node: exp.Expression, schema: pa.Schema, text: str) -> exp.Expression:
+    """A number that is zero of one sign only; Spark takes 0.0 and -0.0 as one value."""
+    if not pt.is_floating(bind_node(node, schema, text).dtype):
+        return node
+    return exp.Add(this=exp.Paren(this=node.copy()), expression=parse_expression("0D"))
+
+
 def _exact(node: exp.Expression, schema: pa.Schema, text: str) -> exp.Expression:
     """A value that is equal to another just if Spark counts both as one. Spark takes 0.0 and -0.0, and all NaN, as
     one value, but not in the sets that count them here; as text without a sign of zero they are."""
-    if not pt.is_floating(bind_node(node, schema, text).dtype):
+    unsigned = _unsigned(node, schema, text)
+    if unsigned is node:
         return node
-    unsigned = exp.Add(this=exp.Paren(this=node.copy()), expression=parse_expression("0D"))
     return exp.Cast(this=unsigned, to=exp.DataType.build("string", dialect="spark"))
 
 

@@ -82,10 +82,10 @@ def describe(operator: Operator) -> str:
             time = "" if operator.mode == "final" else f"{sql(operator.time)}, "
             by = ", ".join([f"window({time}{operator.window.text})", *(n for n, _ in operator.keys)])
             mode = "" if operator.mode == "whole" else f" ({operator.mode})"
-            return f"Aggregate{mode} by {by}: {', '.join(f'{a.text} AS {a.name}' for a in operator.aggregates)}"
+            return f"Aggregate{mode} by {by}: {', '.join(f'{a.shown} AS {a.name}' for a in operator.aggregates)}"
         case SparkAggregate():
-            by = ", ".join(sql(e) for _, e in operator.groups)
-            return f"Aggregate by {by}: {', '.join(f'{a.text} AS {a.name}' for a in operator.aggregates)}"
+            by = f" by {', '.join(sql(e) for _, e in operator.groups)}" if operator.groups else ""
+            return f"Aggregate{by}: {', '.join(f'{a.shown} AS {a.name}' for a in operator.aggregates)}"
         case Join():
             pairs = zip(operator.left_keys, operator.right_keys, strict=True)
             on = [a if operator.using else f"{a} = {b}" for a, b in pairs]
@@ -97,10 +97,10 @@ def describe(operator: Operator) -> str:
             return f"Deduplicate by {', '.join(columns) or 'all columns'}"
         case CountWindow():
             by = f" by {', '.join(operator.keys)}" if operator.keys else ""
-            return f"CountWindow of {operator.rows} rows{by}: {', '.join(a.text for a in operator.aggregates)}"
+            return f"CountWindow of {operator.rows} rows{by}: {', '.join(a.shown for a in operator.aggregates)}"
         case Scan():
             by = f" by {', '.join(operator.keys)}" if operator.keys else ""
-            return f"Scan{by}: {', '.join(f'{a.text} AS {a.name}' for a in operator.aggregates)}"
+            return f"Scan{by}: {', '.join(f'{a.shown} AS {a.name}' for a in operator.aggregates)}"
         case InSpark(function=function):
             return f"InSpark {getattr(function, '__name__', function)}"
     return type(operator).__name__

@@ -23,6 +23,7 @@ from rove.plan.windows import Window
 PANE = "__pane"  # the event-time column of partial results: when their pane starts
 VIEW = "__rove_"  # begins the names of the views over which a SELECT in Spark reads its inputs
 BY_NAME = "table"  # the format of a table that Spark knows by its name
+INLINE = "inline values"  # the format of a table whose rows are its path: VALUES (1, 'x'), …
 Named = tuple[str, Expr]
 
 
@@ -92,7 +93,7 @@ class Received(Operator):
 @dataclass(frozen=True, slots=True)
 class Table(Operator):
     """A table: rows that are complete when the query starts. Spark reads it from a path in a format, or by the name of
-    a table in its catalog. `options` go to Spark's reader."""
+    a table in its catalog, or its rows are written in the statement. `options` go to Spark's reader."""
 
     path: str
     columns: pa.Schema

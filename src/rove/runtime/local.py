@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import select
-import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
@@ -19,6 +18,7 @@ import msgspec
 
 from rove.control.asks.requests import Named, Submit, Submitted, from_body, to_body
 from rove.control.coordinator import Coordinator
+from rove.control.deployment.holistic import Redeploy
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
 from rove.model.errors import RoveError, SetupError, nearest
@@ -83,10 +83,16 @@ class LocalWires:
 
 class LocalNet:
     """A coordinator and nodes, below one folder. They run only inside `run_for` and `run_until`. `delay_us` is the
-    latency of messages between two nodes; without it they arrive at once."""
+    latency of messages between two nodes; without it they arrive at once. `redeploy` is a setting of the
+    coordinator."""
 
-    def __init__(self, folder: str | Path, delay_us: Callable[[str, str], int] | None = None) -> None:
-        self.folder, self._delay_us = Path(folder), delay_us
+    def __init__(
+        self,
+        folder: str | Path,
+        delay_us: Callable[[str, str], int] | None = None,
+        redeploy: Redeploy = "incremental",
+    ) -> None:
+        self.folder, self._delay_us, self._redeploy = Path(folder), delay_us, redeploy
         self._flying: list[tuple[int, int, str, Arrived]] = []  # a heap of messages: time of arrival, number, receiver
         self._bell, self._count = Bell(), 0
         self._wires: dict[str, LocalWires] = {}
@@ -103,7 +109,8 @@ class LocalNet:
 
     def start_coordinator(self) -> None:
         wires = self._wires[COORDINATOR] = LocalWires(self, COORDINATOR)
-        shell = CoordinatorShell(Coordinator(), wires, Catalog(self.folder / "coordinator" / "catalog.sqlite"))
+        machine = Coordinator(redeploy=self._redeploy)
+        shell = CoordinatorShell(machine, wires, Catalog(self.folder / "coordinator" / "catalog.sqlite"))
         shell.start()
         self._shells[COORDINATOR] = shell
 
@@ -214,8 +221,8 @@ class LocalNet:
 
     def run_until(self, condition: Callable[[], bool], timeout_s: float = 30) -> bool:
         """Run until a condition holds. Returns whether it did in time."""
-        deadline = time.monotonic() + timeout_s
-        while not (found := condition()) and time.monotonic() < deadline:
+        deadline = now_us() + int(timeout_s * 1e6)
+        while not (found := condition()) and now_us() < deadline:
             self._step()
         return found
 
@@ -238,7 +245,11 @@ class LocalNet:
                 idle_us = 0
             idle_us = min(idle_us, max(0, waits))
         if idle_us:
-            select.select([self._bell.descriptor], [], [], idle_us / 1_000_000)
+            self._rest(idle_us)
+
+    def _rest(self, idle_us: int) -> None:
+        """Wait until something is due, or a disk is done."""
+        select.select([self._bell.descriptor], [], [], idle_us / 1_000_000)
 
     # Delivery
 

@@ -4,7 +4,7 @@ Law: a scrape shows one moment. The server's thread asks for a snapshot and wait
 between two rounds. So no other thread touches the machine, and nothing is computed without a scrape.
 
 Series are named `rove_<part>_<what>_<unit>`. Their number is bounded by what runs: the label `origin` leaves out the
-incarnation, so a device that restarts continues its series, and stopped queries have none. For each query and origin,
+start, so a device that restarts continues its series, and stopped queries have none. For each query and origin,
 `produced = delivered + evicted + late + lost + faulted + in_flight`. Rows that are buffered, in open
 windows or missing are in flight.
 """
@@ -121,12 +121,12 @@ def _accounts(snapshot: Snapshot) -> list[Metric]:
             gauge.add_metric(key, sum(getattr(line, what) for line in same))
         lags = [line.watermark_lag_ms for line in same if line.watermark_lag_ms is not None]
         if lags:
-            lag.add_metric(key, min(lags) / 1_000)  # an old incarnation would lag behind for ever
+            lag.add_metric(key, min(lags) / 1_000)  # an old start would lag behind for ever
     return [*found, *gauges.values(), lag]
 
 
 def _by_origin(snapshot: Snapshot) -> dict[tuple[str, str], list[AccountLine]]:
-    """The accounts of running queries, by query and origin without its incarnation."""
+    """The accounts of running queries, by query and origin without its start."""
     live = _live(snapshot)
     found: dict[tuple[str, str], list[AccountLine]] = {}
     for line in snapshot.accounts:

@@ -6,6 +6,7 @@ starts only if everything it needs is there. Data flows without the coordinator,
 
 from __future__ import annotations
 
+import faulthandler
 import logging
 import os
 import signal
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("rove")
 
 WAIT_MS_MAX = 500
+STDERR = 2  # its descriptor
 UNBOUNDED = 2**62  # data that waits for the disk is bounded by credit
 
 
@@ -56,6 +58,7 @@ class Stopped:
     def on_signals(self) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._signalled)
+        faulthandler.register(signal.SIGUSR1, file=STDERR)  # it writes where each thread is
 
     def _signalled(self, number: int, frame: FrameType | None) -> None:
         self.ask()
@@ -126,7 +129,7 @@ def run_coordinator(section: CoordinatorSection, stopped: Stopped | None = None)
         if section.metrics:
             metrics = _metrics(section.metrics, stopped.bell, keys)
             log.info("metrics are at %s", metrics.url)
-        shell = CoordinatorShell(Coordinator(keys is not None, operator), wires, catalog, metrics)
+        shell = CoordinatorShell(Coordinator(keys is not None, operator, section.redeploy), wires, catalog, metrics)
         shell.start()
         _ready("coordinator", "coordinator", wires.address)
         _loop(shell, wires, stopped)

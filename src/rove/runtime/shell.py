@@ -88,12 +88,12 @@ class WorkerShell:
         again: bool = False,
     ) -> None:
         self._wires, self.shelf, self._hooks, self._functions = wires, shelf, hooks, functions
-        incarnation = shelf.incarnation if shelf is not None else time.time_ns()
-        self.worker = Worker(settings, incarnation, shelf is not None, policy_at(settings.evict), functions)
+        start = shelf.start if shelf is not None else time.time_ns()
+        self.worker = Worker(settings, start, shelf is not None, policy_at(settings.evict), functions)
         self._places = Places(shelf, again) if shelf is not None else None
         files = [spec for spec in specs if spec.file]
         at = {s.stream: at for s in files if self._places is not None and (at := self._places.of(s)) is not None}
-        self.producers = Producers(specs, incarnation, now_us(), at)
+        self.producers = Producers(specs, start, now_us(), at)
         for origin, producer in self.producers.all.items():
             spec, replays = producer.spec, bool(producer.spec.file) and shelf is not None
             self.worker.add_source(spec.stream, origin, spec.columns, replays, producer.at)
@@ -277,7 +277,7 @@ class CoordinatorShell:
             raise _broken(COORDINATOR, event, error) from error
 
     def _obey(self, commands: list[Any]) -> None:
-        from rove.control.coordinator import Keep
+        from rove.control.commands import Keep
 
         self._unkept |= {(c.kind, c.name): c.record for c in commands if isinstance(c, Keep)}
         if self._unkept:

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rove.data.ends.input_log import input_folder
-from rove.data.log.segments.reader import Reader
 from rove.data.worker import Worker
-from rove.model.batch import Header, HeaderKind
+from rove.model.batch import Header
 from rove.model.events import Arrived, Conn, Send
 from rove.model.ids import NodeId, Origin, QueryId
 from rove.model.messages import Ack, Data
@@ -53,14 +51,16 @@ class AckedIsSafe:
     def stepped(self, world: World, node: SimNode) -> None:
         """After a restart, look for what was acked before it."""
         worker = node.worker
-        if worker is None or node.shelf is None or self._starts.get(node.place) == node.incarnation:
+        if worker is None or node.shelf is None or self._starts.get(node.place) == node.start_number:
             return
         if self._starts.get(node.place, 0) and worker.opening():
             return
-        self._starts[node.place] = node.incarnation
+        self._starts[node.place] = node.start_number
         acked = self._acked.get(node.place, {})
         for query, origin, seq in list(acked):
-            if query not in worker.running() or query in world.hurt:
+            running = worker.running().get(QueryId(query))
+            moved = running is not None and not (running.remembers or running.fragment.sinks)
+            if running is None or moved or query in world.hurt:
                 del acked[query, origin, seq]
             elif not worker.took(QueryId(query), origin, seq):
                 raise BrokenLaw(f"{node.name} had acked `{origin}` {seq} of `{query}`, and has lost it in a crash")
@@ -80,12 +80,12 @@ class WatermarksRestored:
             low = each.pipeline.low()
             if each.replays or not each.remembers or low is None or query in world.hurt:
                 continue
-            start, before = self._low.get((node.place, query), (node.incarnation, low))
-            if start != node.incarnation and low < before:
+            start, before = self._low.get((node.place, query), (node.start_number, low))
+            if start != node.start_number and low < before:
                 raise BrokenLaw(f"the watermark of `{query}` on {node.name} was {before} before a restart, now {low}")
-            self._low[node.place, query] = (node.incarnation, low)
+            self._low[node.place, query] = (node.start_number, low)
         for query in [q for place, q in self._low if place == node.place and q not in running]:
-            if query not in node.worker.opening() and self._low[node.place, query][0] == node.incarnation:
+            if query not in node.worker.opening() and self._low[node.place, query][0] == node.start_number:
                 del self._low[node.place, query]  # it runs elsewhere now, and may come back without its state
 
 
@@ -106,11 +106,9 @@ def _check_report(world: World, node: SimNode, worker: Worker) -> None:
         buffered[key] = buffered.get(key, 0) + header.born
         if not header.late:  # late rows have no numbers of their own
             held.setdefault(key, Coverage()).add(header.seq, header.through)
-    for query, header in (
-        *_input(world, node, worker),
-        *((h.query, h) for h in (*worker.waiting(), *worker.on_disk()) if not h.late),
-    ):
-        held.setdefault((query, header.origin.unsided), Coverage()).add(header.seq, header.through)
+    for header in (*worker.waiting(), *worker.on_disk()):
+        if not header.late:
+            held.setdefault((header.query, header.origin.unsided), Coverage()).add(header.seq, header.through)
     opened = {q: [*each.pipeline.open_batches()] for q, each in worker.running().items()}
     unsure = {*world.hurt, *worker.input_log.unwritten()}  # what is safe may not be published to readers yet
     sure = {q for q, each in worker.running().items() if q not in unsure and not each.replays}
@@ -144,14 +142,6 @@ def check_let_go(world: World) -> None:
 
 def _held(worker: Worker) -> Iterator[tuple[str, Header]]:
     """The batches in the store of a node, and those that came too early for an operator."""
-    yield from ((entry.header.query, entry.header) for entry in worker.store if entry.original is None)
+    kept = (entry.header for entry in worker.store if entry.original is None)
+    yield from ((header.query, header) for header in kept if not header.state)
     yield from ((q, batch.header) for q, each in worker.running().items() for batch in each.pipeline.held())
-
-
-def _input(world: World, node: SimNode, worker: Worker) -> Iterator[tuple[str, Header]]:
-    """The input of operators on the disk of a node."""
-    for query in worker.running():
-        folder = input_folder(query)
-        if query not in world.hurt and node.shelf is not None and folder in node.shelf.disks:
-            reader = Reader(node.shelf.disk(folder))
-            yield from ((query, e.header) for e in reader.rest() if e.header.kind is HeaderKind.INPUT)

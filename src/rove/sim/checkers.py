@@ -14,10 +14,11 @@ from collections.abc import Iterator
 from rove.control.asks.requests import AccountLine
 from rove.control.members.accounts import excess
 from rove.data.fragment.build import ends
+from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.worker import Worker
 from rove.model.batch import Header
 from rove.model.errors import RoveError
-from rove.model.ids import SOURCE, NodeId, Origin, QueryId, read_origin
+from rove.model.ids import SOURCE, NodeId, Origin, QueryId, Stage, read_origin
 from rove.model.messages import Data
 from rove.plan.operators import Source
 from rove.plan.stages import Stages, merges
@@ -52,16 +53,18 @@ class NothingLost:
         if worker is None:
             return
         now = set(held_by(worker))
-        if self._starts.get(node.place, node.incarnation) != node.incarnation and node.sources:
+        if self._starts.get(node.place, node.start_number) != node.start_number and node.sources:
             self._held.pop(node.place, None)  # a device that died: nobody else had what it had made
-        if self._starts.get(node.place) != node.incarnation:
+        if self._starts.get(node.place) != node.start_number:
             self._begun[node.place] = set()
-        self._starts[node.place] = node.incarnation
-        self._begun[node.place] |= {*worker.opening(), *worker.running()}
-        before = self._held.get(node.place, set())
-        replays = {query for query, each in worker.running().items() if each.replays}
-        now |= {name for name in before if name[0] in replays or self._unopened(node, name[0])}
-        gone = before - now
+        self._starts[node.place] = node.start_number
+        self._begun[node.place].update(worker.opening(), worker.running())
+        gone = self._held.get(node.place, set()) - now
+        if gone:
+            replays = {query for query, each in worker.running().items() if each.replays}
+            later = {name for name in gone if name[0] in replays or self._unopened(node, name[0])}
+            now |= later
+            gone -= later
         self._held[node.place] = now
         missing = [name for name in gone if not self._anywhere(world, name)]
         if missing:
@@ -96,20 +99,21 @@ class NothingLost:
 
 
 class WatermarksGrow:
-    """The watermark of an operator never falls."""
+    """The watermark of an operator never falls. An operator that left a node, and later begins there anew, has another
+    name."""
 
     def __init__(self) -> None:
-        self._low: dict[tuple[NodeId, int, str], int] = {}
+        self._low: dict[tuple[NodeId, int, str, int, Origin | None], int] = {}
 
     def stepped(self, world: World, node: SimNode) -> None:
         if node.worker is None:
             return
         for query, running in node.worker.running().items():
-            low = running.pipeline.low()
-            key = (node.place, node.incarnation, query)
-            if low is not None and low < self._low.get(key, low):
-                raise BrokenLaw(f"the watermark of `{query}` on {node.name} fell from {self._low[key]} to {low}")
-            if low is not None:
+            for stage, low in running.pipeline.lows().items():
+                key = (node.place, node.start_number, query, stage, running.fragment.makes.get(stage))
+                if low < self._low.get(key, low):
+                    fell = f"fell from {self._low[key]} to {low}"
+                    raise BrokenLaw(f"the watermark of operator {stage} of `{query}` on {node.name} {fell}")
                 self._low[key] = low
 
 
@@ -121,21 +125,23 @@ class MemoryBounded:
         worker = node.worker
         if worker is None:
             return
-        largest = max((entry.bytes for entry in worker.store), default=0)
+        kept = list(worker.store)
+        largest = max((entry.bytes for entry in kept), default=0)
         held = worker.store.bytes + worker.output.pending_bytes + worker.input_log.pending_bytes - largest
         if held > node.settings.memory_bytes + SPARE_BYTES:
             raise BrokenLaw(f"{node.name} holds {held} bytes; it may hold {node.settings.memory_bytes}")
-        sent = sum(entry.bytes for entry in worker.store if entry.number or entry.copies or entry.original is not None)
+        sent = sum(entry.bytes for entry in kept if entry.number or entry.copies or entry.original is not None)
         waiting = worker.store.bytes - sent - worker.store.leaving_bytes
         if node.settings.kind == "device" and waiting > node.settings.memory_bytes + BATCHES_BYTES:
             raise BrokenLaw(f"{waiting} bytes wait on {node.name}; it may hold {node.settings.memory_bytes}")
-        counted = sum(entry.bytes for entry in worker.store)
+        counted = sum(entry.bytes for entry in kept)
         if counted != worker.store.bytes:
             raise BrokenLaw(f"the store of {node.name} has {counted} bytes and says {worker.store.bytes}")
 
 
 class OneOwner:
-    """A merging operator runs on one node at a time."""
+    """A merging operator runs on one node at a time. It may move: then the old node has ended it before the new one
+    takes rows. A node that computes its input again after a restart gives nothing new."""
 
     def __init__(self) -> None:
         self._owners: dict[tuple[str, Origin], NodeId] = {}
@@ -143,12 +149,29 @@ class OneOwner:
     def stepped(self, world: World, node: SimNode) -> None:
         if node.worker is None:
             return
-        for query, running in node.worker.running().items():
-            for stage, origin in running.fragment.makes.items():
-                if merges(running.stages.operators[stage]):
-                    owner = self._owners.setdefault((query, origin), node.name)
-                    if owner != node.name:
-                        raise BrokenLaw(f"`{origin}` of `{query}` runs on {owner} and on {node.name}")
+        for query, origin in _owned(node.worker):
+            owner = self._owners.setdefault((query, origin), node.place)
+            if owner != node.place:
+                other = world.nodes[owner].worker
+                if other is not None and (query, origin) in _owned(other):
+                    raise BrokenLaw(f"`{origin}` of `{query}` runs on {owner} and on {node.name}")
+                self._owners[query, origin] = node.place
+
+
+def _owned(worker: Worker) -> set[tuple[str, Origin]]:
+    """The merging operators that take rows on a node, by query and name."""
+    return {
+        (query, running.fragment.makes[stage])
+        for query, running in worker.running().items()
+        for stage in running.pipeline.lows()
+        if not running.replays and merges(running.stages.operators[stage]) and not _begins(running, stage)
+    }
+
+
+def _begins(running: RunningFragment, stage: Stage) -> bool:
+    """Whether an operator is to wait for its state, and its node has not written that to its disk yet."""
+    state, moves = running.fragment.awaits.get(stage), running.pipeline.moves
+    return state is not None and moves.awaited(stage) is None and not moves.has_come(stage, state)
 
 
 def check_sums(world: World) -> None:
@@ -163,16 +186,19 @@ def check_sums(world: World) -> None:
 
 
 def _explained(world: World, line: AccountLine) -> bool:
-    """Whether more rows may be counted than were produced. A node without a disk computes again what it had not acked,
-    and its rows are in two results. An operator whose input is damaged computes fewer rows again than have arrived."""
-    anew = read_origin(line.origin).stage != SOURCE
-    return excess(line) > 0 and (line.query in world.forgot or (line.query in world.hurt and anew))
+    """Whether more rows may be counted than were produced: an operator whose input is damaged computes fewer rows again
+    than have arrived."""
+    return excess(line) > 0 and line.query in world.hurt and read_origin(line.origin).stage != SOURCE
 
 
 def check_missing(world: World) -> None:
-    """A batch that is named as missing is held by no node, and not counted."""
+    """A batch that is named as missing is held by no node, and not counted. A node that has just started may compute
+    again what it has on its disk, and has not reported that yet."""
     machine = world.coordinator.machine
-    workers = [node.worker for node in world.nodes.values() if node.worker is not None]
+    members = {} if machine is None else machine.membership.members
+    heard = {name: member.start for name, member in members.items()}
+    running = [node.worker for node in world.nodes.values() if node.worker is not None]
+    workers = [worker for worker in running if heard.get(worker.node) == worker.start]
     for query in () if machine is None else machine.queries:
         for origin, doubt in () if machine is None else machine.membership.missing.lines(query):
             held = {seq for worker in workers for q, o, seq in held_by(worker) if (q, o) == (query, origin)}
@@ -206,7 +232,10 @@ def _answers(worker: Worker, name: Name) -> bool:
     running = worker.running().get(QueryId(query))
     makes = () if running is None else running.fragment.makes.values()
     if origin.node == worker.node or origin in makes:
-        return name in held_by(worker) or _took(worker, query, origin, seq)
+        return name in held_by(worker) or _took(worker, query, origin, seq) or _is_lost(worker, name)
+    # An operator that has moved away had taken it and acked it, so nobody else has it.
+    if any(entry.receipt is None and name in _names(entry.header) for entry in worker.store):
+        return True
     if running is not None and any(name in _names(batch.header, query) for batch in running.pipeline.held()):
         return True
     if running is not None and running.pipeline.took(origin, seq):
@@ -216,6 +245,13 @@ def _answers(worker: Worker, name: Name) -> bool:
         end.took(QueryId(query), origin, seq) and not any(name in _names(header) for header in end.waiting())
         for end in (worker.input_log, worker.output)
     )
+
+
+def _is_lost(worker: Worker, name: Name) -> bool:
+    """Whether the rows of a batch can never be read, and its header says so."""
+    query, origin, seq = name
+    of_it = (e.header for e in worker.store if e.header.query == query and e.header.origin.unsided == origin)
+    return any(header.lost and header.seq <= seq <= header.through for header in of_it)
 
 
 def _names(header: Header, query: str = "") -> Iterator[Name]:

@@ -1,6 +1,6 @@
 """Simulated processes: a machine, its disks, its clock, and whether it runs.
 
-Law: a process that dies keeps only its disks. Every start is a new incarnation.
+Law: a process that dies keeps only its disks. Every start has a number of its own.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class SimSource:
     at: SourceAt | None = None  # its position, on the disk
     next: int = 0  # the number of the next batch that it gives to its node
 
-    def successor(self, incarnation: int) -> SimSource:
+    def successor(self, start: int) -> SimSource:
         """The same source after a restart of its process: another origin, whose numbers begin at 0."""
-        origin = replace(self.origin, start=incarnation)
+        origin = replace(self.origin, start=start)
         return SimSource(self.stream, origin, self.every_us, self.rows, self.left)
 
 
@@ -57,7 +57,7 @@ class SimNode:
     sources: list[SimSource]
     skew_us: int  # how far its wall clock is off
     worker: Worker | None = None
-    incarnation: int = 0
+    start_number: int = 0  # it differs from every earlier start under this name
     kept: Remember | None = None
     pending: list[DiskWork] = field(default_factory=list)
     tick_us: int = -1
@@ -79,10 +79,10 @@ class SimNode:
         return self.place != self.settings.node
 
     def start(self) -> Worker:
-        self.incarnation += 1
+        self.start_number += 1
         self.pending = []
-        self.worker = Worker(self.settings, self.incarnation, self.shelf is not None)
-        self.sources += [s.successor(self.incarnation) for s in self.sources if s.dead and not s.ended]
+        self.worker = Worker(self.settings, self.start_number, self.shelf is not None)
+        self.sources += [s.successor(self.start_number) for s in self.sources if s.dead and not s.ended]
         for source in self.sources:
             source.ended |= source.dead
             if not source.dead:

@@ -294,7 +294,8 @@ def _accounts(world: World, query: QueryId) -> list[AccountLine]:
 
 def late_origins(world: World, query: QueryId, lower: Stages) -> set[Origin]:
     """The origins with rows in the late tables. A device joined after the windows of its rows had closed, or was away
-    for longer than its query waits. Rows of other devices must not be late there."""
+    for longer than its query waits. Rows of other devices must not be late there. Results of an operator above several
+    devices may hold rows of one that joined."""
     stages = [n for n, op in enumerate(lower.operators) if stateful(op)]
     folders = {f"log/{query}/late-{n}{folded}" for n in stages for folded in ("", FOLDED)}
     folders |= {f"log/{query}/late-{name}" for name, _ in lower.outputs}
@@ -306,9 +307,17 @@ def late_origins(world: World, query: QueryId, lower: Stages) -> set[Origin]:
         for entry in Reader(shelf.disk(folder)).entries()
     }
     known = (late & world.first[query]) - world.dead
+    if _joined(world, query):
+        known = {origin for origin in known if _maker(world, origin)}
     if query not in world.impatient and (wrong := sorted(o for o in known if o.node not in world.twins)):
         raise BrokenLaw(f"`{query}`: rows of {wrong[:3]} were in time and became late on the way")
     return late
+
+
+def _joined(world: World, query: QueryId) -> bool:
+    """Whether a source came to a query after it had begun."""
+    sources = [source for node in world.nodes.values() for source in node.sources if query in source.fed]
+    return any(source.origin not in world.first[query] for source in sources)
 
 
 def made_for(world: World, query: QueryId, known: bool) -> Made:

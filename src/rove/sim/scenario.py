@@ -28,6 +28,7 @@ from rove.sim.checkers import (
     check_sums,
 )
 from rove.sim.draws.damage import plan_damage, plan_forgotten, plan_full, plan_lies
+from rove.sim.draws.drains import plan_drains
 from rove.sim.draws.faults import HEAL_US, plan_faults, plan_leaves, plan_moves, plan_relapses
 from rove.sim.draws.forger import check_refused, plan_forger
 from rove.sim.draws.forgeries import plan_forgeries
@@ -42,11 +43,11 @@ from rove.sim.draws.surprises import (
 from rove.sim.nodes import SimSource
 from rove.sim.queries import STREAMS, some_query
 from rove.sim.rows import Compared, check_rows
+from rove.sim.sizes import NODES
 from rove.sim.world import World
 
 SECOND_US = 1_000_000
 PATIENCE_US = 900 * SECOND_US  # everything must have arrived this long after healing
-NODES = 60
 BACKLOGS: tuple[BacklogOrder, ...] = ("beside", "first", "last")
 DEGRADES = ((0, False), (0, False), (2, False), (0, True), (0, True))  # (thin to every n-th row, fold)
 STOPS = 0.1  # the share of queries that are stopped
@@ -63,6 +64,7 @@ DRAWS: tuple[Draw, ...] = (
     plan_full,
     plan_forgotten,
     plan_files,
+    plan_drains,
 )  # each has a random generator of its own
 STRATEGIES = ("bottom_up", "bottom_up", "shortest_path", "cloud_only", "ilp")
 

@@ -33,6 +33,7 @@ from rove.data.log.segments.partition import Partition
 from rove.data.log.segments.read_back import LogCursor, loaded
 from rove.data.log.settings import LogSettings
 from rove.model.errors import RoveError, must
+from rove.model.ids import QueryId
 from rove.sim.disk import HARMS, SimDisk
 
 UNBOUNDED = 2**62  # what waits for the disk is bounded by the credit that let it in
@@ -71,6 +72,10 @@ class SimShelf:
 
     def folders(self, prefix: str) -> list[str]:
         return sorted(name for name, disk in self.disks.items() if name.startswith(f"{prefix}/") and disk.sizes())
+
+    def queries(self) -> set[QueryId]:
+        """The queries with a folder here."""
+        return {query_of(folder) for folder in self.disks}
 
     def done_at(self, order: DiskWork, now: int) -> int:
         """When an order will be done that is asked now."""
@@ -170,3 +175,9 @@ class SimShelf:
         if indexes:
             self._unharmed[folder] = {file: disk.read(file, 0, size) for file, size in sizes.items()}
             disk.harm(self._harms.choice(indexes), self._harms.choice(HARMS), self._harms.random())
+
+
+def query_of(folder: str) -> QueryId:
+    """The query whose batches a folder holds: `log/QUERY/OUTPUT`, `memory/QUERY` or `ring/START/QUERY`."""
+    parts = folder.split("/")
+    return QueryId(parts[2] if parts[0] == "ring" else parts[1])

@@ -13,8 +13,8 @@ from heapq import heappop, heappush
 from random import Random
 from typing import Protocol
 
-from rove.control.asks.requests import PATIENCE_US, Named, Submit, to_body
-from rove.control.coordinator import Keep
+from rove.control.asks.requests import PATIENCE_US, Drain, Named, Submit, to_body
+from rove.control.commands import Keep
 from rove.data.events import (
     AskReaders,
     Command,
@@ -158,10 +158,13 @@ class World:
             self.start(name)
 
     def kill(self, name: NodeId, power: bool = False) -> None:
-        """Kill a process without a message to its peers."""
+        """Kill a process without a message to its peers. If the power goes while its disk lies, whatever the reason,
+        the disk loses what it said it had synced."""
         node = self.nodes[name]
         self._note("kill", name)
         if node.shelf is not None:
+            if power and node.shelf.lies:
+                self.hurt |= node.shelf.queries()
             node.shelf.crash(node.pending, power)
         if node.worker is not None:
             self.safe.update((h.query, h.origin.unsided, h.seq) for h in node.worker.on_disk())
@@ -243,6 +246,10 @@ class World:
         """Stop a query."""
         self.stopped.add(name)
         self._ask(Ask(f"stop {name}", "stop", to_body(Named(name=name))))
+
+    def drain(self, name: NodeId, back: bool = False) -> None:
+        """A user drains a node, or lets it take part again."""
+        self._ask(Ask(f"drain {name} {back} {self.now}", "drain", to_body(Drain(name=name, back=back))))
 
     def _ask(self, ask: Ask) -> None:
         """Repeat a request until it is answered."""
@@ -440,8 +447,9 @@ class World:
             return
         source.next += 1
         if source.next <= len(source.made):  # it was made before its process died
-            for query in node.worker.fed(source.origin):
-                source.fed.setdefault(query, source.next - 1)
+            for query in node.worker.fed(source.origin):  # it may have begun behind this batch before the process died
+                first = node.worker.sources.first(query, source.origin)
+                source.fed.setdefault(query, max(first, source.next - 1))
             self._note("made again", str(source.origin), str(source.next))
             self.handle(node, Produced(source.origin, source.made[source.next - 1], self._wall(node)))
             self._schedule_source(node, source)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import Phase, given, settings
 
 from rove.control.deployment.deployment import Deployment
-from rove.control.deployment.journal import Journal
-from rove.control.deployment.meetings import Meetings
 from rove.control.deployment.rollout import Rollout
-from rove.control.deployment.tree import Tree
+from rove.control.deployment.tables.journal import Journal
+from rove.control.deployment.tables.meetings import Meetings
+from rove.control.deployment.tables.tree import Tree
 from rove.control.members.membership import Membership
 from rove.model.errors import RoveError
 from tests.control import test_coordinator as coordinator

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rove.model.events import Tick
 from rove.model.ids import QueryId
-from tests.control.test_coordinator import Desk
+from tests.control.desk import Desk
 
 
 def test_who_is_behind_a_relay_that_is_cut_off_is_as_absent_as_the_relay() -> None:

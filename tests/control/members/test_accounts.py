@@ -34,6 +34,15 @@ def test_rows_that_no_end_has_seen_are_in_flight() -> None:
     assert (line.produced, line.in_flight, excess(line)) == (50, 30, 0)
 
 
+def test_rows_in_an_open_window_are_not_lost_when_their_origin_is_gone_but_when_their_query_is_stopped() -> None:
+    made = Tally(query=QueryId("q"), origin=ORIGIN, produced=50, made=5)
+    taken = Tally(query=QueryId("q"), origin=ORIGIN, delivered=20, open=25, seen=5)
+    (line,) = account_lines([made, taken], 0, ())
+    assert (line.delivered, line.open, line.in_flight, line.lost, excess(line)) == (20, 25, 25, 5, 0)
+    (line,) = account_lines([made, taken], 0, {ORIGIN}, stopped={"q"})
+    assert (line.delivered, line.open, line.in_flight, line.lost, excess(line)) == (20, 0, 0, 30, 0)
+
+
 def test_an_operator_that_computes_again_without_lost_input_has_produced_what_arrived() -> None:
     window = Origin("q", stage=3)
     lost = Tally(query=QueryId("q"), origin=ORIGIN, produced=20, made=4, delivered=15, lost=5, seen=4)
@@ -67,3 +76,12 @@ def test_a_batch_that_came_again_after_an_earlier_start_had_lost_it_is_not_lost(
     strange = Tally(query=QueryId("q"), origin=origin, delivered=15, seen=3, counted=(("out", (2, 4)),))
     (line,) = account_lines([made, lost, strange], 0, {origin})
     assert excess(line) == 5, "names that differ do not explain it: rows were counted twice"
+
+
+def test_what_an_operator_that_has_moved_away_has_counted_outlives_the_next_start_of_its_node() -> None:
+    past, window = Ended(), Origin("q", "gateway", stage=3)
+    made = Tally(query=QueryId("q"), origin=window, produced=8, produced_here=8, delivered=5, made=4, seen=3)
+    past.over(NodeId("gateway"), 1, [made], (), again=[QueryId("q")])
+    arrived = Tally(query=QueryId("q"), origin=window, delivered=5, seen=3)  # its next start reads the log
+    (line,) = account_lines([*past.tallies(), arrived], 0, {window})
+    assert (line.produced, line.delivered, line.in_flight, excess(line)) == (8, 5, 3, 0)

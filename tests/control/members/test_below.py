@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rove.control.asks.requests import Named
-from rove.control.coordinator import Command
+from rove.control.commands import Command
 from rove.control.members.below import TELL_AGAIN_US, AboveRecord, Below
 from rove.data.link.below import Below as Known
 from rove.model.ids import NodeId, Origin, QueryId, Stage, Version
 from rove.model.messages import LEARNED_MAX, Fragment, Learned, Sink
-from tests.control.test_coordinator import Desk
+from tests.control.desk import Desk
 from tests.control.test_restarts import Kept
 from tests.depth import examples
 from tests.lines import lines

@@ -8,11 +8,12 @@ import pytest
 
 from rove.control.asks.requests import CloudAsk, Enlist, Invite, Invited, Named, to_body
 from rove.control.asks.verbs import VERBS
-from rove.control.coordinator import Command, Coordinator, Keep
+from rove.control.commands import Command, Keep
+from rove.control.coordinator import Coordinator
 from rove.model.events import Allow, Arrived, Send
 from rove.model.ids import NodeId
 from rove.model.messages import Answer, Ask, Refused, Report
-from tests.control.test_coordinator import Desk
+from tests.control.desk import Desk
 
 OPERATOR, TOKEN, SPARK = "O" * 40, "T" * 40, "S" * 40
 IDS = count()

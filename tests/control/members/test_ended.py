@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from rove.control.asks.requests import AccountLine, Named, from_body
-from rove.control.coordinator import Command, Coordinator, Keep
+from rove.control.commands import Command, Keep
+from rove.control.coordinator import Coordinator
+from rove.control.members.ended import EndedRecord
+from rove.control.members.membership import NodeRecord
 from rove.model.events import Arrived, Send
 from rove.model.ids import NodeId, Origin, QueryId, Version
 from rove.model.messages import Goodbye, Refused, Tally
-from tests.control.test_coordinator import Desk
+from tests.control.desk import Desk
 
 DEVICE = NodeId("d1")
 
@@ -26,12 +30,12 @@ class Town:
         """A report of the gateway, which has a disk."""
         self.desk.running["gateway"] = {QueryId("q"): Version(1)} if runs else {}
         tally = self._tally(1, **(counts or {"delivered": 70}))
-        self._keep(self.desk.report("gateway", "gateway", tallies=(tally,), incarnation=start))
+        self._keep(self.desk.report("gateway", "gateway", tallies=(tally,), start=start))
 
     def device(self, start: int, produced: int) -> list[Command]:
         tally = self._tally(start, produced=produced)
         origins = (f"s/d1~{start}",)
-        said = self.desk.report(DEVICE, "device", "gateway", origins=origins, tallies=(tally,), incarnation=start)
+        said = self.desk.report(DEVICE, "device", "gateway", origins=origins, tallies=(tally,), start=start)
         self._keep(said)
         return said
 
@@ -147,3 +151,12 @@ def test_a_coordinator_that_restarts_knows_which_origins_are_gone_and_which_came
     town.device(1, produced=100)
     town.restart()
     assert list(town.desk.machine.membership.ended.gone) == []
+
+
+def test_records_of_the_catalog_keep_their_bytes() -> None:
+    ended = EndedRecord(node=DEVICE, start=7, tallies=(), gone=())
+    known = NodeRecord(node=DEVICE, kind="device", slots=1, memory_bytes=1, start=7)
+    for record in (ended, known):
+        stored = msgspec.msgpack.encode(record)
+        assert msgspec.msgpack.decode(stored)["incarnation"] == 7
+        assert msgspec.msgpack.decode(stored, type=type(record)) == record

@@ -17,7 +17,7 @@ from rove.model.messages import (
     Tally,
     check_report,
 )
-from tests.control.test_coordinator import COLUMNS, Desk
+from tests.control.desk import COLUMNS, Desk
 from tests.lines import lines
 
 
@@ -40,7 +40,7 @@ def report(origin: Origin, sources: int = 1, tallies: int = 0) -> Report:
     return Report(
         protocol=PROTOCOL,
         node=NodeId("d1"),
-        incarnation=1,
+        start=1,
         number=1,
         whole=True,
         facts=facts,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rove.control.asks.requests import Enlist, Invite, to_body
-from rove.control.coordinator import Coordinator, Keep
+from rove.control.commands import Keep
+from rove.control.coordinator import Coordinator
 from rove.model.events import Arrived, Send
 from rove.model.ids import NodeId
 from rove.model.messages import Answer, Ask

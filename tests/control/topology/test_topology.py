@@ -197,7 +197,7 @@ def test_a_file_with_a_node_that_cannot_be_named_is_refused() -> None:
 
 
 FIXED = {"nodes": {"2": [0.0, 0.0], "1": [0.0, 0.0]}, "slots": {"1": 65535, "2": 3}, "children": {"1": [], "2": []}}
-UPDATES = {
+UPDATES: dict[str, list[object]] = {
     "initial_parents": [[2, 4], [3, 5]],
     "topology_updates": [
         {
@@ -209,6 +209,9 @@ UPDATES = {
         }
     ],
 }
+
+
+UP_AND_DOWN = {"parentId": 4, "childId": 1, "action": "add"}
 
 
 def test_nebulastreams_files_are_read_with_the_coordinator_above_and_ids_made_to_fit() -> None:
@@ -246,8 +249,65 @@ def test_nebulastreams_ids_that_fit_stay_as_they_are() -> None:
         ),
         ([{"timestamp": 1, "events": [{"childId": 4, "action": "add"}]}], "no `parentId`; it has: childId, action"),
         ([{"timestamp": "x", "events": []}], "`x`.*not a whole number"),
+        ([{"timestamp": -1, "events": []}], r"`-1` in topology_updates\[0\].timestamp is negative"),
+        (
+            [{"timestamp": 9, "events": []}, {"timestamp": 3, "events": []}],
+            r"topology_updates\[1\], at 3 ms, comes after one at 9 ms",
+        ),
+        (
+            {**UPDATES, "topology_updates": [*UPDATES["topology_updates"], *UPDATES["topology_updates"]]},
+            r"topology_updates\[1\], at 1000 ms: no link between `4` and `2`",
+        ),
+        (
+            {"initial_parents": [[2, 4]], "topology_updates": [{"timestamp": 1, "events": [UP_AND_DOWN]}]},
+            r"topology_updates\[0\] puts node 1 below node 4, which is below node 1 already",
+        ),
     ],
 )
 def test_bad_updates_say_what_is_wrong_with_them(updates: object, said: str) -> None:
     with pytest.raises(TopologyError, match=said):
         read_nebulastream(FIXED, updates)
+
+
+def ring(*numbers: int) -> dict[str, object]:
+    """A circular topology as the generator writes it: each node has both its neighbours as children."""
+    size = len(numbers)
+    children = {str(n): [numbers[i - 1], numbers[(i + 1) % size]] for i, n in enumerate(numbers)}
+    return {"nodes": {str(n): [0.0, 0.0] for n in numbers}, "children": children}
+
+
+def full(*numbers: int) -> dict[str, object]:
+    children = {str(n): [other for other in numbers if other != n] for n in numbers}
+    return {"nodes": {str(n): [0.0, 0.0] for n in numbers}, "children": children}
+
+
+def test_a_link_that_is_listed_from_both_ends_is_one_link() -> None:
+    found = read_nebulastream(ring(2, 3, 4, 5), {"initial_parents": [[4, 9]]})
+    pairs = sorted((min(k.a, k.b), max(k.a, k.b)) for k in found.links)
+    assert pairs == [("1", "2"), ("2", "3"), ("2", "5"), ("3", "4"), ("4", "5"), ("4", "9")]
+    topology = found.topology()
+    assert topology.routes([NodeId("9")], NodeId("1")) == {"1": None, "2": "1", "3": "2", "4": "3", "9": "4"}
+    found = read_nebulastream(full(2, 3, 4), {"initial_parents": [[4, 9]]})
+    assert sorted(sorted((k.a, k.b)) for k in found.links) == [
+        ["1", "2"], ["2", "3"], ["2", "4"], ["3", "4"], ["4", "9"]
+    ]  # fmt: skip
+
+
+def test_equals_below_a_parent_have_no_link_with_the_coordinator() -> None:
+    both = ring(3, 4, 5)
+    fixed = {"nodes": {"2": [], **both["nodes"]}, "children": {"2": [4], **both["children"]}}  # type: ignore[dict-item]
+    links = {(k.a, k.b) for k in read_nebulastream(fixed, {}).links}
+    assert {link for link in links if "1" in link} == {("2", "1")}
+    assert ("4", "2") in links
+
+
+def test_parents_that_go_round_in_a_circle_are_refused() -> None:
+    fixed = {"nodes": {"2": [], "3": [], "4": []}, "children": {"2": [3], "3": [4], "4": [2]}}
+    with pytest.raises(TopologyError, match="children puts node 2 below node 4, which is below node 2 already"):
+        read_nebulastream(fixed, {})
+    straight = {"nodes": fixed["nodes"], "children": {"2": [3], "3": [4]}}
+    turned = [{"timestamp": 0, "events": [{"parentId": 2, "childId": 3, "action": "remove"}]}]
+    back = {"timestamp": 5, "events": [{"parentId": 4, "childId": 2, "action": "add"}]}
+    assert len(read_nebulastream(straight, [*turned, back]).batches) == 2, "2 is not above 3 any more"
+    with pytest.raises(TopologyError, match=r"topology_updates\[0\] puts node 2 below node 4"):
+        read_nebulastream(straight, [back])

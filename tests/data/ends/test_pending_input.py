@@ -93,3 +93,11 @@ def test_a_query_whose_log_is_empty_catches_up_at_once() -> None:
     assert found.read(LogRead("memory/a", START, over=True), 0) is None
     assert taken(found) == [CaughtUp(A)]
     assert not found
+
+
+def test_what_became_safe_and_waits_is_named() -> None:
+    found = PendingInput()
+    found.on_disk(A, "memory/a", UPTO)
+    fresh = some(A, 1, 2)
+    found.in_memory(fresh)
+    assert [*found.headers()] == [batch.header for batch in fresh]

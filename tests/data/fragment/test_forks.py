@@ -12,7 +12,8 @@ import pytest
 import rove
 from rove import functions as F
 from rove.api.stream import Stream
-from rove.data.fragment.pipeline import Emitted, Pipeline
+from rove.data.fragment.emitted import Emitted
+from rove.data.fragment.pipeline import Pipeline
 from rove.model.batch import Batch, Header
 from rove.model.ids import Origin, Stage
 from rove.model.schema import parse_schema

@@ -75,3 +75,21 @@ def test_gaps_of_one_who_is_gone_hold_nobody_up(before: list[int], after: list[i
     assert {seq for seq in after if seq > max(before, default=-1)} <= set(out)
     assert list(intake.held()) == []
     assert intake.leave("nobody") == []
+
+
+@given(st.lists(st.integers(0, 12), max_size=30), st.integers(0, 14))
+def test_gaps_are_what_was_neither_taken_nor_is_held(seqs: list[int], upto: int) -> None:
+    intake = Intake([FIRST])
+    let_in(intake, [named(FIRST, seq, None) for seq in seqs])
+    gaps = {seq for first, last in intake.gaps(FIRST, upto) for seq in range(first, last + 1)}
+    assert gaps == set(range(upto)) - set(seqs)
+    let_in(intake, [empty(FIRST, first, last, 0) for first, last in intake.gaps(FIRST, upto)])
+    assert list(intake.gaps(FIRST, upto)) == []
+
+
+def test_there_are_no_gaps_where_it_is_not_known_where_an_origin_begins() -> None:
+    forgets, waits = Intake([FIRST], forgets=True), Intake([FIRST])
+    waits.closed = True
+    assert list(forgets.gaps(FIRST, 5)) == list(waits.gaps(FIRST, 5)) == []
+    let_in(forgets, [named(FIRST, 3, None)])
+    assert list(forgets.gaps(FIRST, 6)) == [(4, 5)]

@@ -30,8 +30,8 @@ PEERS = (Peer(node=UP, address="there"),)
 class Node:
     """A worker whose disk opens folders at once, and reads when it is told to."""
 
-    def __init__(self, settings: WorkerSettings, incarnation: int = 1) -> None:
-        self.worker, self._shelf = Worker(settings, incarnation, durable=True), SimShelf(Random(1))
+    def __init__(self, settings: WorkerSettings, start: int = 1) -> None:
+        self.worker, self._shelf = Worker(settings, start, durable=True), SimShelf(Random(1))
         self._rest: list[Command] = []
 
     def handle(self, event: Event, now: int) -> None:

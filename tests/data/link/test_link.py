@@ -37,15 +37,15 @@ class End:
 
     def __init__(self, name: NodeId, peer: NodeId, conn: str | bytes, backlog: BacklogOrder = "beside") -> None:
         self.name, self.peer, self.conn, self.backlog = name, peer, conn, backlog
-        self.incarnation = 0
+        self.number = 0
         self.taken: list[int] = []
         self.pending: deque[tuple[int, int, Header]] = deque()  # number, session, header
         self.start()
 
     def start(self) -> None:
-        self.incarnation += 1
+        self.number += 1
         self.store = Store(10**9)
-        self.link = Link(self.name, self.incarnation, self.peer, self.store, self.backlog)
+        self.link = Link(self.name, self.number, self.peer, self.store, self.backlog)
         self.pending.clear()
         if isinstance(self.conn, str):
             self.link.dial(self.conn)
@@ -243,7 +243,8 @@ def test_rows_that_cannot_be_read_any_more_take_no_credit(sent_before: bool) -> 
         device.link.offer(device.store.put(header, on_disk(seq) if seq < 95 else ROWS), 0)
     if sent_before:
         assert met(device, edge, disk)  # nobody takes these
-        device.link.refused()
+        assert device.link.refused()
+        device.link._greeted_us = device.link._spoke_us = -device.link.beat_us  # a heartbeat ago
     disk.breaks = True
     said = met(device, edge, disk)
     while said:

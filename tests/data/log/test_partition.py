@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pyarrow as pa
 import pytest
 
@@ -13,6 +15,7 @@ from rove.data.log.segments.reader import Reader
 from rove.data.log.settings import LogSettings
 from rove.model.batch import Header
 from rove.model.errors import DataError, DiskError, SchemaMismatch
+from rove.sim.disk import SimDisk
 from tests.data.log.entries import SCHEMA, A, disk, filled, garble, header, read_all, reopened, rows, silence
 
 ONE_EACH = LogSettings(segment_entries=1)
@@ -184,6 +187,27 @@ def test_a_reader_goes_on_over_deleted_segments_it_has_read_and_is_told_of_other
     with pytest.raises(EntriesGone) as gone:
         slow.entries()
     assert (gone.value.position, gone.value.first) == (0, 2)
+
+
+class CountingDisk(SimDisk):
+    """Counts how often a file is read."""
+
+    reads = 0
+
+    def read(self, file: str, offset: int, length: int) -> bytes:
+        self.reads += 1
+        return super().read(file, offset, length)
+
+
+def test_a_segment_is_read_at_the_same_cost_however_many_others_there_are() -> None:
+    costs = []
+    for segments in (20, 40):
+        folder = CountingDisk(Random(0))
+        filled(folder, segments, ONE_EACH)
+        folder.reads = 0
+        assert [entry.header.seq for entry in Reader(folder).rest()] == [*range(segments)]
+        costs.append(folder.reads)
+    assert costs[1] < 2.5 * costs[0]
 
 
 def test_a_record_that_is_damaged_in_index_and_segment_is_named_by_origin_and_seqs() -> None:

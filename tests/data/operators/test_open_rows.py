@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import rove
 from rove import functions as F
@@ -93,3 +95,40 @@ def test_batches_that_close_together_take_no_memory_of_their_own() -> None:
     assert list(found.close(9)) == []
     assert list(found.close(10)) == [(ORIGIN, 2_000)]
     assert found.rows() == {}
+
+
+STEPS = st.one_of(
+    st.tuples(st.just("take"), st.integers(0, 2), st.integers(0, 9), st.integers(1, 6)),
+    st.tuples(st.just("put"), st.integers(0, 2), st.integers(0, 9), st.integers(1, 6)),
+    st.tuples(st.just("close"), st.just(0), st.just(0), st.integers(1, 6)),
+)
+
+
+@given(st.lists(STEPS, max_size=30))
+def test_sums_are_those_of_what_is_open(steps: list[tuple[str, int, int, int]]) -> None:
+    """Both sides of a join may take the same batch, so a batch may be open twice, and until different times."""
+    found, model = OpenRows(), dict[int, dict[Origin, list[int]]]()
+    for what, van, seq, until in steps:
+        origin = Origin("s", f"van-{van}")
+        if what == "close":
+            closed = [(o, len(model[end][o])) for end in sorted(model) if end <= until for o in model[end]]
+            assert sorted(found.close(until)) == sorted(closed)
+            model = {end: origins for end, origins in model.items() if end > until}
+        elif what == "take":
+            found.take(Header(origin=origin, seq=seq, through=seq), 1, until)
+            model.setdefault(until, {}).setdefault(origin, []).append(seq)
+        elif origin not in model.get(until, {}):  # a state comes before the rows that follow it
+            found.put(origin, [(until, 1, (seq, seq + 1))])
+            model.setdefault(until, {})[origin] = [seq]
+        found.validate()
+        open_: dict[Origin, list[int]] = {}
+        for origins in model.values():
+            for each, seqs in origins.items():
+                open_.setdefault(each, []).extend(seqs)
+        assert found.rows() == {each: len(seqs) for each, seqs in open_.items()}
+        numbers = {
+            each: {n for a, b in zip(c.spans()[::2], c.spans()[1::2], strict=True) for n in range(a, b)}
+            for each, c in found.batches()
+        }
+        assert numbers == {each: set(seqs) for each, seqs in open_.items()}
+        assert found.last() == max(model, default=None)

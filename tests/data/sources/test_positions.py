@@ -6,11 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rove.data.events import Go, KeepPositions, Produced
+from rove.data.settings import WorkerSettings
 from rove.data.sources.positions import Fed, Replayed, SourceAt
 from rove.data.sources.sources import PATIENCE_US, Sources
+from rove.data.worker import Worker
 from rove.model.batch import Header, empty
 from rove.model.clock import MICROS_MIN
-from rove.model.ids import QueryId
+from rove.model.ids import NodeId, QueryId
+from rove.model.messages import Tally
 from rove.model.spans import Coverage
 from tests.data.test_worker import COLUMNS, ORIGIN, rows
 
@@ -96,18 +99,31 @@ def test_a_source_waits_for_queries_that_its_node_has_forgotten_until_they_must_
     assert [at.fed for kept in sources.positions() for at in kept.positions] == [{Q: Fed(2, 4, 6)}]
 
 
+def test_a_source_that_goes_on_has_a_line_before_it_has_counted_a_row() -> None:
+    """The coordinator has counts of the earlier start for it, and must not add them to those that come."""
+    device = Worker(WorkerSettings(node=NodeId("device"), kind="device"), 2)
+    device.accounts.goes_on(SourceAt(ORIGIN, 3, {Q: Fed(0, 0, 0)}))
+    assert device.report().tallies == (Tally(query=Q, origin=ORIGIN),)
+
+
 @given(st.data())
 def test_whatever_dies_every_batch_is_counted_once_and_none_that_is_lost_is_passed(data: st.DataObject) -> None:
-    """A twin: the set of batches that are safe. At each crash the others are gone, and must be made again."""
+    """A twin: the set of batches that are safe. At each crash some of the others are left on the disk. The rest is
+    gone, and must be made again."""
     at: SourceAt | None = None
+    left = set[int]()
     first, safe, taken = data.draw(st.integers(0, 4)), set[int](), dict[int, int]()
     for _ in range(data.draw(st.integers(1, 5))):
         source = Replayed(ORIGIN, at)
         number = 0 if at is None else at.next
         begins = at.fed[Q].first if at is not None and Q in at.fed else None
         counted = 0 if at is None or Q not in at.fed else at.fed[Q].produced
-        here = set[int]()
+        here = set(left)
+        source.left_behind({Q: covered(left)})
         for _ in range(data.draw(st.integers(0, 12))):
+            safe |= set(data.draw(st.lists(st.sampled_from(sorted(here)), max_size=2))) if here else set()
+            if begins is not None:
+                source.safe({Q: min(here - safe)} if here - safe else {}, number)
             if begins is None and number >= first:
                 begins = number
                 assert source.begins(Q, number) == number
@@ -119,12 +135,18 @@ def test_whatever_dies_every_batch_is_counted_once_and_none_that_is_lost_is_pass
                     taken[number] = taken.get(number, 0) + (number not in safe)
                     here.add(number)
             number += 1
-            safe |= set(data.draw(st.lists(st.sampled_from(sorted(here)), max_size=2))) if here else set()
             if begins is not None:
                 made = range(begins, number)
                 assert counted == sum(each + 1 for each in made), "as many rows as were made"
-                source.safe({Q: min(here - safe)} if here - safe else {}, number)
             if data.draw(st.booleans()):
                 at = source.at(number)
+        left = {number for number in sorted(here - safe) if data.draw(st.booleans())}
         if at is not None and Q in at.fed:
             assert set(range(at.fed[Q].first, at.fed[Q].next)) <= safe
+
+
+def covered(numbers: set[int]) -> Coverage:
+    found = Coverage()
+    for number in sorted(numbers):
+        found.add(number, number)
+    return found

@@ -33,6 +33,7 @@ from rove.plan.operators import Aggregate
 from rove.plan.optimizer import optimize
 from rove.plan.stages import Stages
 from tests.data import streams
+from tests.data.acks import heard
 from tests.data.plans import named, plans_of
 from tests.depth import examples
 from tests.portable.rows import assert_same_rows
@@ -164,6 +165,7 @@ class Network:
                 sent.append(message.header)
                 self.edge.handle(Tick(), len(sent))  # it gives credit
                 self.edge.handle(Arrived(b"c", message, command.payload), len(sent))  # type: ignore[union-attr]
+                heard(self.edge, b"c", len(sent))
         return sent
 
     def windows(self) -> list[dict[str, Any]]:

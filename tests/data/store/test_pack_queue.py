@@ -22,6 +22,7 @@ from rove.model.messages import PROTOCOL, Ack, Beat, Data, Fragment, Hello, Lear
 from rove.model.schema import parse_schema
 from rove.plan import codec
 from rove.plan.stages import Stages
+from tests.data.acks import heard
 from tests.data.plans import named
 from tests.data.test_worker import ORIGIN, alone, data, edge, linked, orders, rows
 from tests.lines import line, lines
@@ -138,9 +139,8 @@ def test_what_a_relays_own_operators_give_is_packed_though_a_batch_from_below_br
         batch = pa.RecordBatch.from_arrays([moments, pa.array(range(COUNT), pa.int32())], names=["ts", "key"])
         header = Header(origin=ORIGIN, seq=number - 1, through=number - 1, rows=COUNT, born=COUNT, query="w")
         relay.handle(Arrived(b"c", Data(number, header), encode_rows(batch)), 4)
-    assert [e.header.origin for e in relay.store if e.receipt is not None and e.payload is not None] == [
-        Origin("w", stage=1)
-    ]
+        heard(relay, b"c", 4)
+    assert [e.header.origin for e in relay.store if e.payload is not None] == [Origin("w", stage=1)]
     assert [order.kind for order in packs(relay.handle(Tick(), LATER + 4))] == [f"w {window}"]
 
 

@@ -52,11 +52,11 @@ def rows(count: int, seed: int = 0) -> pa.RecordBatch:
 class Device:
     """A device with a disk that nobody hears. A new one on the same shelf is its next start."""
 
-    def __init__(self, shelf: SimShelf, incarnation: int = 1, **settings: object) -> None:
+    def __init__(self, shelf: SimShelf, start: int = 1, **settings: object) -> None:
         settings = {"memory_bytes": 20_000, "disk_bytes": 1_000_000, "evict": "fifo", **settings}
         found = WorkerSettings(node=NodeId("device"), kind="device", parents=(WEST,), **settings)  # type: ignore[arg-type]
-        self.shelf, self.origin, self.now = shelf, Origin("s", "device", incarnation), 0
-        self.worker = Worker(found, incarnation, durable=True)
+        self.shelf, self.origin, self.now = shelf, Origin("s", "device", start), 0
+        self.worker = Worker(found, start, durable=True)
         self.worker.add_source("s", self.origin, COLUMNS)
         self.evicted: list[Evicted] = []
         self.packer = Packer()
@@ -89,9 +89,9 @@ class Device:
         for n in batches:
             self.second(rows(100, n))
 
-    def meets(self, incarnation: int) -> list[tuple[str, int, pa.RecordBatch | None]]:
+    def meets(self, start: int) -> list[tuple[str, int, pa.RecordBatch | None]]:
         """The parent is there; what it gets, with its rows."""
-        welcome = Welcome(PROTOCOL, WEST, 7, incarnation, 0, 10**9)
+        welcome = Welcome(PROTOCOL, WEST, 7, start, 0, 10**9)
         sends = self.obey(self.worker.handle(Arrived("west", welcome), self.now))
         (running,) = self.worker.running().values()
         found = []

@@ -52,7 +52,7 @@ MUTANTS = {
     "a copy counts the bytes of its rows": Mutant(
         Store, "copy", "entry, KEPT_BYTES_MIN, entry.since", "entry, entry.bytes, entry.since"
     ),
-    "rows of copies count": Mutant(Store, "_account", "if entry.original is None:", "if True:"),
+    "rows of copies count": Mutant(Store, "_account", "entry.original is not None", "False"),
     "what was sent may still go from the disk": Mutant(Store, "sent", "self.on_disk.remove(entry)", "pass"),
     "rows that go are not counted": Mutant(
         Store, "evict", "evicted=header.evicted + header.born", "evicted=header.born"

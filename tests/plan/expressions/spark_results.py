@@ -49,9 +49,9 @@ ASKED = sorted((SPARK_FUNCTIONS | SPARK_AGGREGATES) - RULES.keys() - RECIPES.key
 Signature = tuple[str, ...]
 
 
-def table(spark: Any) -> list[str]:
-    """The lines of the table."""
-    return [line for name in ASKED for line in _lines(spark, name)]
+def table(spark: Any, names: Iterable[str] = ASKED) -> list[str]:
+    """The lines of the table that are about some functions."""
+    return [line for name in names for line in _lines(spark, name)]
 
 
 def checks(lines: Iterable[str]) -> Iterator[tuple[str, str]]:

@@ -30,6 +30,14 @@ def test_names_are_found_whatever_their_case() -> None:
     assert sql(bind("TRAIN || Pos.LAT", SCHEMA)).startswith("concat(Train")
 
 
+def test_a_text_that_was_bound_before_is_bound_to_the_columns_of_each_schema() -> None:
+    narrow, wide = pa.schema([("x", INT)]), pa.schema([("x", BIGINT)])
+    assert [bind("x + 1", each).dtype for each in (narrow, wide, narrow, wide)] == [INT, BIGINT, INT, BIGINT]
+    for _ in range(2):
+        with pytest.raises(UnknownColumn):
+            bind("x + 1", SCHEMA)
+
+
 def test_an_unknown_column_is_named_with_its_nearest_kin_and_place() -> None:
     with pytest.raises(UnknownColumn, match=r"no column `coch`.*did you mean `coach`") as caught:
         bind("1 + coch", SCHEMA)

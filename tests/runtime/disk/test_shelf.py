@@ -259,7 +259,7 @@ def test_what_a_node_remembers_is_found_by_the_next_start(shelf: DiskShelf, tmp_
     shelf.close()
     again = DiskShelf(tmp_path / "disk", bell)
     assert again.remembered() == KEPT
-    assert again.incarnation > shelf.incarnation
+    assert again.start > shelf.start
     again.close()
 
 
@@ -280,7 +280,7 @@ def test_a_node_starts_without_a_damaged_file_and_names_it(tmp_path: Path, bell:
     (tmp_path / file).write_bytes(wrong[damage])
     shelf = DiskShelf(tmp_path, bell)
     assert shelf.remembered() == (None if file == "remembered" else KEPT)
-    assert shelf.incarnation > first.incarnation
+    assert shelf.start > first.start
     (said,) = shelf.damaged
     assert said.startswith(f"{tmp_path / file} ")
     assert said.endswith(f"; the node starts without it, and keeps it as {file}.damaged")
@@ -347,7 +347,7 @@ def test_rows_that_wait_on_the_disk_hold_no_descriptors(tmp_path: Path) -> None:
     settings = WorkerSettings(
         node=NodeId("device"), kind="device", parents=(NodeId("west"),), disk_bytes=10**7, compress="off"
     )
-    worker = Worker(settings, shelf.incarnation, durable=True)
+    worker = Worker(settings, shelf.start, durable=True)
     worker.add_source("s", ORIGIN, COLUMNS)
     worker.handle(orders(fragment(NodeId("west"), (ORIGIN,)), peers=(Peer(node=NodeId("west"), address="x"),)), 0)
     for n in range(150):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING
 
-from rove.control.asks.requests import Named, NodeLine, QueryLine, Trouble, from_body
+from rove.control.asks.requests import AskHistory, HistoryLine, Named, NodeLine, QueryLine, Trouble, from_body
 from rove.control.asks.troubles import Troubles
 from rove.control.deployment.query import Query, QueryState
 from rove.control.members.membership import Member, Membership
@@ -36,6 +36,15 @@ def topology(coordinator: Coordinator, body: bytes) -> list[NodeLine]:
 def streams(coordinator: Coordinator, body: bytes) -> dict[str, str]:
     """The verb `streams`: by name, the columns."""
     return coordinator.streams
+
+
+def history(coordinator: Coordinator, body: bytes) -> list[HistoryLine]:
+    """The verb `history`: the last changes, the oldest first."""
+    asked = from_body(body, AskHistory)
+    if asked.query:
+        coordinator.deployments.query(asked.query)
+    found = [line for line in coordinator.history if asked.query in ("", line.query)]
+    return found[-asked.last :] if asked.last > 0 else []
 
 
 def query_lines(queries: Iterable[Query], troubles: Troubles) -> list[QueryLine]:
@@ -74,6 +83,8 @@ def node_lines(membership: Membership, load: Load, now: int, standing_by: Contai
 
 def _state(member: Member, now: int, standing_by: Container[NodeId]) -> str:
     state = member.state(now)
+    if state == "up" and member.record.draining:
+        return "draining"
     return "stands by" if state == "up" and member.record.node in standing_by else state
 
 

@@ -121,6 +121,23 @@ class TableRows(msgspec.Struct, frozen=True, kw_only=True):
     trouble: str = ""  # why there are no rows
 
 
+class Drain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Drain a node, or with `back` let it take part again."""
+
+    name: str
+    back: bool = False
+
+
+class Drained(msgspec.Struct, frozen=True):
+    """How far the draining of a node has come: the queries in which it still has a part, each with what holds it up,
+    and the bytes that it holds. With neither, it can be switched off."""
+
+    name: str
+    draining: bool
+    left: dict[str, str]
+    held_bytes: int
+
+
 class Named(msgspec.Struct, frozen=True, kw_only=True):
     """A request about one query, node or stream, or about all (an empty name)."""
 
@@ -156,9 +173,35 @@ class QueryLine(msgspec.Struct, frozen=True, kw_only=True):
     spark: Progress | None = None
 
 
+class HistoryLine(msgspec.Struct, frozen=True, kw_only=True):
+    """One change of one query: its causes, the nodes that got a fragment, a new version of theirs, or lost it (the
+    first of each; `nodes` counts all), when it began by the coordinator's wall clock, how long it took until all nodes
+    were told, and until all ran it. A newer change of the query overtakes one that is under way."""
+
+    number: int
+    query: str
+    version: int
+    causes: tuple[str, ...]
+    began_us: int
+    deploy: tuple[str, ...]
+    update: tuple[str, ...]
+    undeploy: tuple[str, ...]
+    nodes: int
+    outcome: Literal["under way", "done", "overtaken", "stopped"] = "under way"
+    told_ms: int | None = None
+    took_ms: int | None = None
+
+
+class AskHistory(msgspec.Struct, frozen=True, kw_only=True):
+    """A request for the last changes: of one query, or of all (an empty name)."""
+
+    query: str = ""
+    last: int = 20
+
+
 class NodeLine(msgspec.Struct, frozen=True, kw_only=True):
-    """One node in a listing. `state` is expected, up, away or revoked, or stands by: a gateway that no query uses while
-    another one is used."""
+    """One node in a listing. `state` is expected, up, away, revoked or draining, or stands by: a gateway that no query
+    uses while another one is used."""
 
     node: str
     kind: str
@@ -215,6 +258,50 @@ class Import(msgspec.Struct, frozen=True, kw_only=True):
     through_ms: int | None = None  # apply the batches of changes up to this time
 
 
+class LinkChange(msgspec.Struct, frozen=True, kw_only=True):
+    """A link between two nodes that is added, or removed."""
+
+    a: str
+    b: str
+    add: bool
+
+
+class Relink(msgspec.Struct, frozen=True, kw_only=True):
+    """A batch of changes to links. It is made whole or not at all."""
+
+    changes: tuple[LinkChange, ...]
+
+
+class Relinked(msgspec.Struct, frozen=True, kw_only=True):
+    """How many queries have a part on one of the nodes."""
+
+    queries: int
+
+
+class Replay(msgspec.Struct, frozen=True, kw_only=True):
+    """A topology and its changes over time, as the text of two files. The nodes get the links that they have there at
+    the beginning."""
+
+    text: str
+    updates: str
+
+
+class ReplayBatch(msgspec.Struct, frozen=True, kw_only=True):
+    """Changes that happen together, in ms after the beginning."""
+
+    at_ms: int
+    changes: tuple[LinkChange, ...]
+
+
+class Replayed(msgspec.Struct, frozen=True, kw_only=True):
+    """The topology at the beginning, and the batches to send (`Relink`), each at its time."""
+
+    nodes: int
+    running: int  # of these nodes
+    links: int
+    batches: tuple[ReplayBatch, ...]
+
+
 class Invite(msgspec.Struct, frozen=True, kw_only=True):
     """Let the holder of the secret half of this key join once, as this node or process of `rove cloud`."""
 
@@ -241,12 +328,14 @@ def check_submit(asked: Submit) -> None:
 
 
 def check_sink(sink: CloudSink) -> None:
-    """Refuse a sink in Spark with a bad name, or with a secret among its options. The client checks it before it sends
-    it, the coordinator before it stores it."""
+    """Refuse a sink in Spark with a bad name, a mode that it does not have, or a secret among its options. The client
+    checks it before it sends it, the coordinator before it stores it."""
     if "://" in sink.name:
         raise PlanError(NOT_A_PLACE)  # it is not shown: it may hold a password
     if sink.kind in TABLES:
         checked_name(sink.name, "a table")
+    if sink.kind == "table" and sink.mode == "update":
+        raise PlanError("a table of files cannot replace rows; for update mode choose postgres, console or memory")
     check_options(sink.kind, sink.name, sink.options)
 
 

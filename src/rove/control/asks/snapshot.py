@@ -59,8 +59,23 @@ def accounts(
     """The accounts of all rows in these tallies."""
     stopped = {query.id for query in queries if query.stopped}
     troubled = [query.id for query in queries if any(True for _ in membership.troubled.of_query(query.id))]
-    found = alive(queries, membership)
-    return account_lines(tallies, wall, found, membership.unheard(now), stopped, membership.missing, troubled)
+    found, unheard = alive(queries, membership), membership.unheard(now) | _moving(queries, membership)
+    return account_lines(tallies, wall, found, unheard, stopped, membership.missing, troubled)
+
+
+def _moving(queries: Iterable[Query], membership: Membership) -> set[Origin]:
+    """The operators that have made rows on more than one node, and not all of these have said how many: their state is
+    on its way, or a node has not reported since the coordinator started. O(parts)."""
+    silent = any(member.conn is None for member in membership.members.values())
+    return {
+        query.fragments[node].makes[name.stage]
+        for query in queries
+        if query.deployment is not None and not query.stopped
+        for node, part in query.deployment.tree.parts.items()
+        if part.names and (silent or part.awaits)
+        for name in part.names
+        if name.stage in query.fragments[node].makes
+    }
 
 
 def alive(queries: Iterable[Query], membership: Membership) -> set[Origin]:

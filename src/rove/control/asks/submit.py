@@ -6,6 +6,7 @@ same query again gives the same answer.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rove.control.asks.requests import Submit, Submitted, check_submit, from_body
@@ -45,7 +46,7 @@ def submit(coordinator: Coordinator, body: bytes) -> Submitted:
     coordinator.keep_bytes("plan", query.record.plan, asked.plan)
     coordinator.keep("query", query.id, query.record)
     if change is not None:
-        coordinator.roll_out(query, change)
+        coordinator.roll_out(query, replace(change, causes=("it was submitted",)))
     return Submitted(query=asked.name, version=query.version, text=deployments.explained(query))
 
 

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rove.control.asks.explain import explain
-from rove.control.asks.import_topology import import_topology
 from rove.control.asks.invite import invite, revoke
-from rove.control.asks.listings import queries, streams, topology
-from rove.control.asks.remove import remove
+from rove.control.asks.listings import history, queries, streams, topology
+from rove.control.asks.nodes.drain import drain, draining
+from rove.control.asks.nodes.import_topology import import_topology
+from rove.control.asks.nodes.relink import relink
+from rove.control.asks.nodes.remove import remove
+from rove.control.asks.nodes.replay import replay
 from rove.control.asks.spark import cloud, progress, read, reads, recent, rows
 from rove.control.asks.status import status
 from rove.control.asks.stop import stop
@@ -41,11 +44,16 @@ VERBS = {
         Verb("topology", topology),
         Verb("status", status),
         Verb("streams", streams),
+        Verb("history", history),
         Verb("explain", explain),
         Verb("import", import_topology, changes=True),
         Verb("invite", invite, changes=True),
         Verb("revoke", revoke, changes=True),
         Verb("remove", remove, changes=True),
+        Verb("drain", drain, changes=True),
+        Verb("draining", draining),
+        Verb("replay", replay, changes=True),
+        Verb("relink", relink, changes=True),
         Verb("cloud", cloud, for_cloud=True),
         Verb("progress", progress, for_cloud=True),
         Verb("recent", recent),

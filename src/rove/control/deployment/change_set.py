@@ -42,6 +42,7 @@ class ChangeSet:
     version: Version
     difference: Difference
     records: tuple[PartRecord, ...]
+    causes: tuple[str, ...] = ()  # in words
 
     def __bool__(self) -> bool:
         return bool(self.difference or self.records)

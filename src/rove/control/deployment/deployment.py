@@ -12,11 +12,11 @@ from msgspec.structs import replace
 
 from rove.control.deployment.change_set import ChangeSet, difference
 from rove.control.deployment.fragments import Terms, fragment, relay
-from rove.control.deployment.journal import Journal
-from rove.control.deployment.meetings import Meetings
-from rove.control.deployment.part import GONE, At, Part, PartRecord
-from rove.control.deployment.past_routes import PastRoutes
-from rove.control.deployment.tree import Tree
+from rove.control.deployment.part import GONE, At, Named, Part, PartRecord
+from rove.control.deployment.tables.journal import Journal
+from rove.control.deployment.tables.meetings import Meetings
+from rove.control.deployment.tables.past_routes import PastRoutes
+from rove.control.deployment.tables.tree import Tree
 from rove.control.placement.estimate import memory_bytes
 from rove.control.placement.placement import Load, Placement, costs_a_slot
 from rove.control.placement.request import SourceAt
@@ -30,7 +30,7 @@ class Deployment:
     disk apart; `root` is the node where all routes end."""
 
     def __init__(self, terms: Terms, root: NodeId, load: Load, starts: Mapping[NodeId, int]) -> None:
-        self.terms, self.root, self._load, self._starts = terms, root, load, starts
+        self.terms, self.root, self._load, self.starts = terms, root, load, starts
         self.journal = Journal()
         self.tree = Tree(terms.stages, self.journal)
         placed = terms.split.numbers
@@ -46,10 +46,12 @@ class Deployment:
         self._sources: dict[At, tuple[Origin, ...]] = {}
         self.sourced: dict[NodeId, None] = {}  # the nodes with sources
         self._merging: dict[Stage, NodeId] = {}  # the nodes of merging operators
+        self._borrowed: dict[At, NodeId] = {}  # names of operators by the node that gave them, and where they are now
         self._others: dict[NodeId, tuple[NodeId, ...]] = {}
         self._dirty: dict[NodeId, None] = {}  # nodes whose fragments may have to change
         self._changed: dict[NodeId, None] = {}  # nodes whose records may have to change
         self.version = Version(0)
+        self.holding = False  # all nodes keep what they have
 
     # Reading
 
@@ -116,6 +118,7 @@ class Deployment:
     def put(self, changes: Mapping[NodeId, Part | None]) -> None:
         """Give nodes new parts, or none. Derived tables are updated for the touched nodes."""
         gone: list[At] = []
+        changes = {node: None if new is None else self._with_names(node, new) for node, new in changes.items()}
         for node, new in changes.items():
             old = self.tree.parts.get(node)
             self._account(node, old, new)
@@ -135,9 +138,18 @@ class Deployment:
             self._changed[node] = None
 
     def restarted(self, node: NodeId) -> None:
-        """A node without a disk has restarted: the output of its operators has new names. O(its route)."""
+        """A node without a disk has restarted: the output of its operators has new names, and they do not know any more
+        which sources have ended. O(its route, and nodes below it)."""
         if node in self.tree:
             self._dirty |= {node: None, **self.meetings.above((node,))}
+            below = ((other, self.tree.parts[other]) for other in self.source_nodes(node) if other != node)
+            self.put({other: replace(part, above=part.above + 1) for other, part in below})
+
+    def hold(self, holding: bool) -> None:
+        """Let all nodes keep what they have, or go on. Every fragment gets a new version. O(nodes)."""
+        if holding != self.holding:
+            self.holding = holding
+            self._dirty |= dict.fromkeys(self.fragments)
 
     def set_alternatives(self, begin: Mapping[NodeId, tuple[NodeId, ...]], relays: Mapping[NodeId, NodeId]) -> None:
         """Set where alternative routes begin, and the relays on them. O(alternatives)."""
@@ -159,12 +171,28 @@ class Deployment:
                 self.journal.put(table, node, left)
             elif taken:
                 self.journal.pop(table, node)
+        for name in () if old is None else old.names:
+            if self._borrowed.get((name.stage, NodeId(name.node))) == node:
+                self.journal.pop(self._borrowed, (name.stage, NodeId(name.node)))
+        for name in () if new is None else new.names:
+            if name.node not in ("", node):
+                self.journal.put(self._borrowed, (name.stage, NodeId(name.node)), node)
         for stage in () if old is None else old.hosts:
             if self._merging.get(stage) == node:
                 self.journal.pop(self._merging, stage)
         for stage in () if new is None else new.hosts:
             if self.terms.merges(stage):
                 self.journal.put(self._merging, stage, node)
+
+    def _with_names(self, node: NodeId, new: Part) -> Part:
+        """A part in which an operator that is new on its node has a name that no other has. An operator that has left
+        the node with its state may still have the name that it had there. O(operators)."""
+        old = self.tree.parts.get(node)
+        fresh = [s for s in new.hosts if (s, node) in self._borrowed and (old is None or s not in old.hosts)]
+        named = {name.stage for name in new.names}
+        start = self.starts.get(node) or 0
+        names = tuple(Named(s, node, self.version + 1, start) for s in fresh if s not in named)
+        return replace(new, names=(*new.names, *names)) if names else new
 
     def _takes(self, part: Part | None) -> tuple[int, int]:
         """The slots and bytes of memory that a part takes."""
@@ -235,6 +263,10 @@ class Deployment:
         part = self._part(node)
         if part is None or part.gone:
             return None
+        found = self._of_part(node, part, version)
+        return replace(found, holds=True) if self.holding else found
+
+    def _of_part(self, node: NodeId, part: Part, version: Version) -> Fragment:
         if part.relay:
             return relay(self.terms, version, part, self._in_order)
         return fragment(
@@ -245,8 +277,9 @@ class Deployment:
             self.meetings,
             self._in_order,
             self.absent,
-            self._starts,
+            self.starts,
             self._sources,
+            self.tree.parts,
         )
 
     def _part(self, node: NodeId) -> Part | None:
@@ -297,6 +330,7 @@ class Deployment:
             version=self.version if found is None else found.version,
             senders=tuple(sorted(self._senders.get(node, {}).items())),
             absent=node in self.absent,
+            holds=found is not None and found.holds,
         )
 
     def restore(self, records: Iterable[PartRecord], version: Version) -> None:
@@ -309,17 +343,19 @@ class Deployment:
         self._senders = {r.node: dict(r.senders) for r in found if r.senders}
         self.put({r.node: _with_others(r.part, ()) for r in found if r.part is not None and not r.part.relay})
         self._dirty |= dict.fromkeys(self.relays)
+        self.holding = any(r.holds for r in found)
         self.settle()
         for record in found:
             if record.part is not None and not record.part.gone:
                 fragment = self.fragments[record.node]
                 self.fragments[record.node] = _versioned(fragment, record.version)
         self.version = version
+        self.hold(False)  # nobody holds for ever because the coordinator has restarted
 
     def validate(self) -> None:
         """Raise if a derived table contradicts the parts. O(nodes × stages × height)."""
         self.tree.validate()
-        fresh = Deployment(self.terms, self.root, Load(), self._starts)
+        fresh = Deployment(self.terms, self.root, Load(), self.starts)
         fresh.restore((self._record(node) for node in {**self.tree.parts, **self.relays}), self.version)
         if fresh.meetings.readers != self.meetings.readers:
             raise TopologyError(f"query `{self.terms.query}`: the makers and readers do not follow from its parts")

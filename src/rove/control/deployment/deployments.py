@@ -1,24 +1,27 @@
 """All queries and their deployments.
 
-Law: an event of nodes and links only marks the queries that it touches, with the nodes to look at. `settle` then
-changes those queries, in the order in which they were marked, with one change set each. Indexes are kept, not searched:
-stream to queries, node to queries, and the few queries that wait for more nodes or room.
+Law: an event of nodes and links only notes the queries that it touches, with the nodes to look at. `settle` then
+changes those queries, in the order in which they were touched, with one change set each. Indexes are kept, not
+searched: stream to queries, node to queries, and the few queries that wait for more nodes or room.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
+from rove.control.deployment import migration
 from rove.control.deployment.alternatives import alternatives
 from rove.control.deployment.change_set import ChangeSet
 from rove.control.deployment.deployment import Deployment
-from rove.control.deployment.part import Part, PartRecord
+from rove.control.deployment.holistic import Holistic, Redeploy, place_anew
+from rove.control.deployment.part import PartRecord
 from rove.control.deployment.query import Query, QueryEvent, QueryRecord
-from rove.control.deployment.reroute import lead, move, relieve
+from rove.control.deployment.reroute import has_better, lead, move, relieve
 from rove.control.deployment.rollout import Rollout
+from rove.control.deployment.touched import Touched, Waiting
 from rove.control.members.below import Below
 from rove.control.members.membership import Membership
 from rove.control.placement import Load, Placement, Request, SourceAt, strategy
@@ -29,33 +32,14 @@ from rove.plan.operators import Operator
 from rove.plan.stages import Stages
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """The reason why a query cannot be placed now."""
-
-    reason: str
-
-
-@dataclass(slots=True)
-class _Mark:
-    """What to look at in one query: `nodes`, everything below `relays`, nodes that were `restarted`, nodes whose
-    absence has changed (`absent`), nodes that lack a function that was placed there (`lacking`), and, with `retry`, all
-    sources without a place or with a broken route."""
-
-    nodes: dict[NodeId, None] = field(default_factory=dict)
-    relays: dict[NodeId, None] = field(default_factory=dict)
-    restarted: dict[NodeId, None] = field(default_factory=dict)
-    absent: dict[NodeId, bool] = field(default_factory=dict)
-    lacking: dict[NodeId, None] = field(default_factory=dict)
-    retry: bool = False
-
-
 class Deployments:
     """Queries by name. `load` is what they take of each node. `of_node` holds the queries in which a node has, or had,
     a part; `open` holds those of them that it does not run as it should."""
 
-    def __init__(self, membership: Membership, below: Below) -> None:
+    def __init__(self, membership: Membership, below: Below, redeploy: Redeploy = "incremental") -> None:
         self._membership, self._below = membership, below
+        whole, self._whole_states = redeploy.startswith("holistic"), redeploy == "state_transfer"
+        self.holistic = Holistic(self, membership, redeploy != "holistic_serial") if whole else None
         self.queries: dict[QueryId, Query] = {}
         self.load = Load()
         self.of_node: dict[NodeId, dict[QueryId, None]] = {}
@@ -63,7 +47,7 @@ class Deployments:
         self.absent: dict[tuple[QueryId, NodeId], None] = {}  # nodes that are no longer waited for, by query
         self._of_stream: dict[str, dict[QueryId, None]] = {}
         self._unsettled: dict[QueryId, None] = {}  # queries that more nodes or room may help
-        self._marks: dict[QueryId, _Mark] = {}
+        self._touched: dict[QueryId, Touched] = {}
         self.now = 0  # the time of the event that is being handled
 
     # Queries
@@ -76,8 +60,8 @@ class Deployments:
 
     def new(self, record: QueryRecord, plan: bytes) -> Query:
         """Make a query. It is not added yet."""
-        membership = self._membership
-        return Query.of(record, plan, Rollout(membership.members, self._below, membership.works))
+        rollout = Rollout(self._membership.members, self._below, self._membership.works)
+        return Query.of(record, plan, rollout, self._whole_states)
 
     def may_carry(self, query: QueryId, relay: NodeId, node: NodeId) -> bool:
         """Whether a batch of a query that was made on `node` can have come to `relay`. O(nodes above `node`)."""
@@ -107,7 +91,9 @@ class Deployments:
         for kept in found:
             self._index(query, kept.node)
         self.add(query)
-        self._mark(query).retry = True
+        touched, topology = self._touch(query), self._membership.topology
+        touched.retry = True
+        touched.drained |= {kept.node: None for kept in found if topology.is_drained(kept.node)}
 
     def stop(self, query: Query) -> list[NodeId]:
         """Stop a query. Returns the nodes that may run it."""
@@ -116,7 +102,7 @@ class Deployments:
             query.deployment.release()
         query.step(QueryEvent.STOP)
         query.record = replace(query.record, stopped=True)
-        self._marks.pop(query.id, None)
+        self._touched.pop(query.id, None)
         for stream in query.streams:
             self._of_stream.get(stream, {}).pop(query.id, None)
         for node in nodes:
@@ -148,32 +134,32 @@ class Deployments:
 
     # Marking
 
-    def _mark(self, query: Query) -> _Mark:
-        return self._marks.setdefault(query.id, _Mark())
+    def _touch(self, query: Query) -> Touched:
+        return self._touched.setdefault(query.id, Touched())
 
     def touch_sources(self, node: NodeId, streams: Iterable[str]) -> None:
         """Sources of these streams were added or removed on a node. O(queries of the streams)."""
         for stream in streams:
             for id in self._of_stream.get(stream, ()):
-                self._mark(self.queries[id]).nodes[node] = None
+                self._touch(self.queries[id]).nodes[node] = None
 
     def touch_node(self, node: NodeId) -> None:
         """A node was removed. O(its queries)."""
         for query in self.live(node):
-            self._mark(query).nodes[node] = None
+            self._touch(query).nodes[node] = None
 
     def touch_start(self, node: NodeId) -> None:
         """A node has restarted and has lost its state. O(its queries)."""
         for query in self.live(node):
             fragment = query.fragments.get(node)
             if fragment is not None and fragment.makes:
-                self._mark(query).restarted[node] = None
+                self._touch(query).restarted[node] = None
 
     def touch_links(self, node: NodeId, relay: bool) -> None:
         """The links of a node have changed. O(its queries). A relay may also help queries that wait for routes."""
         for query in self.live(node):
-            mark = self._mark(query)
-            (mark.relays if relay else mark.nodes)[node] = None
+            touched = self._touch(query)
+            (touched.relays if relay else touched.nodes)[node] = None
         if relay:
             self.grown()
 
@@ -181,12 +167,31 @@ class Deployments:
         """A node cannot load functions of these queries. O(these queries)."""
         for id in queries:
             if id in self.queries:
-                self._mark(self.queries[id]).lacking[node] = None
+                self._touch(self.queries[id]).lacking[node] = None
+
+    def touch_drained(self, node: NodeId) -> None:
+        """A node is being drained, or takes part again. O(its queries)."""
+        for query in self.live(node):
+            self._touch(query).drained[node] = None
+        self.touch_links(node, relay=True)
+
+    def touch_moved(self, node: NodeId, moved: Iterable[tuple[QueryId, Origin]]) -> None:
+        """A node says that states have left it, or have come to it, whole. A migration is over when both nodes have
+        said so. O(these states × route)."""
+        for id, state in moved:
+            query = self.queries.get(id)
+            if query is None or query.stopped or query.deployment is None:
+                continue
+            target = migration.awaiting(query.deployment, state)
+            said = query.moved.setdefault(state, {})
+            said[node] = None
+            if target in said and (NodeId(state.node) in said or NodeId(state.node) not in query.deployment.tree):
+                self._touch(query).arrived[state] = None
 
     def grown(self) -> None:
         """There is more room, or there are more routes. O(queries that wait for it)."""
         for id in self._unsettled:
-            self._mark(self.queries[id]).retry = True
+            self._touch(self.queries[id]).retry = True
 
     def unsettled(self) -> Iterable[QueryId]:
         """The queries that wait for nodes, room or routes."""
@@ -194,7 +199,7 @@ class Deployments:
 
     def set_absent(self, query: Query, node: NodeId, absent: bool) -> None:
         """Set whether a node is absent for a query."""
-        self._mark(query).absent[node] = absent
+        self._touch(query).absent[node] = absent
         if absent:
             self.absent[query.id, node] = None
         else:
@@ -210,9 +215,9 @@ class Deployments:
     def settle(self) -> list[tuple[Query, ChangeSet]]:
         """Place the marked queries. Returns their change sets."""
         changed = []
-        while self._marks:
-            id = next(iter(self._marks))
-            mark, query = self._marks.pop(id), self.queries[id]
+        while self._touched:
+            id = next(iter(self._touched))
+            touched, query = self._touched.pop(id), self.queries[id]
             if query.stopped:  # it may have been marked before
                 continue
             if query.deployment is None:
@@ -222,11 +227,37 @@ class Deployments:
                     query.wait(str(error), self.now)
                     change = None
             else:
-                change = self._amend(query, query.deployment, mark)
+                change = self._follow(query, query.deployment, touched)
             self._settled(query)
             if change:
-                changed.append((query, change))
+                changed.append((query, dataclasses.replace(change, causes=touched.causes())))
+        if self.holistic:
+            changed += self.holistic.steps(self.now)
         return changed
+
+    def _follow(self, query: Query, deployment: Deployment, touched: Touched) -> ChangeSet | None:
+        """Amend a deployment, or queue the query if it is to be redeployed whole because a source can move."""
+        topology = self._membership.topology
+        nodes = self._to_look_at(query, touched)
+        if self.holistic is None or not any(has_better(deployment, node, topology) for node in nodes):
+            return self._amend(query, deployment, touched)
+        self.holistic.queue(query.id, touched)
+        return None
+
+    def hold(self, query: Query, deployment: Deployment) -> ChangeSet:
+        """Let all nodes of a query keep what they have."""
+        deployment.hold(True)
+        return self._rolled_out(query, deployment)
+
+    def redeploy(self, query: Query, deployment: Deployment, touched: Touched) -> ChangeSet:
+        """Place a query that holds from nothing, and deploy it whole."""
+        deployment.hold(False)
+        gateway, sources = query.record.gateway or deployment.root, self._reaching(query, deployment.root)
+        request = query.request(gateway, sources, self._membership.troubled.lacking)
+        place_anew(query, deployment, request, self._membership.topology, self.load)
+        change = self._amend(query, deployment, touched)
+        self._settled(query)
+        return change
 
     def place(self, query: Query) -> ChangeSet | None:
         """Place a query for the first time. None while it waits; a query that cannot be placed raises. O(sources ×
@@ -247,9 +278,7 @@ class Deployments:
         self._alternatives(query, deployment, request)
         query.deployment, query.placed_us = deployment, self.now
         query.wait("", self.now)
-        change = deployment.settle()
-        self._roll_out(query, deployment, change)
-        return change
+        return self._rolled_out(query, deployment)
 
     def withdraw(self, query: Query) -> None:
         """Free the room of a query that was placed and then refused."""
@@ -292,18 +321,19 @@ class Deployments:
         spare = {node for node in self._membership.gateways() if node not in used}
         return spare if used & set(self._membership.gateways()) else set()
 
-    def _amend(self, query: Query, deployment: Deployment, mark: _Mark) -> ChangeSet:
+    def _amend(self, query: Query, deployment: Deployment, touched: Touched) -> ChangeSet:
         """Adapt a deployment to its present sources and links. O(marked nodes × stages × height); O(sources) if the
         query wants alternative routes."""
         request = query.request(query.record.gateway or deployment.root, {}, self._membership.troubled.lacking)
-        nodes = dict(mark.nodes)
-        for relay in mark.relays:
-            nodes |= dict.fromkeys(deployment.source_nodes(relay))
-        if mark.retry:
-            nodes |= dict.fromkeys((*query.cut, *(each.node for each in query.unplaced.values())))
+        nodes = self._to_look_at(query, touched)
         for node in nodes:
             self._drop_gone(deployment, node)
         topology = self._membership.topology
+        for state in touched.arrived:
+            migration.arrived(deployment, state)
+            query.moved.pop(state, None)
+        for node in {**query.drained, **touched.drained}:
+            self._drain(query, deployment, request, node)
         move(deployment, request, nodes, topology, self.load)
         for node in nodes:
             self._lead_new(query, deployment, request, node)
@@ -311,18 +341,39 @@ class Deployments:
                 query.cut.setdefault(node, self.now)
             else:
                 query.cut.pop(node, None)
-        for node in mark.lacking:
+        for node in touched.lacking:
             if node in deployment.tree:
                 relieve(deployment, request, node, topology, self.load)
-        for node in mark.restarted:
-            deployment.restarted(node)
-        for node, absent in mark.absent.items():
+        for node in query.drained:
+            migration.prune(deployment, node)
+        for node in touched.restarted:
+            if (part := deployment.tree.parts.get(node)) is not None:
+                migration.lost(deployment, node)
+                deployment.restarted(node)
+                if not part.sources and not part.moves:  # its operators have lost their state, and get no rows
+                    migration.retire(deployment, node, part)
+        for node, absent in touched.absent.items():
             deployment.set_absent(node, absent)
         self._alternatives(query, deployment, request)
         query.wait("" if deployment.sourced else _no_sources(query), self.now)
-        change = deployment.settle()
-        self._roll_out(query, deployment, change)
-        return change
+        return self._rolled_out(query, deployment)
+
+    def _to_look_at(self, query: Query, touched: Touched) -> dict[NodeId, None]:
+        """The nodes to look at. O(touched nodes, and nodes below touched relays)."""
+        nodes, deployment = dict(touched.nodes), query.deployment
+        for relay in touched.relays:
+            nodes |= dict.fromkeys(() if deployment is None else deployment.source_nodes(relay))
+        if touched.retry:
+            nodes |= dict.fromkeys((*query.cut, *(each.node for each in query.unplaced.values())))
+        return nodes
+
+    def _drain(self, query: Query, deployment: Deployment, request: Request, node: NodeId) -> None:
+        """Move the operators of a node that is being drained. If that cannot be, the query says why, and it is tried
+        again with the next change."""
+        query.drained.pop(node, None)
+        topology = self._membership.topology
+        if node in deployment.tree and topology.is_drained(node):
+            query.drained[node] = migration.lift(deployment, request, node, topology, self.load)
 
     def _drop_gone(self, deployment: Deployment, node: NodeId) -> None:
         """Remove sources that have ended. A source that is away, or has no route now, keeps its place. A node that was
@@ -332,11 +383,10 @@ class Deployments:
         part = deployment.tree.parts.get(node)
         if part is None:
             return
-        if node not in self._membership.members and not deployment.tree.children.get(node) and node != deployment.root:
-            # Without the operators that its rows passed there, they would no longer reach those elsewhere.
-            passed = tuple(stage for stage in part.hosts if not deployment.meetings.is_stateful(stage))
-            last = deployment.meetings.is_last(node)
-            deployment.put({node: Part(next=part.next, hosts=passed, gone=True) if last else None})
+        if node not in self._membership.members:
+            if part.sends:
+                migration.lost(deployment, node)
+            migration.retire(deployment, node, part)
         elif any(origin in gone for _, origin in part.sources):
             left = tuple(pair for pair in part.sources if pair[1] not in gone)
             deployment.put({node: replace(part, sources=left)})
@@ -373,7 +423,9 @@ class Deployments:
             found = alternatives(deployment, request, self._membership.topology, query.record.replication)
             deployment.set_alternatives(found.begin, found.relays)
 
-    def _roll_out(self, query: Query, deployment: Deployment, change: ChangeSet) -> None:
+    def _rolled_out(self, query: Query, deployment: Deployment) -> ChangeSet:
+        """Make the change of a deployment final, and follow what its nodes are told of it."""
+        change = deployment.settle()
         difference = change.difference
         query.rollout.changed(difference, self.now)
         for node, fragment in difference.fragments.items():
@@ -382,6 +434,7 @@ class Deployments:
             self._index(query, node)
         if difference:
             query.step(QueryEvent.CHANGE)
+        return change
 
     def _settled(self, query: Query) -> None:
         if query.unsettled and not query.stopped:

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from rove.control.deployment.meetings import Meetings
 from rove.control.deployment.part import At, Part
 from rove.control.deployment.split import Split
+from rove.control.deployment.tables.meetings import Meetings
 from rove.model.errors import PlanError
 from rove.model.ids import NodeId, Origin, QueryId, Stage, Version
 from rove.model.messages import Fragment, Sink
@@ -28,7 +28,7 @@ LOG = Sink(kind="log")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
     """What all fragments of a query have in common. With `copies`, kept batches are sent over all routes; `thins` and
-    `folds` are for devices without room."""
+    `folds` are for devices without room. With `whole`, operators that move wait for their whole state."""
 
     query: QueryId
     stages: Stages
@@ -37,6 +37,7 @@ class Terms:
     copies: bool = False
     thins: int = 0
     folds: bool = False
+    whole: bool = False
 
     def merges(self, stage: Stage) -> bool:
         """Whether an operator needs the rows of all origins in one place."""
@@ -75,11 +76,20 @@ def ends_of(query: QueryId, split: Split, sinks: Mapping[str, Sink], node: NodeI
     return found
 
 
-def origin(terms: Terms, stage: Stage, node: NodeId, starts: Mapping[NodeId, int]) -> Origin:
+def origin(terms: Terms, stage: Stage, node: NodeId, starts: Mapping[NodeId, int], part: Part | None = None) -> Origin:
     """The origin of a stateful operator's output: one name for a merging operator, one for each node of a partial one.
-    On a node without a disk it changes with each start, because its numbers begin at 0 again."""
+    On a node without a disk it changes with each start, because its numbers begin at 0 again. An operator that came
+    with its state keeps the name that it had."""
+    for named in () if part is None else part.names:
+        if named.stage == stage and named.while_start == (starts.get(node) or 0):
+            return Origin(terms.query, named.node, named.start, stage)
     merging = merges(terms.stages.operators[stage])
     return Origin(terms.query, "" if merging else node, starts.get(node) or 0, stage)
+
+
+def state_origin(terms: Terms, stage: Stage, node: NodeId, version: Version) -> Origin:
+    """The origin of the pieces of an operator's state that leaves a node. Its start tells migrations apart."""
+    return Origin(terms.query, node, version, stage)
 
 
 def relay(terms: Terms, version: Version, part: Part, in_order: bool) -> Fragment:
@@ -107,11 +117,13 @@ def fragment(
     absent: Collection[NodeId],
     starts: Mapping[NodeId, int],
     sources: Mapping[At, tuple[Origin, ...]],
+    parts: Mapping[NodeId, Part],
 ) -> Fragment:
-    """The fragment of a node on a route. `sources` gives the sources of a source stage on a node. O(makers that it
-    reads + stages)."""
+    """The fragment of a node on a route. `sources` gives the sources of a source stage on a node, `parts` the parts of
+    all nodes. O(makers that it reads + stages)."""
     number = terms.split.numbers
     running = meetings.running(node)
+    ending = [s for s in part.ends if s in number and s not in running]
     waits: dict[Stage, set[Origin]] = {}
     knows: dict[Stage, set[Origin]] = {}
     away = _Away(meetings, absent)
@@ -119,7 +131,7 @@ def fragment(
         stage, host = maker
         is_source = meetings.is_source(stage)
         if is_source or host != node:
-            origins = sources.get(maker, ()) if is_source else (origin(terms, stage, host, starts),)
+            origins = sources.get(maker, ()) if is_source else (origin(terms, stage, host, starts, parts.get(host)),)
             # An absent node is known to others but not waited for. It waits for itself.
             book = knows if host != node and absent and away(maker) else waits
             book.setdefault(number[stage], set()).update(origins)
@@ -130,8 +142,8 @@ def fragment(
         plan=terms.split.digest,
         runs=tuple(sorted(number[s] for s in running if s in number)),
         makes={
-            number[s]: origin(terms, s, node, starts)
-            for s in running
+            number[s]: origin(terms, s, node, starts, part)
+            for s in (*running, *ending)
             if s in number and stateful(terms.stages.operators[s])
         },
         waits={s: tuple(sorted(origins)) for s, origins in sorted(waits.items())},
@@ -145,6 +157,11 @@ def fragment(
         thins=terms.thins if feeds else 0,
         folds=terms.folds and bool(feeds),
         loads=tuple(sorted(number[s] for s in part.hosts if isinstance(terms.stages.operators[s], Map))),
+        sends={number[s]: state_origin(terms, s, node, version) for s, version in part.sends},
+        ends=tuple(sorted(number[s] for s in ending)),
+        awaits={number[s]: state for s, state in part.awaits},
+        whole=terms.whole and bool(part.awaits),
+        above=part.above,
     )
 
 

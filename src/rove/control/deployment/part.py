@@ -16,6 +16,16 @@ At: TypeAlias = tuple[Stage, NodeId]  # an operator or a source, on a node
 GONE = Version(-1)  # a sender that has no part any more, so it must stop altogether
 
 
+class Named(msgspec.Struct, frozen=True, array_like=True):
+    """The name that an operator brought from another node. It holds in that start of a node without a disk in which the
+    operator came; a later start has lost its state."""
+
+    stage: Stage
+    node: str
+    start: int
+    while_start: int
+
+
 class Part(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """What was decided for one node. Rows go from here to `next`; None means the end of the query."""
 
@@ -25,6 +35,16 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     others: tuple[NodeId, ...] = ()  # where alternative routes begin
     relay: bool = False  # only on an alternative route: it passes rows on
     gone: bool = False  # the node was removed, and operators elsewhere keep what they took of its rows alone
+    sends: tuple[tuple[Stage, Version], ...] = ()  # operators whose state leaves, and the version in which it does
+    ends: tuple[Stage, ...] = ()  # operators that run here until their state has left
+    awaits: tuple[tuple[Stage, Origin], ...] = ()  # operators whose state comes, and the origin of its pieces
+    names: tuple[Named, ...] = ()  # operators that came from other nodes and keep their names
+    above: int = 0  # how often a node above without a disk that takes its rows in order has restarted
+
+    @property
+    def moves(self) -> bool:
+        """Whether a state leaves this node or comes to it."""
+        return bool(self.sends or self.awaits)
 
 
 class PartRecord(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -39,6 +59,7 @@ class PartRecord(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     version: Version
     senders: tuple[tuple[NodeId, Version], ...] = ()
     absent: bool = False  # no operator waits for this node
+    holds: bool = False  # the node was told to keep what it has (`holistic`)
 
     @property
     def name(self) -> str:

@@ -135,16 +135,19 @@ class Query:
     waits_since_us: int = 0
     placed_us: int = 0
     sites: tuple[Site, ...] = ()  # where each operator can run
+    whole_states: bool = False  # whether operators that move wait for their whole state
     streams: dict[str, Stage] = field(default_factory=dict)
     columns: dict[str, str] = field(default_factory=dict)  # the columns of its streams
     functions: dict[Stage, str] = field(default_factory=dict)  # the keys of users' functions (plan/user_functions)
     unplaced: dict[Origin, Unplaced] = field(default_factory=dict)
     cut: dict[NodeId, int] = field(default_factory=dict)  # nodes with sources whose route is broken, since when
+    drained: dict[NodeId, str] = field(default_factory=dict)  # nodes that are being drained, and what holds them up
+    moved: dict[Origin, dict[NodeId, None]] = field(default_factory=dict)  # who has said that a state has moved whole
 
     @classmethod
-    def of(cls, record: QueryRecord, plan: bytes, rollout: Rollout) -> Query:
+    def of(cls, record: QueryRecord, plan: bytes, rollout: Rollout, whole_states: bool = False) -> Query:
         stages = decode(plan, unread)
-        found = cls(record, plan, stages, rollout, sites=sites_of(stages))
+        found = cls(record, plan, stages, rollout, sites=sites_of(stages), whole_states=whole_states)
         for stage in stages.sources():
             operator = stages.operators[stage]
             if isinstance(operator, Source):
@@ -177,7 +180,7 @@ class Query:
     @property
     def unsettled(self) -> bool:
         """Whether more routes or more room could improve its placement."""
-        return bool(self.deployment is None or self.unplaced or self.cut)
+        return bool(self.deployment is None or self.unplaced or self.cut or self.drained)
 
     def wait(self, reason: str, now: int) -> None:
         """Wait for something; an empty reason ends the wait. The time of a wait that goes on does not change."""
@@ -245,6 +248,7 @@ class Query:
             copies=record.copies,
             thins=record.thins,
             folds=record.folds,
+            whole=self.whole_states,
         )
         return Deployment(terms, end or gateway, load, starts)
 

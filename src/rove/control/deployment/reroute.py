@@ -9,6 +9,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping
 
+import msgspec
+
 from rove.control.deployment.deployment import Deployment
 from rove.control.deployment.part import At, Part
 from rove.control.placement.bottom_up import bottom_up
@@ -42,7 +44,7 @@ def move(
 ) -> list[NodeId]:
     """Give each of these nodes whose route is broken a better route, if one passes all operators that hold its state.
     Returns the nodes that moved. O(nodes × stages × height), once more for each node that cannot move."""
-    going = dict.fromkeys(node for node in nodes if _has_better(deployment, node, topology))
+    going = dict.fromkeys(node for node in nodes if has_better(deployment, node, topology))
     while going:
         position = deployment.journal.position
         broken = {node: topology.broken_on(deployment.tree.route(node)) for node in going}
@@ -107,7 +109,7 @@ def _without(
             part = tree.parts[node]
             shared = any(child not in gone for child in tree.children.get(node, ()))
             remembers = node not in theirs and any(ordered(deployment.terms.stages.operators[s]) for s in part.hosts)
-            if shared or part.sources or remembers or node == deployment.root:
+            if shared or part.sources or part.moves or remembers or node == deployment.root:
                 break
             gone[node] = None
     return gone
@@ -129,8 +131,8 @@ def _joined(
     found: dict[NodeId, Part | None] = {}
     for node, above in placed.routes.items():
         old = deployment.tree.parts.get(node) or Part(next=above)
-        new = Part(
-            next=old.next,
+        new = msgspec.structs.replace(
+            old,
             hosts=tuple(sorted({*old.hosts, *hosts.get(node, ())})),
             sources=(*old.sources, *(pair for pair in made.get(node, ()) if pair not in old.sources)),
         )
@@ -175,7 +177,7 @@ def _met(deployment: Deployment, node: NodeId) -> dict[Stage, NodeId]:
     return {s: at for source in stages for s, at in deployment.meetings.met((source, node))}
 
 
-def _has_better(deployment: Deployment, node: NodeId, topology: Topology) -> bool:
+def has_better(deployment: Deployment, node: NodeId, topology: Topology) -> bool:
     """Whether there is a route with fewer broken links than the node's own. O(height)."""
     broken = topology.broken_on(deployment.tree.route(node)) if deployment.placed(node) else 0
     if not broken or not topology.has(node) or not topology.reaches(node, deployment.root):

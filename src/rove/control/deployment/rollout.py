@@ -1,11 +1,11 @@
 """The rollout of a deployment: which nodes were told their part, which run it, and which may leave.
 
 Law: a node is told its part when all nodes above it on its route are ready. A node is ready if it runs the newest
-version of its part, or if it does not know the query yet and only passes rows on: such a relay keeps batches until it
-knows the query. So a route of relays is told all at once. A node above that can be reached must also know that it may
-take the batches of this node (`below`), or the batches of others would wait behind them. A node that lost its part
-leaves when all nodes that sent to it send elsewhere. Until then it may hold rows that the senders would forget if it
-acknowledged and dropped them.
+version of its part, or if it only passes rows on and does not know the query yet: such a relay keeps batches until it
+knows the query. So is a relay that was told that the sources hold (`holistic`). So a route of relays is told all at
+once. A node above that can be reached must also know that it may take the batches of this node (`below`), or the
+batches of others would wait behind them. A node that lost its part leaves when all nodes that sent to it send
+elsewhere. Until then it may hold rows that the senders would forget if it acknowledged and dropped them.
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ class Rollout:
         self._members, self._below, self._works = members, below, works
         self.states: dict[NodeId, PartState] = {}
         self.pending: dict[NodeId, int] = {}  # since when
+        self.untold: set[NodeId] = set()  # of these, the nodes that were not told their newest part
         self._runs: dict[NodeId, Version] = {}  # the versions that nodes reported, also of parts that they lost
+        self._held: Version | None = None  # the last version that keeps what it has
         self._told: dict[NodeId, tuple[int, int]] = {}  # when a node was last told, and how often
         self._behind: dict[
             NodeId, dict[NodeId, None]
@@ -75,9 +77,10 @@ class Rollout:
 
     def changed(self, change: Difference, now: int) -> None:
         """Nodes got new parts, or lost theirs. O(touched nodes)."""
-        for node in change.fragments:
+        for node, fragment in change.fragments.items():
             self._step(node, PartEvent.CHANGE, now)
             self._told.pop(node, None)
+            self._held = fragment.version if fragment.holds else self._held
         for node in change.undeploy:
             self._step(node, PartEvent.DROP, now)
 
@@ -106,7 +109,7 @@ class Rollout:
         fragment = deployment.fragments.get(node)
         if fragment is None or node not in self.pending:
             return False
-        blocker = self._blocker(node, fragment, deployment.fragments)
+        blocker = None if fragment.holds else self._blocker(node, fragment, deployment.fragments)
         if blocker is not None:
             self._behind.setdefault(blocker, {})[node] = None
             return False
@@ -154,7 +157,8 @@ class Rollout:
             if self._works(before, node) and not all(self._below.is_heard(node, maker) for maker in makers):
                 return node
             passes_on = not (fragment.makes or fragment.waits or fragment.sinks)
-            if (runs is None and not passes_on) or (runs is not None and runs < fragment.version):
+            keeps = passes_on and runs in (None, self._held)
+            if not keeps and (runs is None or runs < fragment.version):
                 return node
             before, node = node, fragment.next
         return None
@@ -166,6 +170,10 @@ class Rollout:
             self.pending.setdefault(node, now)
         else:
             self.pending.pop(node, None)
+        if after is PartState.WAITS:
+            self.untold.add(node)
+        else:
+            self.untold.discard(node)
 
     def validate(self, deployment: Deployment) -> None:
         """Raise if a node's state contradicts its reports. O(nodes)."""

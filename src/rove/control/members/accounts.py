@@ -13,6 +13,7 @@ input was lost on its disk computes fewer rows again than it had given; those th
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
+from operator import add, attrgetter
 
 from rove.control.asks.requests import AccountLine
 from rove.control.members.missing import Missing
@@ -23,6 +24,7 @@ from rove.model.spans import both, text_of, union
 
 ENDS = ("delivered", "evicted", "late", "lost", "faulted", "in_flight")  # where a row that was produced can be
 _SUMMED = ("produced", "delivered", "buffered", "open", "resent", "duplicates", "evicted", "late", "lost", "faulted")
+_summed = attrgetter(*_SUMMED)
 
 
 def excess(line: AccountLine) -> int:
@@ -68,9 +70,9 @@ def account_lines(
     troubled: Iterable[str] = (),
 ) -> list[AccountLine]:
     """One line for each query and origin. Rows in flight of an origin that is not `alive`, or of a `stopped` query, are
-    lost. An `unheard` origin may have made more rows than it has reported. Input of a `troubled` query may be damaged
-    on a node. O(tallies)."""
-    sums: dict[tuple[str, Origin], dict[str, int]] = {}
+    lost; those in open windows only if the query is stopped. An `unheard` origin may have made more rows than it has
+    reported. Input of a `troubled` query may be damaged on a node. O(tallies)."""
+    counts: dict[tuple[str, Origin], tuple[int, ...]] = {}
     marks: dict[tuple[str, Origin], int] = {}
     made: dict[tuple[str, Origin], int] = {}
     seen: dict[tuple[str, Origin], int] = {}
@@ -78,12 +80,12 @@ def account_lines(
     for tally in tallies:
         key = (tally.query, tally.origin)
         lossy.setdefault(key, []).append(tally)
-        line = sums.setdefault(key, dict.fromkeys(_SUMMED, 0))
-        for what in _SUMMED:
-            line[what] += getattr(tally, what)
+        found, known = _summed(tally), counts.get(key)
+        counts[key] = found if known is None else tuple(map(add, known, found))
         made[key], seen[key] = max(made.get(key, 0), tally.made), max(seen.get(key, 0), tally.seen)
         if tally.watermark is not None:
             marks[key] = max(marks.get(key, tally.watermark), tally.watermark)
+    sums = {key: dict(zip(_SUMMED, found, strict=True)) for key, found in counts.items()}
     lines = []
     hurt = {*troubled, *(query for (query, _), line in sums.items() if line["lost"])}
     hurt |= set() if missing is None else missing.queries()
@@ -98,9 +100,10 @@ def account_lines(
         lag = max(0, wall - mark) // 1000 if mark is not None and MICROS_MIN < mark <= MICROS_MAX else None
         left = max(0, line["produced"] - done)
         over = origin not in alive or query in stopped
-        if over:
-            line["lost"] += left
-            left = line["open"] = 0
+        if over:  # rows in open windows of operators that go on will be in a result
+            kept = 0 if query in stopped else min(left, line["open"])
+            line["lost"] += left - kept
+            left = line["open"] = kept
         anew = query in hurt and origin.stage != SOURCE  # an operator without input that is lost gives less than before
         if over or anew or origin in unheard or seen[query, origin] > made[query, origin]:
             line["produced"] = max(line["produced"], done)  # what became of rows is known, so they were produced

@@ -15,18 +15,19 @@ from rove.model.ids import NodeId, Origin, QueryId
 from rove.model.messages import Tally
 
 
-class EndedRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A start of a node that is over: its counts, and the origins that ended with it."""
+class EndedRecord(msgspec.Struct, frozen=True, kw_only=True, rename={"start": "incarnation"}):
+    """A start of a node that is over: its counts, and the origins that ended with it. In the catalog `start` has the
+    name `incarnation`."""
 
     node: NodeId
-    incarnation: int
+    start: int
     tallies: tuple[Tally, ...]
     gone: tuple[Origin, ...]
     lives: bool = False  # the node goes on; only these origins have ended
 
     @property
     def name(self) -> str:
-        return f"{self.node} {self.incarnation}" + (" lives" if self.lives else "")
+        return f"{self.node} {self.start}" + (" lives" if self.lives else "")
 
 
 class Ended:
@@ -39,7 +40,7 @@ class Ended:
         self.gone: dict[Origin, None] = {}
 
     def restore(self, records: Iterable[EndedRecord]) -> None:
-        self._records = {(r.node, r.incarnation, r.lives): r for r in records}
+        self._records = {(r.node, r.start, r.lives): r for r in records}
         for record in self._records.values():
             self._list(record)
         self._settle()
@@ -47,7 +48,7 @@ class Ended:
     def over(
         self,
         node: NodeId,
-        incarnation: int,
+        start: int,
         tallies: Iterable[Tally],
         gone: Iterable[Origin],
         again: Container[QueryId] = (),
@@ -56,14 +57,17 @@ class Ended:
     ) -> None:
         """A start of a node is over. For queries that the node computes `again` from its disk, the next start counts
         rows that end there and output of its operators again. It does not count again the rows that its `sources` had
-        made, nor rows that were lost. For sources that go on it `counts` everything that they have made."""
+        made, nor rows that were lost, nor what operators had counted that have moved to another node. For sources that
+        go on it `counts` everything that they have made."""
         ended = dict.fromkeys(gone)
         kept = [
             Tally(
                 query=t.query,
                 origin=t.origin,
-                produced=t.produced if t.origin in sources else 0,
-                made=t.made if t.origin in sources else 0,
+                produced=t.produced if t.origin in sources else t.produced_here,
+                made=t.made if t.origin in sources or t.produced_here else 0,
+                delivered=t.delivered_here,
+                late=t.late_here,
                 lost=t.lost_here,
                 evicted=t.evicted_here,
                 faulted=t.faulted_here,
@@ -74,25 +78,25 @@ class Ended:
             for t in tallies
         ]
         kept = [replace(t, produced=0, made=0) if (t.query, t.origin) in counts else t for t in kept]
-        record = EndedRecord(node=node, incarnation=incarnation, tallies=tuple(kept), gone=tuple(ended))
+        record = EndedRecord(node=node, start=start, tallies=tuple(kept), gone=tuple(ended))
         self._keep(record)
 
-    def ended(self, node: NodeId, incarnation: int, gone: Iterable[Origin]) -> None:
+    def ended(self, node: NodeId, start: int, gone: Iterable[Origin]) -> None:
         """Origins have ended while their node goes on."""
-        before = self._records.get((node, incarnation, True))
+        before = self._records.get((node, start, True))
         ended = dict.fromkeys((*(() if before is None else before.gone), *gone))
-        self._keep(EndedRecord(node=node, incarnation=incarnation, tallies=(), gone=tuple(ended), lives=True))
+        self._keep(EndedRecord(node=node, start=start, tallies=(), gone=tuple(ended), lives=True))
 
     def _keep(self, record: EndedRecord) -> None:
-        key = (record.node, record.incarnation, record.lives)
+        key = (record.node, record.start, record.lives)
         self._unlist(self._records.get(key))
         self._records[key] = self._news[record.name] = record
         self._list(record)
         self.gone |= dict.fromkeys(record.gone)
 
-    def heard(self, node: NodeId, incarnation: int) -> None:
+    def heard(self, node: NodeId, start: int) -> None:
         """A start reports, so it is not over, and reports its own counts. O(1) if it was not thought to be over."""
-        record = self._records.pop((node, incarnation, False), None)
+        record = self._records.pop((node, start, False), None)
         if record is not None:
             self._news[record.name] = None
             self._unlist(record)

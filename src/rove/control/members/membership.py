@@ -27,8 +27,8 @@ AWAY_US = 5_000_000  # without a report for this long a node is away
 RATE_SHARE = 0.3  # the weight of the newest report in the rate at which a node takes rows in
 
 
-class NodeRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The record of a node in the catalog."""
+class NodeRecord(msgspec.Struct, frozen=True, kw_only=True, rename={"start": "incarnation"}):
+    """The record of a node in the catalog, where `start` has the name `incarnation`."""
 
     node: NodeId
     kind: Kind
@@ -41,7 +41,9 @@ class NodeRecord(msgspec.Struct, frozen=True, kw_only=True):
     durable: bool = False
     trusts: bool = False
     revoked: bool = False
-    incarnation: int = 0  # of a node without a disk, whose numbers begin again with each start
+    start: int = 0  # of a node without a disk, whose numbers begin again with each start
+    draining: bool = False  # everything leaves the node
+    barred: tuple[NodeId, ...] = ()  # parents that it may not be linked with, although it names them (`asks/nodes`)
 
 
 @dataclass(slots=True)
@@ -50,7 +52,7 @@ class Member:
 
     record: NodeRecord
     conn: Conn | None = None
-    incarnation: int = 0
+    start: int = 0
     heard_us: int = 0
     number: int = 0  # the number of the last report that was taken
     running: dict[QueryId, Version] = field(default_factory=dict)
@@ -83,7 +85,7 @@ class Member:
     def is_another(self, report: Report, now: int) -> bool:
         """Whether a report is of a second process with the same name. Of two, the one that was started later is
         accepted while it reports. A node whose clock went back is accepted once the other one is silent."""
-        return report.incarnation < self.incarnation and now - self.heard_us <= AWAY_US
+        return report.start < self.start and now - self.heard_us <= AWAY_US
 
     def silent_us(self, now: int) -> int:
         return now - self.heard_us if self.conn is not None else 0
@@ -140,11 +142,9 @@ class Membership:
         self.ended = Ended()
         self.missing = Missing(self.ended)
         self.troubled = Troubled()
-        self.starts: dict[NodeId, int] = {}  # the incarnations of nodes without a disk
+        self.starts: dict[NodeId, int] = {}  # the starts of nodes without a disk
         self._claims: dict[NodeId, dict[NodeId, Link]] = {}  # links to a node, by the node that reported them
-        self._sources: dict[
-            tuple[str, str], dict[Origin, NodeId]
-        ] = {}  # by stream and columns, the sources and their nodes
+        self._sources: dict[tuple[str, str], dict[Origin, NodeId]] = {}  # by stream and columns, with their nodes
         self._gateways: dict[NodeId, None] = {}
         self._quiet: dict[NodeId, None] = {}  # nodes by the time of their last report, the oldest first
         self._peers: dict[NodeId, tuple[tuple[Peer, ...], str]] = {}  # the peers of a node, with a digest
@@ -152,7 +152,7 @@ class Membership:
     def restore(self, records: list[NodeRecord]) -> None:
         """Restore nodes from their records. None has reported yet. O(nodes + links)."""
         self.members = {r.node: Member(r) for r in records}
-        self.starts.update((r.node, r.incarnation) for r in records)
+        self.starts.update((r.node, r.start) for r in records)
         live = [r for r in records if not r.revoked]
         self.topology = Topology([_node(r) for r in live])
         links = [link for r in live for link in _links(r)]
@@ -160,6 +160,8 @@ class Membership:
             self._claims.setdefault(link.b, {})[link.a] = link
         pairs = {frozenset((k.a, k.b)): k for k in reversed(links) if self.topology.has(k.b)}
         self.topology.change([AddLink(link) for link in pairs.values()])
+        for record in live:
+            self.topology.drain(record.node, record.draining)
         for record in records:
             self._quiet[record.node] = None
             self._index(record, None)
@@ -169,19 +171,17 @@ class Membership:
         O(what is new in it), plus O(its links) if the node itself has changed."""
         member = self.members.get(report.node)
         if not report.whole and (
-            member is None
-            or member.conn is None
-            or (member.incarnation, member.number) != (report.incarnation, report.number - 1)
+            member is None or member.conn is None or (member.start, member.number) != (report.start, report.number - 1)
         ):
             return None
         before = member.record if member is not None else None
         record = before if report.facts is None else self._record(report, report.facts, before)
         if record is None:
             return None
-        self.starts[report.node] = record.incarnation
+        self.starts[report.node] = record.start
         if member is None:
             member = self.members[report.node] = Member(record)
-        restarted = member.incarnation != report.incarnation
+        restarted = member.start != report.start
         self._lives(member, report, record, before, restarted, now)
         if restarted:
             self.troubled.restarted(report.node)
@@ -204,10 +204,10 @@ class Membership:
     def _record(self, report: Report, facts: Facts, before: NodeRecord | None) -> NodeRecord:
         if before is not None and before.key and before.kind != facts.kind:
             raise TopologyError(f"`{report.node}` was invited as a {before.kind} and says it is a {facts.kind}")
-        links = before.links if before is not None else ()
+        links, barred = ((), ()) if before is None else (before.links, before.barred)
         known = {parent: (parent, latency, rate) for parent, latency, rate in links}
         if facts.parents:
-            links = tuple(known.get(p, (p, _LATENCY_US, _BYTES_PER_S)) for p in facts.parents)
+            links = tuple(known.get(p, (p, _LATENCY_US, _BYTES_PER_S)) for p in facts.parents if p not in barred)
         return NodeRecord(
             node=report.node,
             kind=facts.kind,
@@ -219,7 +219,9 @@ class Membership:
             key=before.key if before is not None else "",
             durable=facts.durable,
             trusts=facts.trusts,
-            incarnation=0 if facts.durable else report.incarnation,
+            start=0 if facts.durable else report.start,
+            draining=before is not None and before.draining,
+            barred=barred,
         )
 
     def _lives(
@@ -237,17 +239,17 @@ class Membership:
         if not restarted:
             member.flows(report, now)
             if gone:
-                self.ended.ended(report.node, report.incarnation, gone)
+                self.ended.ended(report.node, report.start, gone)
             return
-        if member.incarnation or gone:
+        if member.start or gone:
             # If the earlier start has not reported since we started, only its successor is known.
-            ended = member.incarnation or -report.incarnation
+            ended = member.start or -report.start
             sources = {s.origin for s in (() if before is None else before.sources)}
             again = member.running if record.durable else ()
             goes_on = {source.origin for source in record.sources if source.goes_on}
             counts = {(tally.query, tally.origin) for tally in report.tallies if tally.origin in goes_on}
             self.ended.over(report.node, ended, member.tallies.values(), gone, again, sources, counts)
-        self.ended.heard(report.node, report.incarnation)
+        self.ended.heard(report.node, report.start)
 
     def _take(self, member: Member, report: Report, conn: Conn, now: int) -> dict[QueryId, Version | None]:
         """Take a node's report on its work. Returns the queries that it runs in another version. O(report)."""
@@ -270,7 +272,7 @@ class Membership:
             else:
                 member.tallies[tally.query, tally.origin] = tally
         self.missing.take(report.node, report.tallies, report.whole)
-        member.conn, member.heard_us, member.incarnation, member.number = conn, now, report.incarnation, report.number
+        member.conn, member.heard_us, member.start, member.number = conn, now, report.start, report.number
         for name in ("unknown", "knows", "refused", "held", "reaches", "learned"):
             if (said := getattr(report, name)) is not None:
                 setattr(member, name, said)
@@ -329,7 +331,7 @@ class Membership:
         if member is not None:
             self.missing.forget(member.record.node)
             gone = [source.origin for source in member.record.sources]
-            self.ended.over(member.record.node, member.incarnation, member.tallies.values(), gone)
+            self.ended.over(member.record.node, member.start, member.tallies.values(), gone)
 
     def revoke(self, node: NodeId) -> NodeRecord:
         """Revoke a node's key. The node cannot connect until it is invited again."""
@@ -349,11 +351,15 @@ class Membership:
             self.members[record.node] = Member(record)
             self._quiet[record.node] = None
         else:
-            record = replace(
-                member.record, links=tuple({k[0]: k for k in (*member.record.links, *record.links)}.values())
-            )
+            links = {k[0]: k for k in (*member.record.links, *record.links)}
+            barred = tuple(parent for parent in member.record.barred if parent not in links)
+            record = replace(member.record, links=tuple(links.values()), barred=barred)
         self._settle(record)
         return record
+
+    def rewrite(self, record: NodeRecord) -> None:
+        """Give a node another record. O(its links)."""
+        self._settle(record)
 
     def tallies(self) -> Iterator[Tally]:
         """The counts of all nodes, including those that are gone."""
@@ -480,20 +486,3 @@ def _node(record: NodeRecord) -> Node:
 
 def _links(record: NodeRecord) -> list[Link]:
     return [Link(record.node, parent, latency, rate) for parent, latency, rate in record.links]
-
-
-def records_of(topology: Topology) -> list[NodeRecord]:
-    """The nodes of a topology as records. O(nodes + links)."""
-    links: dict[NodeId, list[tuple[NodeId, int, int]]] = {}
-    for link in topology.links():
-        links.setdefault(link.a, []).append((link.b, link.latency_us, link.bytes_per_s))
-    return [
-        NodeRecord(
-            node=node.id,
-            kind=node.kind,
-            slots=node.slots,
-            memory_bytes=node.memory_bytes,
-            links=tuple(links.get(node.id, ())),
-        )
-        for node in topology.nodes()
-    ]

@@ -137,9 +137,13 @@ class Board:
         return self._passable
 
     def fits(self, stage: Stage, node: NodeId) -> bool:
-        """Whether a node has room for an operator, or already runs it."""
+        """Whether a node has room for an operator, or already runs it. A node that is being drained has none."""
         op = self.operators[stage]
-        if node == self.request.gateway or self._is_at(stage, node) or not costs_a_slot(op):
+        if node == self.request.gateway or self._is_at(stage, node):
+            return True
+        if self.topology.is_drained(node) and not isinstance(op, Source | Received):
+            return False
+        if not costs_a_slot(op):
             return True
         at = self.topology.node(node)
         slots = self.load.free_slots(at) - self._slots.get(node, 0)

@@ -12,17 +12,20 @@ Ours, as TOML or JSON:
 
 NebulaStream's is a pair of files, as its topology-change-generator writes them. `fixed_topology.json` has `nodes` (id
 to place), `slots` and `children`; `topology_updates.json` has `initial_parents`, a list of [parent, child], and
-`topology_updates`, a list of `{timestamp, events: [{parentId, childId, action}]}` with timestamps in ms.
+`topology_updates`, a list of `{timestamp, events: [{parentId, childId, action}]}` with timestamps in ms. All batches of
+events are checked, each after those before it. Circular and full graphs list a link from both ends: it is one link, and
+neither of its nodes is above the other. Any other circle of parents is an error.
 """
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+import rustworkx as rx
 
 from rove.control.topology.changes import AddLink, AddNode, Change, RemoveLink, check
 from rove.control.topology.nodes import BYTES_PER_S, LATENCY_US, MEMORY_BYTES, SLOTS, Link, Node
@@ -131,17 +134,90 @@ def read_nebulastream(fixed: str | object, updates: str | object | None = None) 
     nodes += [Node(_id(n), "device") for n in devices]
 
     below = [*((a + shift, b + shift) for a, b in children), *parents]
-    with_parent = {child for _, child in below}
-    below = [*((COORDINATOR, n) for n in fixed_ids if n not in with_parent), *below]
-    links = tuple(Link(_id(child), _id(parent)) for parent, child in dict.fromkeys(below))
+    ranks = _Ranks(below)
+    top = [(COORDINATOR, n) for n in ranks.highest(fixed_ids)]
+    ranks.put(top, "nodes")
+    links = _once([*top, *below])
     changes = tuple((ms, tuple(_change(*event) for event in batch)) for ms, batch in batches)
-    return _fitting(Imported(tuple(nodes), links, changes))
+    found = _fitting(Imported(tuple(nodes), tuple(Link(_id(child), _id(parent)) for parent, child in links), changes))
+    for n, (_, batch) in enumerate(batches):
+        ranks.change(batch, f"{_UPDATES[0]}[{n}]")
+    return found
 
 
 def _fitting(found: Imported) -> Imported:
-    """Check that nodes and links fit together. Batches of changes are checked when they are applied."""
+    """Check that nodes and links fit together, and that every batch of changes fits after those before it."""
     check(Topology(), (*map(AddNode, found.nodes), *map(AddLink, found.links)))
+    topology = found.topology() if found.batches else Topology()
+    before = 0
+    for n, (ms, batch) in enumerate(found.batches):
+        place = f"{_UPDATES[0]}[{n}], at {ms} ms"
+        if ms < before:
+            raise TopologyError(f"{place}, comes after one at {before} ms; put them in the order of their times")
+        before = ms
+        try:
+            topology.change(batch)
+        except TopologyError as error:
+            raise TopologyError(f"{place}: {error}") from error
     return found
+
+
+def _once(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The pairs without those that were there already, from either end."""
+    found: dict[tuple[int, int], tuple[int, int]] = {}
+    for pair in pairs:
+        found.setdefault((min(pair), max(pair)), pair)
+    return list(found.values())
+
+
+class _Ranks:
+    """Which nodes are above which. Nodes that are listed as parents of each other are equals, and have one rank."""
+
+    def __init__(self, pairs: Iterable[tuple[int, int]]) -> None:
+        listed = dict.fromkeys(pairs)
+        equals = rx.PyGraph[int, None](multigraph=False)
+        index = {number: equals.add_node(number) for number in dict.fromkeys(n for pair in listed for n in pair)}
+        equals.add_edges_from_no_data([(index[a], index[b]) for a, b in listed if (b, a) in listed])
+        self._graph = rx.PyDiGraph[int, None](check_cycle=True)
+        self._rank: dict[int, int] = {}
+        for group in rx.connected_components(equals):
+            rank = self._graph.add_node(min(equals[n] for n in group))
+            self._rank |= {equals[n]: rank for n in group}
+        self.put(listed, "children")
+
+    def highest(self, numbers: Iterable[int]) -> list[int]:
+        """The nodes that have no parent; of equals that have none, the one with the least number."""
+        found: dict[int, int] = {}
+        for number in sorted(numbers):
+            if not self._graph.in_degree(self._at(number)):
+                found.setdefault(self._at(number), number)
+        return list(found.values())
+
+    def change(self, batch: Iterable[tuple[str, int, int]], place: str) -> None:
+        """Follow a batch that fits the links. It may put no node above itself."""
+        for action, parent, child in batch:
+            if action == "add":
+                self.put([(parent, child)], place)
+            elif self._at(parent) != self._at(child):
+                self._graph.remove_edge(self._at(parent), self._at(child))
+
+    def put(self, pairs: Iterable[tuple[int, int]], place: str) -> None:
+        """Put children below their parents. `place` is where the file says so."""
+        for parent, child in pairs:
+            if self._at(parent) == self._at(child):
+                continue
+            try:
+                self._graph.add_edge(self._at(parent), self._at(child), None)
+            except rx.DAGWouldCycle as error:
+                raise TopologyError(
+                    f"{place} puts node {child} below node {parent}, which is below node {child} already; parents that "
+                    "go round in a circle lead nowhere. Name each link from both ends if its nodes are equals"
+                ) from error
+
+    def _at(self, number: int) -> int:
+        if number not in self._rank:
+            self._rank[number] = self._graph.add_node(number)
+        return self._rank[number]
 
 
 def _fixed(base: Mapping[str, Any]) -> tuple[list[int], dict[int, int], list[tuple[int, int]]]:
@@ -231,6 +307,8 @@ def _loaded(data: object) -> object:
 
 
 def _number(data: object, place: str) -> int:
+    if not isinstance(data, bool) and isinstance(data, int) and data < 0:
+        raise TopologyError(f"`{data}` in {place} is negative; give 0 or more")
     if isinstance(data, bool) or not isinstance(data, int | str) or not str(data).strip().isdigit():
         raise TopologyError(f"`{data}` in {place} is not a whole number")
     return int(data)

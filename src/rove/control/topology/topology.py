@@ -54,6 +54,7 @@ class Topology:
         self._relays: rx.PyGraph[NodeId, tuple[float, float]] = rx.PyGraph(multigraph=False)
         self._index: dict[NodeId, int] = {}
         self._broken: set[tuple[NodeId, NodeId]] = set()
+        self._drained: set[NodeId] = set()
         self._trees: dict[tuple[NodeId, By], _Tree] = {}
         self.change((*map(AddNode, nodes), *map(AddLink, links)))
 
@@ -124,6 +125,19 @@ class Topology:
         self.version += 1
         return True
 
+    def drain(self, id: NodeId, drained: bool) -> None:
+        """Set whether routes avoid a node, as they avoid broken links. O(links of the node)."""
+        if drained == (id in self._drained):
+            return
+        (self._drained.add if drained else self._drained.discard)(id)
+        for link in self._links[self.node(id).id].values():
+            self._measure(link)
+            self._forget(link.a, link.b)
+        self.version += 1
+
+    def is_drained(self, id: NodeId) -> bool:
+        return id in self._drained
+
     def change(self, batch: Iterable[Change]) -> None:
         """Apply changes in order. If one does not fit after those before it, none is applied. O(links touched)."""
         changes = tuple(batch)
@@ -156,7 +170,7 @@ class Topology:
 
     def _lengths(self, link: Link) -> tuple[float, float]:
         """The length of a link, by latency and by hops."""
-        broken = 0 if self.works(link.a, link.b) else _BROKEN
+        broken = 0 if self._goes(link.a, link.b) else _BROKEN
         return (
             float(broken + link.latency_us * _HOPS_MAX + 1),
             float(broken + _LATENCY_SUM_MAX_US + link.latency_us),
@@ -231,8 +245,11 @@ class Topology:
         return None if route is None or self.broken_on(route[1:]) else route
 
     def broken_on(self, route: Iterable[NodeId]) -> int:
-        """How many links of a route are broken. O(route)."""
-        return sum(not self.works(a, b) for a, b in pairwise(route))
+        """How many links of a route are broken, or lead to or from a node that is being drained. O(route)."""
+        return sum(not self._goes(a, b) for a, b in pairwise(route))
+
+    def _goes(self, a: NodeId, b: NodeId) -> bool:
+        return self.works(a, b) and not (self._drained and (a in self._drained or b in self._drained))
 
     def certain(self, source: NodeId, sink: NodeId) -> frozenset[NodeId]:
         """The nodes that are on every route from a source to the sink, whatever breaks, including both ends.

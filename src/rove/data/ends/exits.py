@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from msgspec.structs import replace
 
 from rove.data.ends.output import Output
-from rove.data.fragment.pipeline import Emitted
+from rove.data.fragment.emitted import Emitted
 from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.link.receipts import FrameReceipt
 from rove.data.link.routes import Routes

@@ -56,7 +56,8 @@ class InputLog:
     ) -> None:
         """Write a batch before operators compute it. Each stage has its own numbers."""
         query = running.fragment.query
-        if not self._log(query).append(replace(header, kind=HeaderKind.INPUT), rows, receipt):
+        kind = HeaderKind.STATE if header.state else HeaderKind.INPUT
+        if not self._log(query).append(replace(header, kind=kind), rows, receipt) and not header.state:
             key = (query, header.origin.unsided)
             self.duplicates[key] = self.duplicates.get(key, 0) + 1
 
@@ -97,6 +98,15 @@ class InputLog:
         """Whether a batch of a source is in the log of a query, or is being written to it."""
         log = self._logs.get(query)
         return log is not None and log.partition.ledger.took(origin, seq)
+
+    def is_open(self, query: QueryId) -> bool:
+        """Whether the log of a query is read or written here."""
+        return query in self._logs
+
+    def is_writing(self, query: QueryId) -> bool:
+        """Whether input of a query waits for the disk."""
+        log = self._logs.get(query)
+        return log is not None and bool(log.waiting)
 
     def names(self) -> Iterator[tuple[str, Origin, Spans]]:
         """The batches on the disk, or on their way to it: the query, the origin, the batches. O(origins × queries, and

@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from rove.data.counts import Count
 from rove.data.ends.appending import Appending
 from rove.data.ends.low_watermark import LowWatermark, parted
 from rove.data.events import AskReaders, DiskDone, OnDisk, Readers
 from rove.data.fragment.frontier import Frontier
-from rove.data.fragment.pipeline import Count
 from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.link.receipts import FrameReceipt
 from rove.data.log.folders import Folders

@@ -7,6 +7,7 @@ first, in parts of bounded size. A query that waits for the disk does not hold u
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -128,6 +129,15 @@ class PendingInput:
         """Forget everything of a query."""
         gone = self._queries.pop(query, _Query())
         self.bytes -= sum(map(_size, (*gone.read, *gone.fresh)))
+
+    def has(self, query: QueryId) -> bool:
+        """Whether input of a query is still to be computed."""
+        found = self._queries.get(query)
+        return found is not None and bool(found.reading or found.read or found.fresh)
+
+    def headers(self) -> Iterator[Header]:
+        """The batches that became safe in this start and wait to be computed."""
+        return (batch.header for each in self._queries.values() for batch in each.fresh)
 
     def validate(self) -> None:
         """Its bytes are those of its batches. O(batches)."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rove.data.fragment.emitted import Emitted
 from rove.data.fragment.frontier import Frontier
-from rove.data.fragment.pipeline import Emitted
 from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.log.segments.ledger import Lane
 from rove.model.batch import Header, HeaderKind
@@ -21,6 +21,18 @@ from rove.model.ids import Origin, Stage
 def changes_of(running: RunningFragment, kept: Frontier[Lane]) -> Iterator[Header]:
     """The changes that a fragment needs, after all the changes that are written. O(origins)."""
     lanes = list(kept.table())
+    fragment = running.fragment
+    for sender, origin in sorted(fragment.sends.items()):
+        # Operators send their state before other origins are waited for, and begin with one before that.
+        if not kept.next(Lane(HeaderKind.SEND_STATE, sender, origin)):
+            yield _change(HeaderKind.SEND_STATE, sender, origin)
+    for taker, origin in sorted(fragment.awaits.items()):
+        if not kept.next(Lane(HeaderKind.AWAIT_STATE, taker, origin)):
+            yield _change(HeaderKind.AWAIT_STATE, taker, origin)
+    for lane in lanes:
+        given_up = lane.kind is HeaderKind.AWAIT_STATE and fragment.awaits.get(Stage(lane.stage)) != lane.origin
+        if given_up and not kept.next(Lane(HeaderKind.DISMISS, lane.stage, lane.origin)):
+            yield _change(HeaderKind.DISMISS, lane.stage, lane.origin)
     wanted = _pairs(running.fragment.waits)
     before = {(lane.stage, lane.origin) for lane in lanes if lane.kind is HeaderKind.EXPECT}
     for stage, origin in sorted(wanted | before):
@@ -49,7 +61,10 @@ def apply_change(running: RunningFragment, header: Header) -> list[Emitted]:
         case HeaderKind.EXPECT:
             return pipeline.expect({stage: [origin]})
         case HeaderKind.DISMISS:
-            return pipeline.leave(stage, [origin])
+            return [*pipeline.moves.give_up(stage, origin), *pipeline.leave(stage, [origin])]
+        case HeaderKind.AWAIT_STATE:
+            pipeline.moves.wait(stage, origin)
+            return []
         case HeaderKind.KNOW:
             pipeline.know({stage: [origin]})
             return []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from rove.data.fragment.intake import Intake
 from rove.data.fragment.watermarks import Watermarks
@@ -40,6 +40,9 @@ from rove.plan.operators import (
 from rove.plan.sites import site
 from rove.plan.stages import Stages, ordered, stateful
 
+if TYPE_CHECKING:
+    from rove.data.fragment.reconfigure.migration import Arriving
+
 Config: TypeAlias = WindowConfig | JoinConfig | ScanConfig | CountWindowConfig
 Waits: TypeAlias = Mapping[Stage, Iterable[Origin]]  # by the stage of the source or stateful operator they are
 
@@ -67,6 +70,8 @@ class Step:
     waits: Watermarks | None = None
     open: OpenRows = field(default_factory=OpenRows)
     deserted: bool = False  # whether all its origins are gone for good
+    arriving: Arriving | None = None  # its state, while it comes from another node
+    arrived: dict[Origin, None] = field(default_factory=dict)  # the origins of states that have come
     feeds_memory: bool = False  # whether a stateful operator here takes the output in order
     sides_alike: bool = False  # a union whose inputs read one source, so the same batch comes in on several sides
     _compiled: list[Stateless] | None = None

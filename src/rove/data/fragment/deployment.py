@@ -20,6 +20,7 @@ from rove.data.fragment.entrance import Entrance
 from rove.data.fragment.fragments import Fragments
 from rove.data.fragment.lifecycle import FragmentEvent
 from rove.data.fragment.opening import OpeningFragment, Openings
+from rove.data.fragment.reconfigure.leaving_states import LeavingStates
 from rove.data.fragment.replay import Replay
 from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.link.neighbours import Neighbours
@@ -30,6 +31,7 @@ from rove.data.log.folders import Folders
 from rove.data.sources.sources import Sources
 from rove.data.store.kept_batch import KeptBatch
 from rove.data.store.retention import Retention
+from rove.data.store.store import Store
 from rove.data.turn import Turn
 from rove.model.batch import Batch, Header
 from rove.model.errors import MissingFunction, PlanError, RoveError
@@ -48,6 +50,7 @@ class Deployment:
     turn: Turn
     fragments: Fragments
     sources: Sources
+    store: Store
     folders: Folders
     openings: Openings
     output: Output
@@ -60,6 +63,7 @@ class Deployment:
     exits: Exits
     replay: Replay
     accounts: Accounts
+    leaving_states: LeavingStates
 
     def resume(self, fragment: Fragment, plans: Mapping[str, bytes]) -> bool:
         """Resume a fragment of the last start. If its sources are new origins and order matters, the nodes above must
@@ -127,19 +131,20 @@ class Deployment:
         else:
             stages = decode(opening.plan, unread)
         needs = self.output.needs(fragment, stages)
-        if self.output.durable and any(ordered(stages.operators[n]) for n in fragment.runs):
+        if self.output.durable and any(ordered(stages.operators[n]) for n in (*fragment.runs, *fragment.ends)):
             needs[input_folder(fragment.query)] = NO_COLUMNS
         return needs
 
     def _begin(self, opening: OpeningFragment) -> bool:
         fragment = opening.fragment
         query, known = fragment.query, self.fragments.running.get(fragment.query)
-        route = None if known is None else known.route
+        route, routes = (None, ()) if known is None else (known.route, known.routes)
         early: Iterable[tuple[str, Batch]] = opening.early
+        above = 0 if known is None else known.fragment.above
         if known is not None:
             before = known.fragment.feeds
             if fragment.plan == known.fragment.plan:
-                self.exits.emit(known, known.pipeline.end(fragment.runs))
+                self.exits.emit(known, known.pipeline.end((*fragment.runs, *fragment.ends)))
             early = self._missed(query, [o for o in fragment.feeds if o not in before])
             running = known.update(fragment, opening.plan)
         elif opening.running is not None:
@@ -147,6 +152,7 @@ class Deployment:
         else:  # the version that it should replace has left since
             running = RunningFragment(fragment, opening.plan, not self.output.durable, self.read)
             early = self._missed(query, fragment.feeds)
+        running.pipeline.moves.forget(fragment.sends)
         self.output.begin(running)
         self.fragments.running[query] = running
         self.sources.learn(running.columns())
@@ -156,24 +162,42 @@ class Deployment:
         if self.input_log.begin(query):
             running.machine.step(FragmentEvent.OPENED)
             self.replay.pending.on_disk(query, input_folder(query), self.folders.upto(input_folder(query)))
-        if opening.resumes and fragment.feeds and not fragment.overtakes:
+        if fragment.feeds and (fragment.holds or (opening.resumes and not fragment.overtakes)):
             running.machine.step(FragmentEvent.RESUMED)
         self.turn.commands += self.routes.turned(query, route, running, self.turn.now)
+        self.turn.commands += self.routes.left(query, routes, running, self.turn.now)
         kept, running.kept = running.kept, Queue()
         self._send(running, kept)
-        self._expect(running)
+        running = self._expect(running)
         self._catch_up(running, early)
+        if known is not None and above != fragment.above:
+            self._tell_ended(running)
         return route != running.route
 
-    def _expect(self, running: RunningFragment) -> None:
-        """Wait for the origins that the fragment names. Output that this causes is passed on."""
+    def _tell_ended(self, running: RunningFragment) -> None:
+        """A node above has started again and has forgotten which sources have ended, so it is told. A source with
+        batches on their way tells it with the last of them. O(sources, and batches of the query)."""
+        query = running.fragment.query
+        waiting = {entry.header.origin.unsided for entry in self.store.of(query)}
+        feeds = [origin for origin in running.fragment.feeds if origin not in waiting]
+        for stream, batch in self.sources.ended(feeds):
+            if (stage := running.sources.get(stream)) is not None:
+                self.entrance.run(running, stage, batch, None, None)
+
+    def _expect(self, running: RunningFragment) -> RunningFragment:
+        """Send the states that leave, and wait for the origins that the fragment names. Output that this causes is
+        passed on. Returns the fragment that goes on."""
         if running.remembers and self.output.durable:
             self.input_log.expect(running)
         else:
-            emitted = running.expect(running.fragment.waits)
+            if running.fragment.sends:
+                running = self.leaving_states.begin(running)
+            emitted = running.await_states()
+            emitted += running.expect(running.fragment.waits)
             emitted += running.pipeline.gone(running.unheard(running.pipeline.origins()))
             self.exits.emit(running, emitted)
             self.output.wait(running)
+        return running
 
     def _catch_up(self, running: RunningFragment, early: Iterable[tuple[str, Batch]]) -> None:
         """Process what its sources made before it ran, frames that were parked, and batches that an earlier start

@@ -2,6 +2,7 @@
 
 Law: a batch of a query that is unknown here waits, and its sender keeps it. A batch that cannot be taken is refused and
 counted as lost, once; it does not hold up the batches behind it. Rows that only pass by are not decoded.
+Which operators a batch still lacks is known to `pipeline`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from rove.data.fragment.fragments import Fragments
 from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.link.parking import Parked, Parking
 from rove.data.link.receipts import FrameReceipt
+from rove.data.link.unheard import Unheard, Word
 from rove.data.rows import encode_rows
 from rove.data.sources.sources import Sources
 from rove.data.turn import Turn
@@ -35,6 +37,7 @@ class Entrance:
     turn: Turn
     fragments: Fragments
     parking: Parking
+    unheard: Unheard
     sources: Sources
     output: Output
     input_log: InputLog
@@ -94,9 +97,44 @@ class Entrance:
         payload: Payload | None,
         receipt: FrameReceipt | None,
     ) -> None:
-        """Process a batch here, and pass the output on."""
-        emitted = running.process(stage, batch)
+        """Process a batch here, and pass the output on. A stateful operator that has not written it to a disk waits
+        until its sender has heard the ack."""
+        word = None if receipt is None or not running.remembers else Word(running.fragment.query, receipt)
+        emitted = running.process(stage, batch, word)
+        if word is not None and receipt is not None:
+            self.unheard.wait(receipt, word)
         self.exits.emit(running, emitted, batch, payload, receipt)
+
+    def _state(
+        self, running: RunningFragment, header: Header, payload: Payload | None, receipt: FrameReceipt | None
+    ) -> None:
+        """Take a piece of state if its operator runs here; else it goes on."""
+        if not running.pipeline.moves.takes(Stage(header.stage)):
+            self.exits.forward(running, header, payload, receipt)
+        elif running.remembers and self.output.durable:
+            self.input_log.append(running, header, payload, receipt)
+        else:
+            self.merge(running, header, payload)
+
+    def merge(self, running: RunningFragment, header: Header, payload: Payload | None) -> None:
+        """Merge a piece of state into its operator here, and pass on what this causes. If the operator has left in the
+        meantime, the piece follows it."""
+        stage = Stage(header.stage)
+        if running.pipeline.moves.takes(stage):
+            self.exits.emit(running, running.pipeline.moves.take(stage, running.read(header, payload)))
+        else:
+            self.exits.forward(running, header, payload, None)
+
+    def hear(self) -> None:
+        """Compute batches whose senders have heard the ack since."""
+        for word in self.unheard.settled(self.turn.now):
+            running = self.fragments.running.get(word.query)
+            if running is not None:
+                try:
+                    self.exits.emit(running, running.pipeline.heard(word))
+                except RoveError as error:
+                    self.accounts.refuse(type(error).__name__)
+                    running.lost(error)
 
     def _advance(
         self, running: RunningFragment, header: Header, payload: Payload | None, receipt: FrameReceipt, conn: Conn
@@ -104,6 +142,9 @@ class Entrance:
         """Apply this node's operators to one batch. If its rows cannot be read they are lost, and its name goes on, so
         that no operator waits for it."""
         running.check(header)
+        if header.state:
+            self._state(running, header, payload, receipt)
+            return
         try:
             header, payload = running.opened(header, payload)
             batch = running.read(header, payload) if running.touches(header.stage) and not header.late else None

@@ -2,13 +2,15 @@
 
 Law: a batch is let in once, after all earlier batches of its origin. A batch that was let in before is a duplicate and
 is counted. A batch that comes too early is held until the gap closes, or its origin is gone for good. So a watermark
-counts only when every batch before it is in, and results do not depend on the route of a batch.
+counts only when every batch before it is in, and results do not depend on the route of a batch. A batch that comes with
+a `Word` is held until the word is heard.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, KeysView
 
+from rove.data.link.unheard import Word
 from rove.model.batch import Batch
 from rove.model.errors import UnknownOrigin, must
 from rove.model.ids import Origin
@@ -24,35 +26,59 @@ class Intake:
 
     def __init__(self, origins: Iterable[Origin], forgets: bool = False) -> None:
         self._next = dict.fromkeys(origins, 0)
-        self._begin: dict[Origin, int] = {}  # where origins began, if not with 0
+        self._begin: dict[Origin, int] = {}  # where origins began, if the intake `forgets`
         self._forgets = forgets
+        self._anywhere: set[Origin] = set()  # origins that may begin anywhere, because another node has forgotten them
         self._held: dict[Origin, dict[int, Batch]] = {}
+        self._words: dict[Origin, dict[int, Word]] = {}  # of those, batches whose word is not heard
         self._gone: set[Origin] = set()
+        self.closed = False  # whether batches are held, whatever their number, until it is known what was taken
         self.duplicates = 0
 
-    def offer(self, origin: Origin, batch: Batch) -> list[Batch]:
+    def offer(self, origin: Origin, batch: Batch, word: Word | None = None) -> list[Batch]:
         """The batches that may now go in, in order: this one and those that were held for it; none if it must wait."""
         header = batch.header
         expected = self._next.get(origin)
         if expected is None:
             raise UnknownOrigin(f"no operator here waits for origin `{origin}`; deploy its query with this origin")
-        if expected == 0 and self._forgets and header.seq:
+        if self.closed:
+            self._keep(origin, batch, word)
+            return []
+        begins = expected == 0 and origin not in self._begin and (self._forgets or origin in self._anywhere)
+        if begins:
             self._begin[origin] = header.seq
-        if (expected == 0 and self._forgets) or (origin in self._gone and header.seq > expected):
+        word = None if origin in self._gone else word
+        if begins or (origin in self._gone and header.seq > expected):
             expected = header.seq
-        if header.seq == expected and origin not in self._held:
+        if header.seq == expected and origin not in self._held and word is None:
             self._next[origin] = header.through + 1
             return [batch]
         if header.through < expected:
             self.duplicates += 1
             return []
-        return self._sorted_in(origin, batch, expected)
+        return self._sorted_in(origin, batch, expected, word)
+
+    def go_on(self, origin: Origin, anyway: bool = False) -> list[Batch]:
+        """The batches that may go in since words were heard, or `anyway`. Batches that their senders have kept are
+        dropped, because they come again."""
+        words = self._words.get(origin)
+        if words is None:
+            return []
+        for seq, word in list(words.items()):
+            if anyway or word.heard:
+                del words[seq]
+            elif word.kept:
+                del words[seq], self._held[origin][seq]
+        if self.closed:
+            return []
+        return self._ready(origin, self._next[origin])
 
     def leave(self, origin: Origin) -> list[Batch]:
         """An origin is gone for good. Gaps in its numbers will not close, so batches held for them go in."""
         if origin not in self._next:
             return []
         self._gone.add(origin)
+        self._words.pop(origin, None)
         held = self._held.pop(origin, {})
         return [held[seq] for seq in sorted(held)]
 
@@ -61,9 +87,26 @@ class Intake:
         """Whether there were origins, and all are gone for good."""
         return bool(self._gone) and self._next.keys() <= self._gone
 
+    def gaps(self, origin: Origin, upto: int) -> Iterator[tuple[int, int]]:
+        """The numbers below `upto` that were neither taken nor are held, as first and last ones. There are none if the
+        beginning of the origin is not known. O(held batches)."""
+        following = self._next.get(origin, upto)
+        if self.closed or (following == 0 and (self._forgets or origin in self._anywhere)):
+            return
+        for seq, batch in sorted(self._held.get(origin, {}).items()):
+            if following < min(seq, upto):
+                yield following, min(seq, upto) - 1
+            following = max(following, batch.header.through + 1)
+        if following < upto:
+            yield following, upto - 1
+
     def expects(self, origin: Origin) -> bool:
         """Whether the origin is waited for, or has sent batches."""
         return origin in self._next
+
+    def known(self) -> KeysView[Origin]:
+        """The origins that are waited for, or have sent batches. O(1)."""
+        return self._next.keys()
 
     def took(self, origin: Origin, seq: int) -> bool:
         return seq < self._next.get(origin, 0)
@@ -77,6 +120,10 @@ class Intake:
         """The batches that came too early and wait."""
         return (batch for early in self._held.values() for batch in early.values())
 
+    def early(self) -> Iterator[tuple[Origin, Batch]]:
+        """The batches that came too early, with the names of their origins here."""
+        return ((origin, batch) for origin, early in self._held.items() for _, batch in sorted(early.items()))
+
     def table(self) -> dict[Origin, int]:
         """The next number of each origin. Held batches count as not taken."""
         return dict(sorted(self._next.items()))
@@ -84,33 +131,97 @@ class Intake:
     def spans(self) -> Iterator[tuple[Origin, Spans]]:
         """The numbers that were taken of each origin."""
         for origin, following in self._next.items():
-            if following:
-                yield origin, (self._begin.get(origin, 0), following)
+            if following > (begin := self._begin.get(origin, 0)):
+                yield origin, (begin, following)
+
+    def everything(self) -> Iterator[tuple[Origin, int, int, bool, bool]]:
+        """What was taken of each origin: its first number, the next one, whether it is gone for good, and whether it
+        may begin anywhere."""
+        for origin, following in sorted(self._next.items()):
+            anywhere = following == 0 and (self._forgets or origin in self._anywhere)
+            yield origin, self._begin.get(origin, 0), following, origin in self._gone, anywhere
+
+    def take_over(self, taken: Iterable[tuple[Origin, int, int, bool, bool]]) -> None:
+        """Go on after what another node has taken, as `everything` returned it there. Nothing was let in before."""
+        for origin, begin, following, gone, anywhere in taken:
+            self._next[origin] = following
+            if begin:
+                self._begin[origin] = begin
+            if gone:
+                self._gone.add(origin)
+            if anywhere:
+                self._anywhere.add(origin)
+
+    @property
+    def forgets(self) -> bool:
+        return self._forgets
+
+    def begin_anywhere(self) -> None:
+        """What another node had taken is lost. The origins that are known now begin with the first batch that comes."""
+        self._anywhere |= {origin for origin, following in self._next.items() if not following}
 
     def load(self, table: dict[Origin, int]) -> None:
         """Restore what `table` returned, for the origins that are waited for now."""
         self._next |= {origin: number for origin, number in table.items() if origin in self._next}
-        self._held = {}
+        self._held, self._words = {}, {}
 
     def validate(self) -> None:
         """Raise if a held batch did not come too early. O(batches held)."""
         for origin, early in self._held.items():
             following = self._next.get(origin)
             must(following is not None and len(early) > 0, "batches are held for origins that are known", origin)
-            late = [seq for seq in early if following is not None and seq <= following]
-            must(not late, "what is held is beyond what is next", origin, late, following)
+            waits = self._words.get(origin, {})
+            late = [seq for seq in early if following is not None and seq <= following and seq not in waits]
+            must(
+                self.closed or not late,
+                "what is held is beyond what is next, or waits for word",
+                origin,
+                late,
+                following,
+            )
+        for origin, words in self._words.items():
+            must(words.keys() <= self._held.get(origin, {}).keys(), "what waits for word is held", origin)
         must(self._gone <= self._next.keys(), "an origin that is gone was known", self._gone)
 
-    def _sorted_in(self, origin: Origin, batch: Batch, expected: int) -> list[Batch]:
-        early = self._held.setdefault(origin, {})
-        known = early.get(batch.header.seq)
+    def open(self) -> list[tuple[Origin, Batch]]:
+        """It is known what was taken. Returns the held batches that may go in now, with the names of their origins."""
+        self.closed = False
+        ready: list[tuple[Origin, Batch]] = []
+        for origin in list(self._held):
+            expected, first = self._next.get(origin, 0), min(self._held[origin])
+            if expected == 0 and origin not in self._begin and (self._forgets or origin in self._anywhere):
+                self._begin[origin] = expected = first
+            ready += [(origin, batch) for batch in self._ready(origin, expected)]
+        return ready
+
+    def _sorted_in(self, origin: Origin, batch: Batch, expected: int, word: Word | None) -> list[Batch]:
+        self._keep(origin, batch, word)
+        return self._ready(origin, expected)
+
+    def _keep(self, origin: Origin, batch: Batch, word: Word | None) -> None:
+        early, seq = self._held.setdefault(origin, {}), batch.header.seq
+        known = early.get(seq)
+        waited = self._words.get(origin, {}).get(seq)
         if known is not None and known.header.through >= batch.header.through:
             self.duplicates += 1
+            if word is not None and waited is not None:
+                word.waits.append(waited)
         else:
-            early[batch.header.seq] = batch
+            early[seq] = batch
+            if word is not None:
+                word.waits.append(word)
+                self._words.setdefault(origin, {})[seq] = word
+        if word is not None:  # routes keep the order, so that nobody sends again what came another way before it
+            words = self._words.get(origin, {})
+            for before in [n for n, each in words.items() if n < seq and not each.came_with(word)]:
+                del words[before]
+
+    def _ready(self, origin: Origin, expected: int) -> list[Batch]:
+        """Take out the held batches that may go in."""
+        early, words = self._held[origin], self._words.get(origin, {})
         ready: list[Batch] = []
         for seq in sorted(early):
-            if seq > expected:
+            if seq > expected or seq in words:
                 break
             found = early.pop(seq)
             if found.header.through < expected:
@@ -122,4 +233,6 @@ class Intake:
         self._next[origin] = expected
         if not early:
             del self._held[origin]
+        if not words:
+            self._words.pop(origin, None)
         return ready

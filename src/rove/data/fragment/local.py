@@ -8,7 +8,8 @@ from hashlib import blake2b
 
 import pyarrow as pa
 
-from rove.data.fragment.pipeline import Emitted, Pipeline, Saved
+from rove.data.fragment.emitted import Emitted
+from rove.data.fragment.pipeline import Pipeline, Saved
 from rove.model.batch import Batch, named
 from rove.model.errors import DataError, PlanError, UnknownOrigin
 from rove.model.ids import Origin, Stage

@@ -5,19 +5,23 @@ it has reached, and only the missing operators are applied. Runs of stateless st
 made once, after the last of them. If a plan forks and one branch goes on elsewhere, the batch leaves as it is, and the
 node above takes all branches. Here it only goes into branches that end with an operator which takes it in order here.
 
-A stateful operator takes each batch of an origin once and in order (`intake`). It waits for the origins it was told of
-and no others, and gets the lowest of their watermarks.
+A stateful operator takes each batch of an origin once and in order (`intake`), and not before its `Word` is heard, if
+it came with one. It waits for the origins it was told of and no others, and gets the lowest of their watermarks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
 from msgspec.structs import replace
 
+from rove.data.counts import Count
 from rove.data.fragment.build import Door, Step, Steps, ends
+from rove.data.fragment.emitted import Emitted
+from rove.data.fragment.reconfigure.moves import Moves
+from rove.data.link.unheard import Word
 from rove.data.operators.faulted import TEXT_MAX, Fault, rows_outside, set_aside, try_parts
 from rove.data.operators.join import JoinLogic
 from rove.data.operators.logic import NOTHING, Logic, Output, stepped
@@ -28,23 +32,9 @@ from rove.model.batch import Batch, Header
 from rove.model.clock import END
 from rove.model.errors import DataError, StateError, must
 from rove.model.ids import Origin, Stage
-from rove.model.spans import Coverage, Spans, minus, union
+from rove.model.spans import Coverage, Spans, minus
 from rove.model.state import Snapshot
 from rove.plan.stages import Stages, stateful
-
-
-@dataclass(frozen=True, slots=True)
-class Emitted:
-    """A batch that left at a stage. `late` if its rows are set aside: they are late, or with a `fault` could not be
-    computed. A `fault` of a batch without rows is that of a window which could not be computed. A batch that `passes`
-    is of an origin that the operator here does not wait for: it is taken further up, or nowhere.
-    """
-
-    stage: Stage
-    batch: Batch
-    late: bool = False
-    fault: DataError | None = None
-    passes: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,54 +46,6 @@ class Saved:
     taken: dict[Origin, int]
     marks: dict[Origin, int]
     low: int
-
-
-@dataclass(slots=True)
-class Count:
-    """The counts of one origin's rows here. A row that goes to several operators counts once for each. Rows in `open`
-    windows are not delivered yet.
-
-    `made` is the number of batches whose rows are among those produced, `seen` that of batches up to the last one that
-    was counted otherwise. They tell which of two counts, of different moments, is the older one.
-    """
-
-    produced: int = 0
-    delivered: int = 0
-    evicted: int = 0
-    late: int = 0
-    lost: int = 0
-    made: int = 0
-    seen: int = 0
-    open: int = 0
-    faulted: int = 0
-
-    def take(self, header: Header) -> None:
-        """Count a batch that has reached a stateful operator or a sink."""
-        self.delivered += header.born
-        self.evicted += header.evicted
-        self.lost += header.lost
-        self.faulted += header.faulted
-        self.saw(header)
-
-    def saw(self, header: Header) -> None:
-        """A batch was counted."""
-        self.seen = max(self.seen, header.through + 1)
-
-    def make(self, header: Header, rows: int) -> None:
-        """Count the rows of a new batch."""
-        self.produced += rows
-        self.made = max(self.made, header.through + 1)
-
-    def add(self, other: Count) -> None:
-        """Add the counts of another time or place."""
-        self.produced += other.produced
-        self.delivered += other.delivered
-        self.evicted += other.evicted
-        self.late += other.late
-        self.lost += other.lost
-        self.open += other.open
-        self.faulted += other.faulted
-        self.made, self.seen = max(self.made, other.made), max(self.seen, other.seen)
 
 
 class Pipeline:
@@ -133,12 +75,28 @@ class Pipeline:
         self.fault = ""  # the reason of the first one
         self.counts: dict[Origin, Count] = {}  # by origin
         self._ends = ends(stages)
+        self.moves = Moves(self, self._with_memory)
+        self._coming: tuple[Header, Word] | None = None  # the batch that is processed, if operators wait for its word
 
-    def process(self, stage: Stage, batch: Batch) -> list[Emitted]:
+    def process(self, stage: Stage, batch: Batch, word: Word | None = None) -> list[Emitted]:
         """Process a batch that has reached `stage`. O(rows × operators missing here)."""
         emitted: list[Emitted] = []
+        self._coming = None if word is None else (batch.header, word)
         self._send(self._steps.doors[stage], batch, emitted)
+        self._coming = None
         return emitted
+
+    def heard(self, word: Word) -> list[Emitted]:
+        """The word of a batch has come. Operators that waited for it go on."""
+        emitted: list[Emitted] = []
+        for step in self._with_memory:
+            for name in [name for identity, name in word.places if identity == step.identity]:
+                self.let_in(step, name, emitted)
+        return emitted
+
+    def let_in(self, step: Step, name: Origin, emitted: list[Emitted], anyway: bool = False) -> None:
+        for each in () if step.intake is None else step.intake.go_on(name, anyway):
+            self.compute(step, name, each, emitted, name.side[-1] if name.side else 0)
 
     def expect(self, waits: Mapping[Stage, Iterable[Origin]]) -> list[Emitted]:
         """Wait for more origins. The watermarks of origins that returned may close windows. O(new origins × steps)."""
@@ -154,7 +112,7 @@ class Pipeline:
             if step.intake is not None:
                 step.intake.expect(into)
             if step.waits is not None and step.waits.expect(into):
-                self._rise(step, step.waits.low, emitted)
+                self.rise(step, step.waits.low, emitted)
         return emitted
 
     def know(self, origins: Mapping[Stage, Iterable[Origin]]) -> None:
@@ -181,12 +139,12 @@ class Pipeline:
         left = {s: tuple(o for o in origins if o in known) for s, known in self._waits.items()}
         emitted: list[Emitted] = []
         for step in self._with_memory if origins else ():
-            if step.waits is None or step.logic is None:
-                continue
             wanted = set(self._steps.origins_into(step.operator, left))
             for name in self._steps.origins_into(step.operator, {stage: tuple(origins)}):
-                if name not in wanted and step.waits.leave(name):
-                    self._rise(step, step.waits.low, emitted)
+                if name not in wanted:
+                    self.let_in(step, name, emitted, anyway=True)
+                    if step.waits is not None and step.waits.leave(name):
+                        self.rise(step, step.waits.low, emitted)
         return emitted
 
     def gone(self, origins: Collection[Origin]) -> list[Emitted]:
@@ -205,38 +163,40 @@ class Pipeline:
         for step, intake, name, batch in held:
             side = name.side[-1] if name.side else 0
             for each in intake.offer(name, batch):
-                self._compute(step, name, each, emitted, side)
+                self.compute(step, name, each, emitted, side)
         for step in steps:
-            self._desert(step, emitted)
+            self.desert(step, emitted)
         return emitted
 
-    def _desert(self, step: Step, emitted: list[Emitted]) -> None:
+    def desert(self, step: Step, emitted: list[Emitted]) -> None:
         """If nobody is left to wait for, close what is open, and no more: an origin that joins later with newer rows is
         in time. Operators here no longer wait for the output, and may have nobody else to wait for."""
         waits, intake = step.waits, step.intake
-        if waits is None or intake is None or step.deserted or waits.table() or not intake.deserted:
+        if waits is None or intake is None or step.deserted or waits.waited() or not intake.deserted:
             return
         if (until := step.open.last()) is not None:
-            self._rise(step, until, emitted)
+            self.rise(step, until, emitted)
         readers = self._steps.readers_of(step)
         step.deserted = True
         for reader, name in readers:
             if reader.waits is not None and reader.intake is not None:
                 reader.intake.leave(name)
                 if reader.waits.leave(name):
-                    self._rise(reader, reader.waits.low, emitted)
-                self._desert(reader, emitted)
+                    self.rise(reader, reader.waits.low, emitted)
+                self.desert(reader, emitted)
 
     def origins(self) -> set[Origin]:
         """The origins that operators here take in order, or have taken."""
-        return {name for step in self._with_memory if step.intake is not None for name in step.intake.table()}
+        return {name for step in self._with_memory if step.intake is not None for name in step.intake.known()}
 
     def end(self, runs: Collection[Stage]) -> list[Emitted]:
         """Only the operators `runs` go on here. The others give what they have, because nobody else has it."""
         emitted: list[Emitted] = []
-        for step in self._with_memory:
-            if step.stage not in runs and (until := step.open.last()) is not None:
-                self._rise(step, until, emitted)
+        for step in (step for step in self._with_memory if step.stage not in runs):
+            for name in () if step.intake is None else step.intake.table():
+                self.let_in(step, name, emitted, anyway=True)
+            if (until := step.open.last()) is not None:
+                self.rise(step, until, emitted)
         return emitted
 
     def finish(self) -> list[Emitted]:
@@ -244,7 +204,7 @@ class Pipeline:
         emitted: list[Emitted] = []
         for step in self._with_memory:
             if step.waits is not None:
-                self._rise(step, END, emitted)
+                self.rise(step, END, emitted)
         return emitted
 
     @property
@@ -252,39 +212,56 @@ class Pipeline:
         return sum(s.intake.duplicates for s in self._with_memory if s.intake is not None)
 
     def held(self) -> Iterable[Batch]:
-        """The batches that came too early for an operator and wait for earlier ones."""
-        return (b for s in self._with_memory if s.intake is not None for b in s.intake.held())
+        """The batches that came too early for an operator and wait for earlier ones, or for its state."""
+        for step in self._with_memory:
+            if step.intake is not None:
+                yield from step.intake.held()
 
     def open_batches(self) -> Iterable[tuple[Origin, Coverage]]:
-        """The batches with rows in open windows, by origin. O(open windows × origins)."""
-        return (found for step in self._with_memory for found in step.open.batches())
+        """The batches with rows in open windows, by origin, also in states that are leaving. O(origins ×
+        operators)."""
+        opened = (*(step.open for step in self._with_memory), *self.moves.open())
+        return (found for each in opened for found in each.batches())
 
     def taken(self) -> Iterable[tuple[str, Origin, Spans]]:
         """The batches that each stateful operator has taken, without those in open windows: the operator and side, the
-        origin, the batches. O(origins × operators × open windows)."""
-        for step in self._with_memory:
+        origin, the batches. O(origins × operators)."""
+        yield from self.moves.taken()
+        yield from self.taken_by(self._with_memory)
+
+    def taken_by(self, steps: Iterable[Step]) -> Iterator[tuple[str, Origin, Spans]]:
+        for step in steps:
             if step.waits is None or step.intake is None:
                 continue
-            open_: dict[Origin, list[Spans]] = {}
-            for origin, batches in step.open.batches():
-                open_.setdefault(origin, []).append(batches.spans())
+            open_ = {origin: batches.spans() for origin, batches in step.open.batches()}
             for name, spans in step.intake.spans():
-                done = minus(spans, union(open_[name.unsided])) if name.unsided in open_ else spans
+                done = minus(spans, open_[name.unsided]) if name.unsided in open_ else spans
                 yield f"{step.door.stage}{name.sides}", name.unsided, done
 
     def took(self, origin: Origin, seq: int) -> bool:
         """Whether a stateful operator has taken a batch."""
-        return any(
+        return self.moves.took(origin, seq) or any(
             step.intake.took(name, seq)
             for step in self._with_memory
             if step.waits is not None and step.intake is not None
-            for name in step.intake.table()
+            for name in step.intake.known()
             if name.unsided == origin
         )
 
+    def gaps(self, origin: Origin, upto: int) -> list[tuple[int, int]]:
+        """The batches of an origin below `upto` that an operator here still waits for, as first and last numbers."""
+        intakes = [step.intake for step in self._with_memory if step.intake is not None]
+        names = [(intake, name) for intake in intakes for name in intake.known() if name.unsided == origin]
+        return sorted({gap for intake, name in names for gap in intake.gaps(name, upto)})
+
     def low(self) -> int | None:
         """The lowest watermark of the operators here; None if no operator waits for origins."""
-        return min((s.waits.low for s in self._with_memory if s.waits is not None), default=None)
+        return min(self.lows().values(), default=None)
+
+    def lows(self) -> dict[Stage, int]:
+        """The watermark of each operator here, without those whose state has not begun to come."""
+        steps = (s for s in self._with_memory if s.arriving is None or s.arriving.has_frontier)
+        return {step.stage: step.waits.low for step in steps if step.waits is not None}
 
     def snapshot(self) -> list[Saved]:
         """The states of all stateful operators."""
@@ -306,8 +283,9 @@ class Pipeline:
         for step in self._with_memory:
             if (old := running.get(step.identity)) is not None:
                 step.logic, step.intake, step.waits, step.open = old.logic, old.intake, old.waits, old.open
-                step.deserted = old.deserted
+                step.deserted, step.arriving, step.arrived = old.deserted, old.arriving, old.arrived
         self.counts, self.faults = other.counts, other.faults
+        self.moves.leaving = other.moves.leaving
         mine, theirs = self._stages.operators, other._stages.operators
         self.expect({n: found for n, found in other.waited().items() if n < len(mine) and mine[n] == theirs[n]})
 
@@ -345,10 +323,12 @@ class Pipeline:
                 step.intake.validate()
             if step.waits is not None:
                 step.waits.validate()
-                strange = [o for o in step.waits.table() if step.intake is None or not step.intake.expects(o)]
-                must(not strange, "an operator lets in whom it waits for", step.door.stage, strange)
+                strange = step.waits.waited() - (() if step.intake is None else step.intake.known())
+                strange -= set() if step.arriving is None else {step.arriving.origin}
+                must(not strange, "an operator lets in whom it waits for", step.door.stage, sorted(strange))
         within: dict[Origin, int] = {}
         for step in self._with_memory:
+            step.open.validate()
             for origin, rows in step.open.rows().items():
                 within[origin] = within.get(origin, 0) + rows
         for origin, c in self.counts.items():
@@ -382,8 +362,8 @@ class Pipeline:
     def _deliver(self, step: Step, batch: Batch, emitted: list[Emitted], side: int, left: bool = False) -> None:
         if step.intake is not None:
             origin = batch.header.origin.on_side(side) if isinstance(step.logic, JoinLogic) else batch.header.origin
-            for each in step.intake.offer(origin, batch):
-                self._compute(step, origin, each, emitted, side)
+            for each in step.intake.offer(origin, batch, self._word(step, origin, batch.header)):
+                self.compute(step, origin, each, emitted, side)
             return
         if step.sides_alike:
             batch = Batch(replace(batch.header, origin=batch.header.origin.on_side(side)), batch.data)
@@ -394,7 +374,19 @@ class Pipeline:
                 batch = self._without_faults(step, batch, fault, emitted)
         self._send(step.door, batch, emitted, left)
 
-    def _compute(self, step: Step, origin: Origin, batch: Batch, emitted: list[Emitted], side: int) -> None:
+    def _word(self, step: Step, name: Origin, header: Header) -> Word | None:
+        """The word that a stateful operator waits for before it computes a batch. If steps before it take the batch in
+        order, the first of them waits. What operators here have made needs none: it is made of batches whose word was
+        heard."""
+        if self._coming is None or not (step.waits is not None or step.feeds_memory):
+            return None
+        came, word = self._coming
+        if (came.origin.unsided, came.seq) != (header.origin.unsided, header.seq):
+            return None
+        word.places.append((step.identity, name))
+        return word
+
+    def compute(self, step: Step, origin: Origin, batch: Batch, emitted: list[Emitted], side: int) -> None:
         logic, header = step.logic, batch.header
         if logic is None:
             return
@@ -415,9 +407,9 @@ class Pipeline:
                 count.open += rows
         waits = step.waits
         if waits is not None and waits.heard(origin, header.watermark):
-            self._rise(step, waits.low, emitted)
+            self.rise(step, waits.low, emitted)
 
-    def _rise(self, step: Step, low: int, emitted: list[Emitted]) -> None:
+    def rise(self, step: Step, low: int, emitted: list[Emitted]) -> None:
         """The low watermark of an operator has risen. Windows may close, and then their rows are delivered."""
         if step.logic is None:
             return

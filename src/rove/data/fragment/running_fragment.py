@@ -10,10 +10,14 @@ from collections.abc import Iterable, Mapping
 import pyarrow as pa
 from msgspec.structs import replace
 
+from rove.data.counts import Count
 from rove.data.fragment.build import ends
+from rove.data.fragment.emitted import Emitted
 from rove.data.fragment.lifecycle import FRAGMENT, HOLDS, REPLAYS, FragmentState
-from rove.data.fragment.pipeline import Count, Emitted, Pipeline
+from rove.data.fragment.pipeline import Pipeline
+from rove.data.fragment.reconfigure.migration import STATE_SCHEMA
 from rove.data.link.queue import Queue
+from rove.data.link.unheard import Word
 from rove.data.operators.faulted import fault_schema
 from rove.data.operators.folded import folded_schema, folds_into, window_at
 from rove.data.rows import decode_rows, unpack_rows
@@ -38,13 +42,16 @@ class RunningFragment:
     _touched: list[bool]
     _left: list[bool]
 
-    def __init__(self, fragment: Fragment, plan: bytes, forgets: bool = False, read: Reader = by_name) -> None:
-        self.fragment, self._forgets, self._read = fragment, forgets, read
+    def __init__(
+        self, fragment: Fragment, plan: bytes, forgets: bool = False, read: Reader = by_name, sent: bool = False
+    ) -> None:
+        self.fragment, self._plan, self._forgets, self._read = fragment, plan, forgets, read
         self.stages: Stages = decode(plan, read, fragment.loads, later(read))
         self._check()
         # The origins to wait for are set by `expect`: on a node with a disk they have their place among the batches.
         goes_on = fragment.next is not None
-        self.pipeline = Pipeline(self.stages, {}, fragment.makes, fragment.runs, forgets, goes_on)
+        self.runs = frozenset(fragment.runs if sent else (*fragment.runs, *fragment.ends))  # the operators that run now
+        self.pipeline = Pipeline(self.stages, {}, fragment.makes, self.runs, forgets, goes_on)
         self.route = fragment.next  # the route that is used now
         self.machine = Machine(FRAGMENT, FragmentState.RUNNING, f"the fragment of query `{fragment.query}`")
         self.fault = ""  # why rows were lost here for the first time
@@ -55,18 +62,52 @@ class RunningFragment:
 
     def update(self, fragment: Fragment, plan: bytes) -> RunningFragment:
         """A newer version of this fragment. Operators that stay keep their state."""
-        old = self.fragment
-        if (fragment.runs, fragment.plan, fragment.next is None) == (old.runs, old.plan, old.next is None):
+        old, sent = self.fragment, self.sends_state
+        runs = frozenset(fragment.runs if sent else (*fragment.runs, *fragment.ends))
+        if (runs, fragment.plan, fragment.next is None) == (self.runs, old.plan, old.next is None):
             self.fragment, self.route = fragment, fragment.next
             self._settle()
             return self
-        new = RunningFragment(fragment, plan, self._forgets, self._read)
+        new = RunningFragment(fragment, plan, self._forgets, self._read, sent)
         new.pipeline.adopt(self.pipeline)
         new.pipeline.know(fragment.knows)
         new.machine, new.kept = self.machine, self.kept
         if fragment.plan == old.plan:
             new.fault, new.pipeline.fault = self.fault, self.pipeline.fault
         return new
+
+    @property
+    def sends_state(self) -> bool:
+        """Whether states of operators leave, or have left, in the version that runs."""
+        return bool(self.pipeline.moves.leaving)
+
+    def send_states(self) -> tuple[RunningFragment, list[Emitted]]:
+        """Operators of this fragment end here, and their states are ready to leave. Returns the fragment without these
+        operators, and the batches that came too early for them."""
+        inputs = self.stages.inputs
+        sends = self.fragment.sends
+        early = [
+            Emitted(inputs[stage][side], batch, passes=True)
+            for stage in sorted(sends)
+            for side, batch in self.pipeline.moves.send({stage: sends[stage]})
+        ]
+        return self.update(self.fragment, self._plan), early
+
+    def await_states(self) -> list[Emitted]:
+        """Wait for the states that the fragment names, and for no others. Returns the output that this causes."""
+        emitted: list[Emitted] = []
+        moves, awaits = self.pipeline.moves, self.fragment.awaits
+        for stage in self.runs:
+            if (origin := moves.awaited(stage)) is not None and awaits.get(stage) != origin:
+                emitted += moves.give_up(stage, origin)
+        for stage, origin in awaits.items():
+            moves.wait(stage, origin, self.fragment.whole)
+        return emitted
+
+    def arrived(self) -> list[Origin]:
+        """The states that this fragment waited for, and that have come whole."""
+        awaits = self.fragment.awaits.items()
+        return [origin for stage, origin in awaits if self.pipeline.moves.has_come(stage, origin)]
 
     @property
     def state(self) -> FragmentState:
@@ -109,6 +150,7 @@ class RunningFragment:
         """Those of these origins that are no longer waited for or known here."""
         fragment = self.fragment
         heard = {o for book in (fragment.waits, fragment.knows) for origins in book.values() for o in origins}
+        heard |= set(fragment.awaits.values())
         return {name.unsided for name in names} - heard - set(fragment.makes.values()) - set(fragment.feeds)
 
     def touches(self, stage: int) -> bool:
@@ -129,6 +171,8 @@ class RunningFragment:
     def schema_of(self, header: Header) -> pa.Schema:
         """The columns of a batch: the output columns of its stage. Rows that were late for an operator have its input
         columns, rows at fault the reason too, and folded rows have the columns of its states."""
+        if header.state:
+            return STATE_SCHEMA
         if header.folded:
             return self._folded_schema(header)
         inputs = self.stages.inputs[header.stage]
@@ -164,8 +208,8 @@ class RunningFragment:
         rows = unpack_rows(payload, self.schema_of(header), header.rows, header.packed)
         return replace(header, packed=0), rows
 
-    def process(self, stage: Stage, batch: Batch) -> list[Emitted]:
-        return self.pipeline.process(stage, batch)
+    def process(self, stage: Stage, batch: Batch, word: Word | None = None) -> list[Emitted]:
+        return self.pipeline.process(stage, batch, word)
 
     def lost(self, why: Exception) -> None:
         """Rows were lost here. The first reason is kept."""
@@ -176,15 +220,16 @@ class RunningFragment:
 
     def validate(self) -> None:
         """Its state fits what it keeps and where it sends. O(what its pipeline holds, and what it keeps)."""
-        must(self.state is not FragmentState.ENDED, "a fragment that has ended does not run", self.machine.who)
-        must(self.holds or not self.kept, "what is given is kept only until those above are told", self.machine.who)
-        known = self.route in self.routes or (self.route is None and not self.routes)
-        must(known, "a fragment takes a route that it was told of", self.machine.who, self.route, self.routes)
+        who, route, routes = self.machine.who, self.route, self.routes
+        must(self.state is not FragmentState.ENDED, "a fragment that has ended does not run", who)
+        must(not self.kept or self.holds, "what is given is kept only until those above are told", who)
+        known = route in routes or (route is None and not routes)
+        must(known, "a fragment takes a route that it was told of", who, route, routes)
         self.pipeline.validate()
 
     def _settle(self) -> None:
         """Work out once what is done here at each stage."""
-        runs, sinks = set(self.fragment.runs), self.fragment.sinks
+        runs, sinks = self.runs, self.fragment.sinks
         self.pipeline.know(self.fragment.knows)
         self.remembers = any(ordered(self.stages.operators[n]) for n in runs)
         outputs = {stage for _, stage in self.stages.outputs}
@@ -198,7 +243,8 @@ class RunningFragment:
 
     def _check(self) -> None:
         numbers = range(len(self.stages.operators))
-        named = (*self.fragment.runs, *self.fragment.makes, *self.fragment.waits, *self.fragment.sinks)
+        fragment = self.fragment
+        named = (*fragment.runs, *fragment.ends, *fragment.makes, *fragment.waits, *fragment.sinks, *fragment.awaits)
         if any(n not in numbers for n in named):
             raise PlanError(
                 f"fragment {self.fragment.query} v{self.fragment.version} names stages that its plan does not have"

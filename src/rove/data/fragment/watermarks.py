@@ -5,7 +5,7 @@ Law: it is the lowest watermark of all these origins, also of those that have se
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, KeysView
 from heapq import heappop, heappush, heapreplace
 
 from rove.model.clock import MICROS_MIN
@@ -79,12 +79,26 @@ class Watermarks:
         rose, self.low = mark > self.low, max(mark, self.low)
         return rose
 
+    def waited(self) -> KeysView[Origin]:
+        """The origins that are waited for. O(1)."""
+        return self._marks.keys()
+
     def table(self) -> dict[Origin, int]:
         return dict(sorted(self._marks.items()))
 
+    def everything(self) -> dict[Origin, int]:
+        """The watermarks of all origins, also of those that are not waited for."""
+        return self._marks | self._left
+
+    def take_over(self, marks: dict[Origin, int], low: int) -> None:
+        """Go on with the watermarks of another node, as `everything` returned them there."""
+        for origin, mark in marks.items():
+            self.heard(origin, mark)
+        self.low = max(self.low, low)
+
     def validate(self) -> None:
         """The low watermark is no lower than every promise, and an origin is waited for or not. O(origins)."""
-        lowest = min(self._marks.values(), default=self.low)
+        lowest = min(self._marks.values()) if self._marks else self.low
         must(lowest <= self.low, "the low watermark has followed the lowest promise", self.low, lowest)
         both = self._marks.keys() & self._left.keys()
         must(not both, "an origin is waited for or it is not", [*both][:3])

@@ -5,17 +5,20 @@ only costs time. If the peer has forgotten the session, everything that was not 
 and the receiver drops duplicates. `backlog` decides which batch goes next.
 
     dialer                     listener
-      Hello(heard, received) ─────►        both say which incarnation of the other they know and how many
+      Hello(heard, received) ─────►        both say which start of the other they know and how many
       ◄──────── Welcome(received, allowance)        of its frames they have; if equal, they resume, else a new session
       Data 1 … n ─────────────────►
       ◄──────── Ack(through, allowance)
       Beat(sent, acked) ──────────►        more sent than received: ◄──── Resend(after)
+
+A receiver may have to know that an ack was heard (`unheard`). Then its Ack asks for a Beat at once.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from enum import Enum
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -39,7 +42,16 @@ SILENT_US_MIN = 60_000  # shorter values that a peer asks for are raised to this
 RESEND_US = 200_000  # between two requests for the same frames
 STALLED_US = 5_000_000  # the same, after a frame that may not be taken; when it may, it is requested at once
 Said: TypeAlias = Send | Load
-ANEW = 1 << 40  # added for each new session of a link; incarnations of processes come from a clock, or count from 1
+ANEW = 1 << 40  # added for each new session of a link; starts of processes come from a clock, or count from 1
+
+
+class AckFate(Enum):
+    """What is known of the ack of a frame."""
+
+    WAITS = "waits"  # the sender has not heard it yet
+    HEARD = "heard"  # the sender has heard it, and has let go of the frame
+    KEPT = "kept"  # the session is over; the sender had not heard it, and sends the frame again
+    UNKNOWN = "unknown"  # the session is over, and nobody can tell
 
 
 class Link:
@@ -48,7 +60,7 @@ class Link:
     def __init__(
         self,
         node: NodeId,
-        incarnation: int,
+        start: int,
         peer: NodeId,
         store: Store,
         backlog: BacklogOrder = "beside",
@@ -56,11 +68,11 @@ class Link:
     ) -> None:
         self.node, self.peer = node, peer
         self._silent_us, self.beat_us = silent_us, silent_us // BEATS
-        self._incarnation, self._store = incarnation, store
+        self._start, self._store = start, store
         self._machine = Machine(LINK, LinkState.LISTENING, f"the link of {node} with {peer}")
         self._dials = False  # whether this side dials
         self._conn: Conn | None = None
-        self._peer_incarnation = 0
+        self._peer_start = 0
         self._loading = Loading(peer)
         self._backlog = Backlog(backlog, self._loading)  # not sent yet
         self._unacked: deque[KeptBatch] = deque()  # sent, in the order of their numbers
@@ -74,7 +86,12 @@ class Link:
         self._safe: set[int] = set()  # of those, safe ones behind a frame that is not
         self._stalled = False  # whether the next frame has come and may not be taken
         self._granted, self._acked, self._said = 0, 0, (-1, -1)
+        self.asks = False  # whether somebody here has to know that acks are heard
+        self._heard_acks = 0  # the peer has heard acks up to this frame
+        self._left = (0, 0)  # of the session that we left last: our start, and the frames known to be acked
+        self._peer_left = (-1, 0)  # of the session that the peer left last: its number here, and the same
         self._heard_us, self._spoke_us, self._asked_us = 0, -self.beat_us, -RESEND_US
+        self._greeted_us = -self.beat_us  # when we sent the last Hello
         self.resent: dict[tuple[str, Origin], int] = {}
         self.sessions = 0
 
@@ -135,6 +152,14 @@ class Link:
         elif self._open and number > self._open[0]:
             self._safe.add(number)
 
+    def ack_fate(self, number: int, session: int) -> AckFate:
+        """What is known of the ack of a frame of a session."""
+        if session == self.sessions:
+            return AckFate.HEARD if number <= self._heard_acks else AckFate.WAITS
+        if session == self._peer_left[0]:
+            return AckFate.HEARD if number <= self._peer_left[1] else AckFate.KEPT
+        return AckFate.UNKNOWN
+
     def grant(self, room: int) -> int:
         """Let the peer send `room` bytes more than we have received. A grant is never taken back."""
         self._granted = max(self._granted, self._received_bytes + max(0, room))
@@ -184,8 +209,9 @@ class Link:
         taken = [e for e in self.entries() if e.header.query == query]
         self._leave_out(query)
         if any(e.header.query == query for e in self._unacked):
+            self._left = (self._start, self._acks_heard)
             self._unacked = deque(e for e in self._unacked if e.header.query != query)
-            self._incarnation += ANEW
+            self._start += ANEW
             self._start_anew(0)
             self._away(LinkEvent.RENEW)
             self._spoke_us = -self.beat_us
@@ -221,14 +247,16 @@ class Link:
             return []
         self._heard_us = now
         match message:
-            case Ack(through=through, allowance=allowance):
+            case Ack(through=through, allowance=allowance, tell=tell):
                 while self._unsaid and self._unsaid[0].number <= through:
                     self._loading.let_go(self._unsaid.popleft())
                 while self._unacked and self._unacked[0].number <= through:
                     self._store.drop(self._unacked.popleft())
                 self._allowance = max(self._allowance, allowance)
-                return self._pump(now)
+                pumped = self._pump(now)
+                return [*pumped, self._beat(now)] if tell else pumped
             case Beat(sent=sent, acked=acked, allowance=allowance):
+                self._heard_acks = max(self._heard_acks, min(acked, self._acked))
                 if (acked, allowance) != self._said:
                     self._said = (-1, -1)  # the next flush sends it again
                 return self._ask_again(now) if sent > self._received else []
@@ -237,39 +265,47 @@ class Link:
         return []
 
     def _on_hello(self, hello: Hello, conn: Conn, now: int) -> list[Said]:
+        resumes = not self.up or conn != self._conn
         self._conn, self._heard_us = conn, now
         if hello.silent_us:  # the dialing side sets the silence for both
             self._silent_us = max(hello.silent_us, SILENT_US_MIN)
             self.beat_us = self._silent_us // BEATS
-        known = hello.incarnation == self._peer_incarnation and hello.heard == self._incarnation
+        known = hello.start == self._peer_start and hello.heard == self._start
         if not known:
-            self._start_anew(hello.incarnation)
+            if hello.left and hello.left == self._peer_start:
+                self._peer_left = (self.sessions, min(hello.left_acked, self._acked))
+            self._start_anew(hello.start)
         self._machine.step(LinkEvent.HELLO)
-        welcome = Welcome(
-            PROTOCOL, self.node, self._incarnation, hello.incarnation, self._received, max(self._granted, 1)
-        )
+        welcome = Welcome(PROTOCOL, self.node, self._start, hello.start, self._received, max(self._granted, 1))
         self._granted = max(self._granted, 1)
-        return [self._say(welcome, now), *self._again(hello.received if known else 0, now)]
+        again = self._again(hello.received if known else 0, now) if resumes or not known else []
+        return [self._say(welcome, now), *again]
 
     def _on_welcome(self, welcome: Welcome, conn: Conn, now: int) -> list[Said]:
         if not self._dials:
             raise ProtocolError("unexpected", f"{self.peer} answers a Hello that {self.node} has not sent")
-        if welcome.heard != self._incarnation or conn != self._conn:
+        if welcome.heard != self._start or conn != self._conn:
             return []
         self._heard_us = now
-        if welcome.incarnation != self._peer_incarnation:
-            self._start_anew(welcome.incarnation)
-        elif welcome.received < (self._unacked[0].number - 1 if self._unacked else self._numbered):
-            self._start_anew(welcome.incarnation)  # the peer began a new session, so we do too
+        resumes = not self.up
+        if welcome.start != self._peer_start or welcome.received < self._acks_heard:
+            self._start_anew(welcome.start)  # the peer began a new session, so we do too
+            resumes = True
         self._machine.step(LinkEvent.WELCOME)
         self._allowance = max(self._allowance, welcome.allowance)
         self._said = (-1, -1)
-        return [*self._again(welcome.received, now), *self.flush(now)]
+        again = self._again(welcome.received, now) if resumes else []  # a second answer must not send all of it twice
+        return [*again, *self.flush(now)]
 
-    def refused(self) -> None:
-        """The peer does not know this session. Repeat the handshake before anything else."""
+    def refused(self) -> bool:
+        """The peer does not know this session. Returns whether the handshake has to be repeated. The peer refuses every
+        frame that was on its way, and a second process of our name may do the same as we: so a Hello follows the last
+        one by a heartbeat at least."""
+        if not self.there:
+            return False
         self._away(LinkEvent.LOST if self._dials else LinkEvent.LEFT)
-        self._spoke_us = -self.beat_us
+        self._spoke_us = self._greeted_us
+        return True
 
     # Time
 
@@ -279,8 +315,9 @@ class Link:
             self._away(LinkEvent.LOST if self._dials else LinkEvent.LEFT)
         if not self.up:
             if self._dials and now - self._spoke_us >= self.beat_us:
-                known = (self._peer_incarnation, self._received, self._silent_us)
-                hello = Hello(PROTOCOL, self.node, self._incarnation, *known)
+                known = (self._peer_start, self._received, self._silent_us)
+                hello = Hello(PROTOCOL, self.node, self._start, *known, *self._left)
+                self._greeted_us = now
                 return [self._say(hello, now)]
             return []
         said: list[Said] = []
@@ -290,8 +327,15 @@ class Link:
             said = self._pump(now)
         if now - self._spoke_us < self.beat_us:
             return said
-        acked = self._unacked[0].number - 1 if self._unacked else self._numbered
-        return [*said, self._say(Beat(self._numbered, acked, self._allowance), now)]
+        return [*said, self._beat(now)]
+
+    def _beat(self, now: int) -> Send:
+        return self._say(Beat(self._numbered, self._acks_heard, self._allowance), now)
+
+    @property
+    def _acks_heard(self) -> int:
+        """The frames that the peer has acked, as far as we know."""
+        return self._unacked[0].number - 1 if self._unacked else self._numbered
 
     def flush(self, now: int) -> list[Said]:
         """Send acks for safe frames and new credit, if there is any, and batches that are next since others left."""
@@ -306,7 +350,7 @@ class Link:
             return sent
         self._said = news
         spoke = self._spoke_us  # an ack does not replace a heartbeat, which carries more
-        said: list[Said] = [*sent, self._say(Ack(*news), now)]
+        said: list[Said] = [*sent, self._say(Ack(*news, tell=self.asks), now)]
         self._spoke_us = spoke
         return said
 
@@ -391,10 +435,10 @@ class Link:
             raise BrokenInvariant(f"{self._machine.who} has no connection to send on")
         return Send(self._conn, message, payload)
 
-    def _start_anew(self, incarnation: int) -> None:
+    def _start_anew(self, start: int) -> None:
         """Begin a new session. Old numbers are void, and everything that was not acked is sent again."""
         self.sessions += 1
-        self._peer_incarnation = incarnation
+        self._peer_start = start
         for entry in self._unacked:
             self._count_resent(entry.header)
         self._let_go_of_unsaid()
@@ -402,7 +446,7 @@ class Link:
         self._unacked.clear()
         self._unsaid.clear()
         self._numbered = self._sent_bytes = self._allowance = 0
-        self._received = self._received_bytes = self._granted = self._acked = 0
+        self._received = self._received_bytes = self._granted = self._acked = self._heard_acks = 0
         self._open.clear()
         self._safe.clear()
         self._stalled = False
@@ -432,7 +476,7 @@ class Link:
             whole = sent[-1].number == self._numbered and all(a.number + 1 == b.number for a, b in pairwise(sent))
             must(whole, "sent frames are numbered without gaps", [entry.number for entry in sent], self._numbered)
         here = [*self.entries()]
-        self._loading.validate(here)
+        self._loading.validate([*self._unacked, *self._backlog])  # rows of a batch that is gone are held until its turn
         must(len({id(entry) for entry in here}) == len(here), "a batch is on a link once", len(here))
         for entry in here:
             must(self._store.holds(entry), "what is not acked is in the store", entry.header)

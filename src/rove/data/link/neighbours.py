@@ -16,6 +16,7 @@ from rove.data.events import Command, Cut, Dial, Loaded, Met
 from rove.data.link.below import Below
 from rove.data.link.credit import Credit
 from rove.data.link.link import BEATS, Link, Said
+from rove.data.link.unheard import Unheard
 from rove.data.settings import WorkerSettings
 from rove.data.store.kept_batch import KEPT_BYTES_MIN, KeptBatch
 from rove.data.store.store import Store
@@ -49,14 +50,15 @@ class _Strange(NamedTuple):
 class Neighbours:
     """The links of one node. `reached` are the parents with a working link."""
 
-    def __init__(self, settings: WorkerSettings, incarnation: int, store: Store) -> None:
-        self._settings, self._incarnation, self._store = settings, incarnation, store
+    def __init__(self, settings: WorkerSettings, start: int, store: Store) -> None:
+        self._settings, self._start, self._store = settings, start, store
         self.links: dict[NodeId, Link] = {}
         self._conns: dict[Conn, NodeId] = {}
         self._dirty: dict[NodeId, Link] = {}  # links that may have something to send
         self._credit = Credit(settings.memory_bytes)
         self._peers: dict[NodeId, Peer] = {}
         self.below = Below()
+        self.unheard = Unheard()
         self._strange: dict[NodeId, _Strange] = {}  # the peers whose links stand still
         self.digest = ""  # the digest of the peers
         self.reached: tuple[NodeId, ...] = ()
@@ -72,7 +74,7 @@ class Neighbours:
         if found is None:
             found = self.links[peer] = Link(
                 self._settings.node,
-                self._incarnation,
+                self._start,
                 peer,
                 self._store,
                 self._settings.backlog,
@@ -136,7 +138,9 @@ class Neighbours:
     def heard(self, link: Link, message: Message, conn: Conn, now: int) -> list[Said]:
         """Handle a message of a peer that is not Data."""
         self._dirty[link.peer] = link
-        return link.heard(message, conn, now)
+        said = link.heard(message, conn, now)
+        self.unheard.spoke(link)
+        return said
 
     def receive(self, link: Link, data: Data, size: int, now: int) -> tuple[bool, list[Said]]:
         """Take a frame, or refuse it. Returns whether it is new and in order. A frame that is not the next one is not

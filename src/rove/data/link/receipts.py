@@ -5,24 +5,24 @@ Law: a frame is acked once, when the last of its parts is safe. A part that is s
 
 from __future__ import annotations
 
-from rove.data.link.link import Link
+from rove.data.link.link import AckFate, Link
 
 
 class FrameReceipt:
     """Counts the parts that are not safe yet. It starts with one, which its creator releases when all parts are
     known."""
 
-    __slots__ = ("_link", "_number", "_open", "_session", "bytes")
+    __slots__ = ("_number", "_open", "bytes", "link", "session")
 
     def __init__(self, link: Link, number: int, size: int) -> None:
-        self._link, self._number, self._session = link, number, link.sessions
+        self.link, self._number, self.session = link, number, link.sessions
         self._open = 1
         self.bytes = size
 
     @property
     def stale(self) -> bool:
         """Whether the frame is of an earlier session. Its sender has it back, and may send it again."""
-        return self._session != self._link.sessions
+        return self.session != self.link.sessions
 
     def hold(self) -> None:
         """Add a part that must be made safe."""
@@ -32,4 +32,9 @@ class FrameReceipt:
         """A part is safe. The last one acks the frame."""
         self._open -= 1
         if self._open == 0:
-            self._link.took(self._number, self._session)
+            self.link.took(self._number, self.session)
+
+    @property
+    def fate(self) -> AckFate:
+        """What is known of the ack of the frame."""
+        return self.link.ack_fate(self._number, self.session)

@@ -40,6 +40,13 @@ class Routes:
         taken = self._neighbours.take_back(before, query)
         return [send for entry in taken for send in self.send(running, entry, now)]
 
+    def left(self, query: QueryId, before: Iterable[NodeId], running: RunningFragment, now: int) -> list[Said]:
+        """These were routes of a query. Copies on those that it has no longer are dropped: nobody there takes them, and
+        nobody would ack them."""
+        gone = [node for node in before if running.route is not None and node not in running.routes]
+        taken = [entry for node in gone for entry in self._neighbours.take_back(node, query)]
+        return [send for entry in taken for send in self.send(running, entry, now)]
+
     def changed(self, queries: Iterable[tuple[QueryId, RunningFragment]], now: int) -> list[Said]:
         """Parents are away or back. O(queries and their kept batches)."""
         sends: list[Said] = []

@@ -5,6 +5,7 @@ Law: window *n*'s matches are batch *n*, ordered by the left row and then the ri
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ import pyarrow.compute as pc
 from rove.data.operators.buffered import RowsByPane
 from rove.data.operators.logic import NOTHING, Output, late_rows
 from rove.data.operators.panes import PaneClock, micros_of
+from rove.data.operators.pieces import UNTIL, Piece, first_pane, pieces
 from rove.data.operators.window import window_column
 from rove.model.batch import Batch, one_batch
 from rove.model.errors import PlanError
@@ -90,6 +92,27 @@ class JoinLogic:
         self._clock.resume(snapshot.facts)
         for side, name in zip(self._sides, ("left", "right"), strict=True):
             side.load(snapshot.tables[name])
+
+    def beginning(self) -> Snapshot:
+        return Snapshot("join", {**self._clock.facts(), UNTIL: first_pane(self._occupied())})
+
+    def pieces(self) -> Iterator[Piece]:
+        left, right = self._sides
+        return pieces("join", self._occupied(), lambda n: {"left": left.table([n]), "right": right.table([n])})
+
+    def complete_until(self, pane: int) -> int:
+        return self._clock.complete_until(pane)
+
+    def begin(self, snapshot: Snapshot) -> None:
+        snapshot.expect("join")
+        self._clock.resume(snapshot.facts)
+        for side in self._sides:
+            side.merge(None, snapshot.facts[UNTIL])
+
+    def merge(self, snapshot: Snapshot) -> None:
+        snapshot.expect("join")
+        for side, name in zip(self._sides, ("left", "right"), strict=True):
+            side.merge(snapshot.tables.get(name), snapshot.facts[UNTIL])
 
     def _occupied(self) -> list[int]:
         return sorted({number for side in self._sides for number in side.occupied()})

@@ -1,18 +1,23 @@
 """The interface of a running operator.
 
 Law: a Logic is a state machine without IO. `process` takes one batch and returns output. `watermark` says that no older
-event time will follow from any of its origins. `snapshot` and `restore` move its state to another object.
+event time will follow from any of its origins. `snapshot` and `restore` move its state to another object at once;
+`beginning`, `pieces`, `begin` and `merge` move it to another node while rows flow.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import Protocol
 
 import msgspec
 import pyarrow as pa
 
+from rove.data.operators.pieces import Piece
 from rove.model.batch import Batch, Header
-from rove.model.errors import DataError
+from rove.model.clock import END
+from rove.model.errors import DataError, StateError
 from rove.model.state import Snapshot
 
 
@@ -40,6 +45,21 @@ class Logic(Protocol):
 
     def restore(self, snapshot: Snapshot) -> None: ...
 
+    def beginning(self) -> Snapshot:
+        """The part of the state that an operator needs on another node before it can take rows there."""
+
+    def pieces(self) -> Iterator[Piece]:
+        """The rest of the state, to be merged in on the other node."""
+
+    def complete_until(self, pane: int) -> int:
+        """The watermark up to which everything can be given out if the state of all panes below this one is here."""
+
+    def begin(self, snapshot: Snapshot) -> None:
+        """Go on with the `beginning` of another node's state, and wait for its pieces."""
+
+    def merge(self, snapshot: Snapshot) -> None:
+        """Merge in the state of a piece. Pieces come in order."""
+
 
 class Stateless(Protocol):
     """A running operator without state: rows in, rows out, the batch's name kept."""
@@ -47,7 +67,32 @@ class Stateless(Protocol):
     def apply(self, data: pa.RecordBatch) -> pa.RecordBatch: ...
 
 
-class StatelessLogic:
+class MovesAtOnce(ABC):
+    """An operator whose state is small: all of it is in the beginning, and no piece follows."""
+
+    @abstractmethod
+    def snapshot(self) -> Snapshot: ...
+
+    @abstractmethod
+    def restore(self, snapshot: Snapshot) -> None: ...
+
+    def beginning(self) -> Snapshot:
+        return self.snapshot()
+
+    def pieces(self) -> Iterator[Piece]:
+        return iter(())
+
+    def complete_until(self, pane: int) -> int:
+        return END
+
+    def begin(self, snapshot: Snapshot) -> None:
+        self.restore(snapshot)
+
+    def merge(self, snapshot: Snapshot) -> None:
+        raise StateError("this state comes at once; a piece of it cannot come later")
+
+
+class StatelessLogic(MovesAtOnce):
     """A stateless operator as a Logic, for driving it by itself."""
 
     def __init__(self, step: Stateless) -> None:

@@ -6,12 +6,17 @@ rows are not delivered: they are in no result, and are lost with the operator's 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import TypeAlias
 
 from rove.model.batch import Header
+from rove.model.errors import must
 from rove.model.ids import Origin
-from rove.model.spans import Coverage
+from rove.model.spans import Coverage, Spans
+
+Closing: TypeAlias = tuple[int, int, Spans]  # the watermark at which rows close, how many, and the batches they are of
 
 
 @dataclass(slots=True)
@@ -23,37 +28,72 @@ class _Open:
 
 
 class OpenRows:
-    """By the watermark at which they close, the open batches of each origin. Batches that close together and follow
-    each other take no memory of their own."""
+    """By the watermark at which they close, the open batches of each origin, and the sums of these. Batches that close
+    together and follow each other take no memory of their own."""
 
     def __init__(self) -> None:
         self._open: dict[int, dict[Origin, _Open]] = {}
+        self._ends: list[int] = []  # a heap of those watermarks
+        self._sums: dict[Origin, _Open] = {}
 
     def take(self, header: Header, rows: int, until: int) -> None:
-        """So many rows of a batch are open until the watermark `until`. O(1)."""
-        found = self._open.setdefault(until, {}).setdefault(header.origin.unsided, _Open())
-        found.rows += rows
-        found.batches.add(header.seq, header.through)
+        """So many rows of a batch are open until the watermark `until`. O(log open windows)."""
+        origin = header.origin.unsided
+        for found in (self._at(until, origin), self._sums.setdefault(origin, _Open())):
+            found.rows += rows
+            found.batches.add(header.seq, header.through)
 
     def close(self, low: int) -> Iterator[tuple[Origin, int]]:
         """The low watermark has risen to `low`. Returns the origins and numbers of rows that are no longer open.
-        O(open windows, and origins of those that close)."""
-        for until in [until for until in self._open if until <= low]:
-            for origin, found in self._open.pop(until).items():
+        O(windows that close × origins)."""
+        while self._ends and self._ends[0] <= low:
+            for origin, found in self._open.pop(heappop(self._ends)).items():
+                self._add(origin, found, -1)
                 yield origin, found.rows
+
+    def put(self, origin: Origin, closing: Iterable[Closing]) -> None:
+        """Rows of an origin are open: the operator took them on another node. O(its windows)."""
+        for until, rows, spans in closing:
+            self._at(until, origin)
+            found = self._open[until][origin] = _Open(rows, Coverage.of(spans))
+            self._add(origin, found, 1)
+
+    def everything(self) -> dict[Origin, tuple[Closing, ...]]:
+        """All of it, by origin. O(open windows × origins)."""
+        found: dict[Origin, list[Closing]] = {}
+        for until in sorted(self._open):
+            for origin, each in self._open[until].items():
+                found.setdefault(origin, []).append((until, each.rows, each.batches.spans()))
+        return {origin: tuple(found[origin]) for origin in sorted(found)}
 
     def last(self) -> int | None:
         """The watermark at which all open rows are closed; None if there are none. O(open windows)."""
         return max(self._open, default=None)
 
     def batches(self) -> Iterator[tuple[Origin, Coverage]]:
-        """The open batches of each origin. O(open windows × origins)."""
-        return ((origin, found.batches) for origins in self._open.values() for origin, found in origins.items())
+        """The open batches of each origin. O(origins)."""
+        return ((origin, found.batches) for origin, found in self._sums.items())
 
     def rows(self) -> dict[Origin, int]:
-        """How many rows of each origin are open. O(open windows × origins)."""
-        sums: dict[Origin, int] = {}
-        for origins in self._open.values():
-            for origin, found in origins.items():
-                sums[origin] = sums.get(origin, 0) + found.rows
-        return sums
+        """How many rows of each origin are open. O(origins)."""
+        return {origin: found.rows for origin, found in self._sums.items()}
+
+    def validate(self) -> None:
+        """The sums are those of what is open. O(open windows × origins)."""
+        sums = {origin: sum(rows for _, rows, _ in closing) for origin, closing in self.everything().items()}
+        must(self.rows() == sums, "rows in open windows add up", self.rows(), sums)
+        must(sorted(self._ends) == sorted(self._open), "every open window has an end", self._ends)
+
+    def _at(self, until: int, origin: Origin) -> _Open:
+        if until not in self._open:
+            self._open[until] = {}
+            heappush(self._ends, until)
+        return self._open[until].setdefault(origin, _Open())
+
+    def _add(self, origin: Origin, found: _Open, times: int) -> None:
+        """Add to the sums of an origin, or take away. A sum of nothing is removed, because origins come and go."""
+        sums = self._sums.setdefault(origin, _Open())
+        sums.rows += times * found.rows
+        sums.batches.include(found.batches, times)
+        if not sums.batches:
+            del self._sums[origin]

@@ -5,6 +5,8 @@ Law: rows are ordered by event time, then origin, then the origin's own order. T
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -12,6 +14,7 @@ from rove.data.operators.aggregate_states import States
 from rove.data.operators.buffered import RowsByPane
 from rove.data.operators.logic import NOTHING, Output, late_rows
 from rove.data.operators.panes import PaneClock, micros_of
+from rove.data.operators.pieces import UNTIL, Piece, first_pane, pieces
 from rove.model.batch import Batch, one_batch
 from rove.model.ids import Origin
 from rove.model.schema import BIGINT
@@ -76,6 +79,26 @@ class OrderedLogic:
         self._clock.resume(snapshot.facts)
         self._rows.load(snapshot.tables["rows"])
         self._carried = one_batch(snapshot.tables["carried"])
+
+    def beginning(self) -> Snapshot:
+        facts = {**self._clock.facts(), UNTIL: first_pane(self._rows.occupied())}
+        return Snapshot(self.kind, facts, {"carried": pa.Table.from_batches([self._carried])})
+
+    def pieces(self) -> Iterator[Piece]:
+        return pieces(self.kind, self._rows.occupied(), lambda n: {"rows": self._rows.table([n])})
+
+    def complete_until(self, pane: int) -> int:
+        return self._clock.complete_until(pane)
+
+    def begin(self, snapshot: Snapshot) -> None:
+        snapshot.expect(self.kind)
+        self._clock.resume(snapshot.facts)
+        self._carried = one_batch(snapshot.tables["carried"])
+        self._rows.merge(None, snapshot.facts[UNTIL])
+
+    def merge(self, snapshot: Snapshot) -> None:
+        snapshot.expect(self.kind)
+        self._rows.merge(snapshot.tables.get("rows"), snapshot.facts[UNTIL])
 
     def _emit(self, number: int) -> pa.RecordBatch | None:
         return self._advance(one_batch(self._rows.take(number).sort_by(self._time)))

@@ -14,8 +14,9 @@ import pyarrow.compute as pc
 
 from rove.data.operators.logic import NOTHING, Output
 from rove.data.operators.pane_split import PaneSplit
+from rove.data.operators.pieces import WHOLE
 from rove.model.batch import Batch, empty, named
-from rove.model.clock import MICROS_MIN
+from rove.model.clock import END, MICROS_MIN
 from rove.model.errors import DataError
 from rove.model.ids import Origin
 from rove.model.schema import BIGINT, TIMESTAMP
@@ -152,6 +153,10 @@ class PaneClock:
     def first_needed_pane(self) -> int:
         """Panes below this number are in no future window."""
         return self.next_window * self.panes_per_slide
+
+    def complete_until(self, pane: int) -> int:
+        """The watermark up to which all windows can close if the panes below this one are known."""
+        return END if pane == WHOLE else self.base_us + pane * self.pane_us
 
     def facts(self) -> dict[str, int]:
         return {"next_window": self.next_window, "complete": self.complete, "heard_us": self.heard_us}

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import replace
 
-from rove.data.operators.logic import NOTHING, Output, late_rows, stepped
+from rove.data.operators.logic import NOTHING, MovesAtOnce, Output, late_rows, stepped
 from rove.data.operators.panes import micros_of
 from rove.model.batch import Batch, Header
 from rove.model.clock import MICROS_MAX, MICROS_MIN
@@ -35,7 +35,7 @@ class WatermarkConfig:
         return WatermarkLogic(self)
 
 
-class WatermarkLogic:
+class WatermarkLogic(MovesAtOnce):
     """One min and max for each batch. Rows are compared one by one only if the oldest is late. O(origins) of state."""
 
     def __init__(self, config: WatermarkConfig) -> None:

@@ -5,7 +5,7 @@ Law: window *n* is emitted as batch *n*, its rows in key order. The same input s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from rove.data.operators.labels import gathered, unlabelled
 from rove.data.operators.logic import NOTHING, Output, late_rows
 from rove.data.operators.pane_forms import OpenPane, form_of
 from rove.data.operators.panes import PaneClock, micros_of
+from rove.data.operators.pieces import UNTIL, Behind, Piece, first_pane, pieces
 from rove.data.operators.sliding import Sliding
 from rove.model.batch import Batch, Header
 from rove.model.ids import Origin, read_origin
@@ -56,6 +57,7 @@ class WindowLogic:
         self._form = form_of(self._states, self._clock.panes_per_window)
         self._merged: dict[int, Any] = {}  # complete panes, in that form
         self._sliding = Sliding(self._clock.panes_per_window, self._pane, self._form.merge)
+        self._behind: Behind[Any] = Behind()
 
     def probe(self, data: pa.RecordBatch) -> None:
         """Compute what can fail for single rows, and change nothing."""
@@ -83,7 +85,8 @@ class WindowLogic:
             else self._form.lift(data, split)
         )
         for number, part in zip(split.numbers, parts, strict=True):
-            self._opened(number, header.origin).add(part)
+            if not self._behind.keeps(number, header.origin, part):
+                self._opened(number, header.origin).add(part)
         late = () if split.late is None else (_late(header, data, split.late),)
         return Output(late=late, open_until=self._clock.open_until(split.numbers))
 
@@ -98,19 +101,48 @@ class WindowLogic:
         return output
 
     def snapshot(self) -> Snapshot:
-        states = gathered(self._labelled(), _LABELS, self._states.schema)
+        states = gathered(self._labelled(self._occupied()), _LABELS, self._states.schema)
         return Snapshot("window", self._clock.facts(), {"states": states})
 
     def restore(self, snapshot: Snapshot) -> None:
         snapshot.expect("window")
         self._clock.resume(snapshot.facts)
         self._open, self._merged = {}, {}
+        self._put(snapshot)
+        self._sliding = Sliding(self._clock.panes_per_window, self._pane, self._form.merge)
+
+    def beginning(self) -> Snapshot:
+        return Snapshot("window", {**self._clock.facts(), UNTIL: first_pane(self._occupied())})
+
+    def pieces(self) -> Iterator[Piece]:
+        return pieces("window", self._occupied(), self._states_of)
+
+    def complete_until(self, pane: int) -> int:
+        return self._clock.complete_until(pane)
+
+    def begin(self, snapshot: Snapshot) -> None:
+        snapshot.expect("window")
+        self._clock.resume(snapshot.facts)
+        self._behind.come(snapshot.facts[UNTIL])
+
+    def merge(self, snapshot: Snapshot) -> None:
+        snapshot.expect("window")
+        self._put(snapshot)
+        for number, origin, part in self._behind.come(snapshot.facts[UNTIL]):
+            self._opened(number, origin).add(part)
+
+    def _put(self, snapshot: Snapshot) -> None:
+        if "states" not in snapshot.tables:
+            return
         for (number, origin, level), part in unlabelled(snapshot.tables["states"], _LABELS, self._states.schema):
             if level == _MERGED:
-                self._merged[number] = self._form.read(part)
+                found, known = self._form.read(part), self._merged.get(number)
+                self._merged[number] = found if known is None else self._form.merge(known, found)
             else:
                 self._opened(number, read_origin(origin)).put(level, part)
-        self._sliding = Sliding(self._clock.panes_per_window, self._pane, self._form.merge)
+
+    def _states_of(self, number: int) -> dict[str, pa.Table]:
+        return {"states": gathered(self._labelled([number]), _LABELS, self._states.schema)}
 
     def _opened(self, number: int, origin: Origin) -> OpenPane[Any]:
         origins = self._open.setdefault(number, {})
@@ -149,11 +181,11 @@ class WindowLogic:
         start = self._clock.window.start_us(batch.header.seq)
         return Batch(replace(batch.header, event_min=start, event_max=start), batch.data) if batch.rows else batch
 
-    def _labelled(self) -> Iterator[tuple[tuple[int, str, int], pa.RecordBatch]]:
-        for number in sorted(self._merged):
-            yield (number, "", _MERGED), self._form.rows(self._merged[number])
-        for number in sorted(self._open):
-            for origin in sorted(self._open[number]):
+    def _labelled(self, panes: Iterable[int]) -> Iterator[tuple[tuple[int, str, int], pa.RecordBatch]]:
+        for number in panes:
+            if number in self._merged:
+                yield (number, "", _MERGED), self._form.rows(self._merged[number])
+            for origin in sorted(self._open.get(number, ())):
                 for level, part in self._open[number][origin].labelled():
                     yield (number, str(origin), level), part
 

@@ -69,6 +69,16 @@ class Replayed:
         going = self._queries.setdefault(query, _Going(number, number))
         return going.first if going.next == going.first else 0
 
+    def first(self, query: str) -> int:
+        """The first batch that a query gets."""
+        going = self._queries.get(query)
+        return 0 if going is None else going.first
+
+    def first_unsafe(self, query: str) -> int:
+        """The first batch that may not be safe for a query; 0 if none of its batches is safe."""
+        going = self._queries.get(query)
+        return 0 if going is None or going.next == going.first else going.next
+
     def queries(self) -> list[QueryId]:
         """The queries that have begun."""
         return [QueryId(query) for query in self._queries]
@@ -96,10 +106,11 @@ class Replayed:
                 self._queries[query].kept = names.spans()
 
     def safe(self, unsafe: Mapping[str, int], made: int) -> None:
-        """Everything is safe, except from these numbers on, by query. `made` is the number of batches made. O(queries,
-        and batches that have become safe)."""
+        """Everything is safe, except from these numbers on, by query. `made` is the number of batches made, or made
+        again: a batch that an earlier start has left on the disk is counted when it is made again, and no position
+        passes it before. O(queries, and batches that have become safe)."""
         for query, going in self._queries.items():
-            low = max(going.next, unsafe.get(query, made))
+            low = max(going.next, min(unsafe.get(query, made), made))
             while going.unsafe and going.unsafe[0][0] < low:
                 going.produced += going.unsafe.popleft()[1]
             going.next = low

@@ -96,6 +96,23 @@ class Sources:
                 if first:
                     yield source.stream, empty(origin, 0, first - 1, source.watermark)
 
+    def first(self, query: QueryId, origin: Origin) -> int:
+        """The first batch that a query gets of a source that is read again."""
+        source = self._all.get(origin)
+        return 0 if source is None or source.replayed is None else source.replayed.first(query)
+
+    def first_unsafe(self, query: QueryId, origin: Origin) -> int:
+        """The first batch that a query may get again of a source that is read again."""
+        source = self._all.get(origin)
+        return 0 if source is None or source.replayed is None else source.replayed.first_unsafe(query)
+
+    def ended(self, origins: Collection[Origin]) -> Iterator[tuple[str, Batch]]:
+        """For those of these sources that have ended, a header that says so, under the number of their last batch.
+        Whoever has taken that batch drops the header."""
+        for origin, source in self._all.items():
+            if origin in origins and source.ended and source.next:
+                yield source.stream, empty(origin, source.next - 1, source.next - 1, END)
+
     def gives(self, query: QueryId, header: Header, rows: int, forks: bool) -> tuple[bool, bool]:
         """Whether a batch counts as produced for a query, and whether the query gets it (`positions`). It `forks` if it
         leaves this node more than once. O(1), or O(ranges that an earlier start left)."""

@@ -74,14 +74,14 @@ class KeptBatch:
 
     @property
     def whole(self) -> bool:
-        """Whether its rows are in memory, and may be shared or made smaller."""
-        mine = self.original is None and not self.copies and not self.number
+        """Whether its rows are in memory, and may be shared or made smaller. Pieces of state stay as they are."""
+        mine = self.original is None and not self.copies and not self.number and not self.header.state
         return mine and self.payload is not None and not self.stored and not self.gone
 
     @property
     def may_go(self) -> bool:
-        """Whether its rows may be evicted: no other node has them."""
-        return self.untouched and self.payload is not None
+        """Whether its rows may be evicted: no other node has them, and they are not a piece of state."""
+        return self.untouched and self.payload is not None and not self.header.state
 
     @property
     def folds(self) -> bool:

@@ -45,13 +45,13 @@ class Retention:
         store: Store,
         settings: WorkerSettings,
         folders: Folders | None = None,
-        incarnation: int = 0,
+        start: int = 0,
         own_policy: Policy | None = None,
     ) -> None:
         self._store, self._settings = store, settings
         self._on_disk = None
         if folders is not None and settings.disk_bytes:
-            self._on_disk = Spill(store, folders, settings.disk_bytes, incarnation)
+            self._on_disk = Spill(store, folders, settings.disk_bytes, start)
         self.disk_bytes = 0 if self._on_disk is None else settings.disk_bytes
         self._degrading: dict[QueryId, Degrading] = {}
         self._batch = (NOBODY, -1)  # the last batch of a source that was kept

@@ -58,9 +58,9 @@ class _Folder:
 class Spill:
     """A bounded number of bytes on the disk, beside a store's memory."""
 
-    def __init__(self, store: Store, folders: Folders, limit_bytes: int, incarnation: int) -> None:
+    def __init__(self, store: Store, folders: Folders, limit_bytes: int, start: int) -> None:
         self._store, self._disk, self.limit_bytes = store, folders, limit_bytes
-        self._mine = f"{FOLDER}/{incarnation}"
+        self._mine = f"{FOLDER}/{start}"
         self._settings = LogSettings(
             segment_bytes=min(max(limit_bytes // SEGMENTS, SEGMENT_BYTES[0]), SEGMENT_BYTES[1]),
             segment_us=2**62,

@@ -9,7 +9,7 @@ nothing about routes; links and policies do.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -41,6 +41,7 @@ class Store:
         self._entries: dict[str, dict[int, KeptBatch]] = {}  # by query, the oldest first
         self._bytes: dict[str, int] = {}
         self._rows: dict[tuple[str, Origin], int] = {}
+        self._pieces: dict[tuple[str, Origin], int] = {}  # of states, by query and origin
         self._names: dict[tuple[str, Origin], Coverage] = {}  # which batches are kept, without late ones
         self._late: dict[tuple[str, Origin], Coverage] = {}  # the batches whose late rows are kept
         self.in_memory = Candidates(self.bytes_of)  # batches that may be evicted to free memory
@@ -148,6 +149,7 @@ class Store:
         entry.header = without_rows(entry.header)
         entry.payload, entry.disk_bytes = None, 0
         self._account(entry, 1)
+        self.on_disk.remove(entry)  # there is nothing left to evict
 
     def holds(self, entry: KeptBatch) -> bool:
         return id(entry) in self._entries.get(entry.header.query, ())
@@ -275,6 +277,10 @@ class Store:
         the limit."""
         return self.limit_bytes - self.bytes + self.leaving_bytes
 
+    def pieces_of(self, query: str, state: Origin) -> int:
+        """How many pieces of a state are kept."""
+        return self._pieces.get((query, state), 0)
+
     def bytes_of(self, query: str) -> int:
         return self._bytes.get(query, 0)
 
@@ -300,6 +306,10 @@ class Store:
         """The batches whose late rows are kept, by query and origin."""
         return self._late
 
+    def of(self, query: QueryId) -> Iterable[KeptBatch]:
+        """The batches of a query."""
+        return self._entries.get(query, {}).values()
+
     def __len__(self) -> int:
         return sum(map(len, self._entries.values()))
 
@@ -308,9 +318,14 @@ class Store:
 
     def validate(self) -> None:
         """The accounts are those of what is there, and the lists through it are whole. O(batches)."""
+        sums = (self.bytes, self.disk_bytes, self.leaving_bytes, self._bytes, self._rows, self._pieces, self._names)
+        lists = (self._entries, self._last, self._unwritten, self.in_memory.queries(), self.on_disk.queries())
+        if not any(sums) and not any(lists):
+            return  # it is empty, as most stores are in most steps
         memory = disk = leaving = in_lists = 0
         by_query: dict[str, int] = {}
         rows: dict[tuple[str, Origin], int] = {}
+        pieces: dict[tuple[str, Origin], int] = {}
         names: dict[tuple[str, Origin], Coverage] = {}
         for query, entries in self._entries.items():
             must(len(entries) > 0, "a query in the store has batches", query)
@@ -323,13 +338,16 @@ class Store:
                     in_lists += not entry.header.late
                     header = entry.header
                     _count(rows, (query, header.origin), header.born)
-                    if not header.late:
+                    if header.state:
+                        _count(pieces, (query, header.origin), 1)
+                    elif not header.late:
                         names.setdefault((query, header.origin), Coverage()).add(header.seq, header.through)
         must(self.bytes == memory, "the bytes of a store are those of its batches", self.bytes, memory)
         must(self.disk_bytes == disk, "its bytes on the disk are those of its batches", self.disk_bytes, disk)
         must(self.leaving_bytes == leaving, "bytes on their way out are counted", self.leaving_bytes, leaving)
         must(self._bytes == by_query, "bytes by query add up", self._bytes, by_query)
         must(self._rows == rows, "rows by query and origin add up", self._rows, rows)
+        must(self._pieces == pieces, "pieces of states add up", self._pieces, pieces)
         kept = ({key: found.spans() for key, found in each.items()} for each in (self._names, names))
         must(next(kept) == next(kept), "the names of a store are those of its batches", self._names.keys())
         listed = 0
@@ -352,6 +370,8 @@ class Store:
 
     def validate_carried(self, carried: Sequence[KeptBatch], node: str) -> None:
         """Every batch is carried by one link, or waits for a route. O(batches)."""
+        if not carried and not self._entries:
+            return
         twice = len(carried) - len({id(entry) for entry in carried})
         must(twice == 0, "a batch waits in one place", node, twice)
         idle = {id(entry): entry.header for entry in self}
@@ -377,14 +397,18 @@ class Store:
         self.bytes += sign * entry.bytes
         self.disk_bytes += sign * entry.disk_bytes
         _count(self._bytes, header.query, sign * (entry.bytes + entry.disk_bytes))
-        if entry.original is None:
-            key = (header.query, header.origin)
-            _count(self._rows, key, sign * header.born)
-            book = self._late if header.late else self._names  # late rows have no numbers of their own
-            names = book.setdefault(key, Coverage())
-            names.add(header.seq, header.through, sign)
-            if not names:
-                del book[key]
+        if entry.original is not None:
+            return  # a copy
+        key = (header.query, header.origin)
+        if header.state:
+            _count(self._pieces, key, sign)
+            return
+        _count(self._rows, key, sign * header.born)
+        book = self._late if header.late else self._names  # late rows have no numbers of their own
+        names = book.setdefault(key, Coverage())
+        names.add(header.seq, header.through, sign)
+        if not names:
+            del book[key]
 
 
 def _count(numbers: dict[K, int], key: K, more: int) -> None:

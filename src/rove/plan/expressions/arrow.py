@@ -7,12 +7,14 @@ Law: compile once; then a batch costs one kernel call for each node and nothing 
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import methodcaller
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rove.model.errors import ArithmeticFault, EdgeRefusal, PlanError
 from rove.plan.expressions.functions.masks import as_array, evaluate_where
+from rove.plan.expressions.remainders import remainder_test
 from rove.plan.expressions.tree import (
     Call,
     Column,
@@ -31,7 +33,8 @@ def compile_expression(expr: Expr, schema: pa.Schema) -> Evaluator:
     """A function from a batch of `schema` to a column (an Arrow Array) of `expr.dtype`."""
     if reason := refusal_of(expr):
         raise EdgeRefusal(f"the edge leaves `{sql(expr)}` to Spark: {reason}")
-    return guarded(_column(expr, schema), expr)
+    evaluate = _column(expr, schema)
+    return evaluate if isinstance(expr, Column) else guarded(evaluate, expr)
 
 
 def guarded(evaluate: Evaluator, expr: Expr) -> Evaluator:
@@ -74,9 +77,11 @@ def _compile(expr: Expr, schema: pa.Schema) -> Evaluator:
             index = schema.get_field_index(name)
             if index < 0:
                 raise PlanError(f"column `{name}` is not in {schema.names}")
-            return lambda batch: batch.column(index)
+            return methodcaller("column", index)
         case Literal(value=value):
             return lambda batch: value
+        case Call(name="eq" | "ne") if (test := remainder_test(expr)) is not None:
+            return _apply(test.kernel(), (test.value,), (_compile(test.value, schema),))
         case Call(args=args, kernel=kernel, lazy=lazy) if kernel is not None:
             # Kernels want at least one whole column, or they would answer with a scalar.
             constant = all(isinstance(a, Literal) for a in args)
@@ -86,7 +91,7 @@ def _compile(expr: Expr, schema: pa.Schema) -> Evaluator:
             order = evaluation_order(expr.name, len(args))
             if any(fallible(args[i]) for i in order[1:]):
                 return _apply_in_order(expr.name, kernel, inputs, order, tuple(a.dtype for a in args))
-            return _apply(kernel, inputs)
+            return _apply(kernel, args, inputs)
         case Foreign() | Call():
             raise EdgeRefusal(f"`{sql(expr)}` runs in Spark only")
     raise PlanError(f"no such node: {expr!r}")
@@ -142,14 +147,29 @@ def _apply_lazily(kernel: Callable[..., Datum], inputs: tuple[Evaluator, ...]) -
     return lambda batch: kernel(batch, *inputs)
 
 
-def _apply(kernel: Callable[..., Datum], inputs: tuple[Evaluator, ...]) -> Evaluator:
-    """Apply a kernel. The common arities are written out, because building an argument list costs as much as a small
-    kernel."""
+def _apply(kernel: Callable[..., Datum], args: tuple[Expr, ...], inputs: tuple[Evaluator, ...]) -> Evaluator:
+    """Apply a kernel. The common shapes are written out, because a call in Python costs as much as a small kernel."""
+    call = arrow_call(kernel)
     match inputs:
+        case (a,) if call is not None:
+            return lambda batch: call([a(batch)])
         case (a,):
             return lambda batch: kernel(a(batch))
+        case (a, b) if call is not None:
+            if isinstance(args[1], Literal) and not isinstance(args[0], Literal):
+                value = args[1].value
+                return lambda batch: call([a(batch), value])
+            return lambda batch: call([a(batch), b(batch)])
         case (a, b):
             return lambda batch: kernel(a(batch), b(batch))
-        case (a, b, c):
-            return lambda batch: kernel(a(batch), b(batch), c(batch))
     return lambda batch: kernel(*(f(batch) for f in inputs))
+
+
+def arrow_call(kernel: Callable[..., Datum]) -> Callable[[list[Datum]], Datum] | None:
+    """Arrow's own function behind a kernel of `pyarrow.compute`, without the wrapper in Python; None if there is more
+    to it."""
+    about = getattr(kernel, "__arrow_compute_function__", None)
+    if about is None or about["options_class"]:
+        return None
+    call: Callable[[list[Datum]], Datum] = pc.get_function(about["name"]).call
+    return call

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -63,11 +64,14 @@ _WITH_UNIT = {
     "datediff": "timestampdiff",
     "date_diff": "timestampdiff",
 }
+BOUND_MAX = 1_024  # how many trees are remembered
 UNITS = frozenset((*UNIT_US, *UNIT_MONTHS, "dayofyear"))
 
 
+@lru_cache(BOUND_MAX)
 def bind(text: str, schema: pa.Schema) -> Expr:
-    """The typed tree of a piece of Spark SQL over the columns of `schema`. The caller strips an alias."""
+    """The typed tree of a piece of Spark SQL over the columns of `schema`. The caller strips an alias. A text that was
+    bound lately costs a look into a table: a plan is written, checked and read on every node, with the same texts."""
     return bind_node(parse_expression(text), schema, text)
 
 

@@ -10,6 +10,13 @@ any_value(any) -> $1
 any_value(boolean|int|bigint|double|string|binary|date|timestamp|array<int>|array<string>|map<string,int>|struct<x:int>; boolean) -> $1
 approx_percentile(int|double; int|double|string; int) -> $1
 approx_percentile(string; int|double|decimal(10,2)|string; int) -> double
+approx_top_k(bigint) -> array<struct<item:bigint,count:bigint>>
+approx_top_k(boolean) -> array<struct<item:boolean,count:bigint>>
+approx_top_k(date) -> array<struct<item:date,count:bigint>>
+approx_top_k(double) -> array<struct<item:double,count:bigint>>
+approx_top_k(int) -> array<struct<item:int,count:bigint>>
+approx_top_k(string) -> array<struct<item:string,count:bigint>>
+approx_top_k(timestamp) -> array<struct<item:timestamp,count:bigint>>
 approx_top_k(bigint; int|double|string) -> array<struct<item:bigint,count:bigint>>
 approx_top_k(date; int|double|string) -> array<struct<item:date,count:bigint>>
 approx_top_k(double; int|double|string) -> array<struct<item:double,count:bigint>>
@@ -18,6 +25,13 @@ approx_top_k(string; int|double|string) -> array<struct<item:string,count:bigint
 approx_top_k(timestamp; int|double|string) -> array<struct<item:timestamp,count:bigint>>
 approx_top_k(int; int|string; int|string) -> array<struct<item:int,count:bigint>>
 approx_top_k(string; int|string; int|string) -> array<struct<item:string,count:bigint>>
+approx_top_k_accumulate(bigint) -> struct<sketch:binary,maxItemsTracked:int,itemDataType:bigint,itemDataTypeDDL:string>
+approx_top_k_accumulate(boolean) -> struct<sketch:binary,maxItemsTracked:int,itemDataType:boolean,itemDataTypeDDL:string>
+approx_top_k_accumulate(date) -> struct<sketch:binary,maxItemsTracked:int,itemDataType:date,itemDataTypeDDL:string>
+approx_top_k_accumulate(double) -> struct<sketch:binary,maxItemsTracked:int,itemDataType:double,itemDataTypeDDL:string>
+approx_top_k_accumulate(int) -> struct<sketch:binary,maxItemsTracked:int,itemDataType:int,itemDataTypeDDL:string>
+approx_top_k_accumulate(string) -> struct<sketch:binary,maxItemsTracked:int,itemDataType:string,itemDataTypeDDL:string>
+approx_top_k_accumulate(timestamp) -> struct<sketch:binary,maxItemsTracked:int,itemDataType:timestamp,itemDataTypeDDL:string>
 approx_top_k_accumulate(bigint; int|double|string) -> struct<sketch:binary,maxItemsTracked:int,itemDataType:bigint,itemDataTypeDDL:string>
 approx_top_k_accumulate(date; int|double|string) -> struct<sketch:binary,maxItemsTracked:int,itemDataType:date,itemDataTypeDDL:string>
 approx_top_k_accumulate(double; int|double|string) -> struct<sketch:binary,maxItemsTracked:int,itemDataType:double,itemDataTypeDDL:string>
@@ -224,6 +238,14 @@ schema_of_xml(string) -> $1
 sentences(boolean|int|bigint|double|decimal(10,2)|decimal(5,1)|string|binary|date|timestamp) -> array<array<string>>
 sentences(int|bigint|double|string|date|timestamp; int|double|string) -> array<array<string>>
 sentences(int|string; int|string; int|string) -> array<array<string>>
+sequence(bigint|date|timestamp; int|string) -> array<$1>
+sequence(string; int) -> array<bigint>
+sequence(int; int) -> array<$1>
+sequence(int; string) -> array<bigint>
+sequence(string; int|string; int|string) -> array<bigint>
+sequence(int; string; int|string) -> array<bigint>
+sequence(int; int; int) -> array<$1>
+sequence(int; int; string) -> array<bigint>
 session_user() -> string
 sha(string|binary) -> string
 sha1(string|binary) -> string

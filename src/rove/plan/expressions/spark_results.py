@@ -1,7 +1,8 @@
 """The types of the results of functions that only Spark computes.
 
-Law: the table is Spark's own. `pytest tests/plan/expressions/test_spark_results.py --rewrite-docs` asks a Spark and
-writes it. A call that no line of the table fits has an unknown type: Spark decides, and nothing is guessed.
+Law: the table is Spark's own. `pytest tests/plan/expressions/test_spark_results.py --all-functions --rewrite-docs` asks
+a Spark and writes all of it; without the last flag it compares. A call that no line of the table fits has an unknown
+type: Spark decides, and nothing is guessed.
 """
 
 from __future__ import annotations

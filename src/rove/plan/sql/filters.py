@@ -18,6 +18,11 @@ def can_skip_nulls(node: exp.Filter) -> bool:
     return isinstance(call, exp.Anonymous) and call.name.lower() in RECIPES and len(call.expressions) == 1
 
 
+def has_distinct(call: exp.Anonymous) -> bool:
+    """Whether a call is one such as `sum(DISTINCT x)`."""
+    return len(call.expressions) == 1 and isinstance(call.expressions[0], exp.Distinct)
+
+
 def without_filters(node: exp.Expression) -> exp.Expression:
     """The expression with each FILTER as a CASE inside its aggregate."""
     root = exp.Paren(this=node)

@@ -7,6 +7,7 @@ by such a view, so nothing is read from Spark's own catalogue. What Spark cannot
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -15,15 +16,15 @@ from sqlglot import exp
 from rove.model.errors import ExpressionError, ParseError
 from rove.plan import build
 from rove.plan.expressions.bind import bind_node
-from rove.plan.expressions.parse import RoveSpark, parse_query, span
+from rove.plan.expressions.parse import RoveSpark, parse_expression, parse_query, span
 from rove.plan.expressions.syntax import NO_OVER
 from rove.plan.expressions.tree import Column, fallible, refusal_of
 from rove.plan.operators import VIEW, Filter, Operator, Project, SparkSelect
 from rove.plan.sql.entries import WINDOWS
-from rove.plan.sql.filters import can_skip_nulls
+from rove.plan.sql.filters import can_skip_nulls, has_distinct, without_filters
 from rove.plan.sql.joins import Relation
 from rove.plan.sql.memberships import Membership, kept
-from rove.plan.sql.outputs import outputs_of
+from rove.plan.sql.outputs import outputs_of, visible
 from rove.plan.sql.reading import Reading, refused
 from rove.plan.sql.resolve import resolved
 from rove.plan.sql.scope import Scope
@@ -53,6 +54,7 @@ _ALLOWED: dict[type[exp.Expr], frozenset[str]] = {
     exp.With: frozenset(("expressions",)),
     exp.CTE: frozenset(("this", "alias")),
     exp.Star: frozenset(("except_",)),
+    exp.Values: frozenset(("expressions", "alias")),
 }
 _NEVER: dict[type[exp.Expr], str] = {
     exp.Window: NO_OVER,
@@ -60,7 +62,6 @@ _NEVER: dict[type[exp.Expr], str] = {
     exp.Intersect: "INTERSECT needs all rows of a stream that never ends",
     exp.Pivot: "streaming Spark has no PIVOT; write max(v) FILTER (WHERE key = 'x') AS x, … beside what Spark computes",
     exp.All: "Spark has no comparison with ALL (SELECT …); use max or min",
-    exp.Values: "a table of values is not read here; use a table: session.read",
 }
 _NO_STREAM = (
     "streaming Spark has no stream in a subquery of an expression; join it (LEFT SEMI JOIN for IN and EXISTS), or read "
@@ -127,9 +128,10 @@ def block(
     if not members:
         raise ExpressionError("the statement reads no stream; name one after FROM", asked.text, span(source))
     outputs = outputs_of(select, members, asked.text)
+    _distinct_as_sets(select, members, asked.text)
     if asks:
         members = _kept(asked, select, members, asks, names)
-    plans = [_narrowed(r, select) for r in members.values()]
+    plans = [_narrowed(view, relation, select) for view, relation in members.items()]
     if len(plans) == 1 and not select.args.get("laterals"):
         plans = [_filtered(plans[0], select, asked.text)]
     text = str(select.sql(dialect=RoveSpark, normalize_functions=False, comments=False))
@@ -139,6 +141,25 @@ def block(
         c.name.lower() in WINDOWS for c in select.find_all(exp.Anonymous) if c.parent_select is select
     )
     return SparkSelect(tuple(plans), text, outputs.schema, outputs.traits(plans), why, needs_update)
+
+
+def _distinct_as_sets(select: exp.Expression, members: dict[str, Relation], text: str) -> None:
+    """Write each aggregate with DISTINCT over the set of its values: streaming Spark refuses DISTINCT there."""
+    columns = visible(select, members, text)
+    scope = Scope(tuple(replace(c, column=f"__c{n}") for n, (c, _) in enumerate(columns)))
+    schema = pa.schema([(f"__c{n}", dtype) for n, (_, dtype) in enumerate(columns)])
+    names = {f"__c{n}": [w for w in (c.relation, c.name) if w] for n, (c, _) in enumerate(columns)}
+    for call in [c for c in select.find_all(exp.Anonymous) if c.parent_select is select and has_distinct(c)]:
+        above = call.parent
+        place = above if isinstance(above, exp.Filter) and can_skip_nulls(above) else call
+        found = without_filters(place.copy())
+        made = build.aggregate_call(resolved(found, scope, text), schema, text, "")
+        written = parse_expression(made.text)
+        for column in list(written.find_all(exp.Column)):
+            first, *fields = [p.name for p in column.parts]
+            if first in names:
+                column.replace(exp.column(*(exp.to_identifier(w, quoted=True) for w in [*names[first], *fields][::-1])))
+        place.replace(written)
 
 
 def _kept(
@@ -180,7 +201,9 @@ def _check_generators(select: exp.Expression, text: str) -> None:
 def _items(select: exp.Expression) -> list[exp.Expression]:
     """What the text names after FROM, at any depth: whole subqueries of its own FROM, tables elsewhere."""
     own = [select.args["from_"].this, *(j.this for j in select.args.get("joins") or [])]
-    whole = [i for i in own if isinstance(i, exp.Subquery) and isinstance(i.this, exp.Query)]
+    whole = [
+        i for i in own if isinstance(i, exp.Values) or (isinstance(i, exp.Subquery) and isinstance(i.this, exp.Query))
+    ]
     inside = {id(n) for w in whole for n in w.walk()}
     return [*whole, *(t for t in select.find_all(exp.Table) if id(t) not in inside)]
 
@@ -190,6 +213,12 @@ def _replace(
 ) -> None:
     """Put a view in the place of what is named after FROM."""
     view = f"{VIEW}{len(members)}"
+    if isinstance(item, exp.Values):
+        unnamed = item.copy()
+        unnamed.set("alias", None)
+        members[view] = asked.relation(unnamed, names)
+        item.replace(_table(view, item))
+        return
     if isinstance(item, exp.Subquery):
         with Reading(item, asked.text) as part:
             part.skip("alias", "pivots", "joins")
@@ -230,13 +259,14 @@ def _is_inner_name(table: exp.Expression, select: exp.Expression) -> bool:
     return False
 
 
-def _narrowed(relation: Relation, select: exp.Expression) -> Operator:
+def _narrowed(view: str, relation: Relation, select: exp.Expression) -> Operator:
     """The plan under the names of its scope, without the columns that the text cannot mean."""
     columns = [(c.name, c.column) for c in relation.scope.columns if c.listed]
     stars = [s for s in select.find_all(exp.Star) if not _counts_rows(s)]
     whole = (
         stars
         or any(True for _ in select.find_all(exp.Pivot))
+        or any(t.name == view and t.alias_column_names for t in select.find_all(exp.Table))
         or any(j.args.get("method") for j in select.find_all(exp.Join))
     )
     said = {i.name.lower() for i in select.find_all(exp.Identifier)}

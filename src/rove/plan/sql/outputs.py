@@ -51,16 +51,18 @@ class Outputs:
 
 def outputs_of(select: exp.Expression, members: Mapping[str, Relation], text: str) -> Outputs:
     """The outputs of a SELECT whose tables are views already. Stars in its list are written out in place."""
-    columns = _visible(select, members, text)
+    columns = visible(select, members, text)
     types = {(c.relation.lower(), c.name.lower()): t for c, t in columns}
     scope = Scope(tuple(c for c, _ in columns))
     fields: list[tuple[str, pa.DataType]] = []
     plain: list[Visible | None] = []
     items: list[exp.Expression] = []
+    grouped_by = _names_of_sets(select.args.get("group"))
     for node in select.expressions:
         for made in _spread(node, scope, text):
             items.append(made)
-            for name, read in _names(made, scope, types, text, items):
+            for given, read in _names(made, scope, types, text, items):
+                name = grouped_by.get(given.lower(), given) if isinstance(made, exp.Column) else given
                 fields.append((name, types[read.relation.lower(), read.name.lower()] if read else UNKNOWN))
                 plain.append(read)
     select.set("expressions", items)
@@ -69,7 +71,14 @@ def outputs_of(select: exp.Expression, members: Mapping[str, Relation], text: st
     return Outputs(pa.schema(fields), tuple(plain), grouped)
 
 
-def _visible(select: exp.Expression, members: Mapping[str, Relation], text: str) -> list[_Typed]:
+def _names_of_sets(group: exp.Expression | None) -> dict[str, str]:
+    """The names of the columns of grouping sets, as GROUP BY writes them: Spark names its outputs by these."""
+    if group is None or group.find(exp.Cube, exp.Rollup, exp.GroupingSets) is None:
+        return {}
+    return {column.name.lower(): column.name for column in reversed(list(group.find_all(exp.Column)))}
+
+
+def visible(select: exp.Expression, members: Mapping[str, Relation], text: str) -> list[_Typed]:
     """The columns of FROM, with their types where they are known."""
     found: list[_Typed] = []
     for item, join in [(select.args["from_"].this, None), *((j.this, j) for j in select.args.get("joins") or [])]:

@@ -30,14 +30,18 @@ from rove.plan.sql.resolve import resolved
 from rove.plan.sql.scope import Scope, column
 
 Named = tuple[str, exp.Expression]
+Labelled = tuple[str, Sequence[exp.Expression]]  # the name of a column, and a value of each key
 _MARKS = ("columns", "pivot_column_naming", "prefixed_pivot_columns", "identify_pivot_strings")  # made by the parser
 
 
-def cells(key: exp.Expression, values: Sequence[Named], aggregates: Sequence[Named], text: str) -> list[Named]:
-    """The columns that a pivot makes: for each value of the key each aggregate over the rows with that value."""
+def cells(
+    keys: Sequence[exp.Expression], values: Sequence[Labelled], aggregates: Sequence[Named], text: str
+) -> list[Named]:
+    """The columns that a pivot makes: for each value of the keys each aggregate over the rows with that value."""
     found: list[Named] = []
-    for label, value in values:
-        holds = exp.NullSafeEQ(this=key.copy(), expression=value.copy())
+    for label, parts in values:
+        pairs = zip(keys, parts, strict=True)
+        holds = build.both_true([exp.NullSafeEQ(this=k.copy(), expression=v.copy()) for k, v in pairs])
         for name, node in aggregates:
             cell = exp.Case(ifs=[exp.If(this=_some(holds), true=_only(node, holds, text))])
             found.append((label if len(aggregates) == 1 else f"{label}_{name}", cell))
@@ -50,7 +54,7 @@ def check_values(plan: Operator, key: exp.Expression, values: Sequence[exp.Expre
     for value in values:
         positive = Reading(value, text).take("this") if isinstance(value, exp.Neg) else value
         if not isinstance(positive, exp.Literal | exp.Null | exp.Boolean):
-            raise ExpressionError("a value of PIVOT is a constant", text, span(value))
+            raise ExpressionError("a value of PIVOT is a plain constant, such as 1 or 'x'", text, span(value))
         given = bind_node(value, plan.schema, text).dtype
         if given not in (dtype, VOID) and not (is_integral(given) and is_integral(dtype)):
             raise ExpressionError(
@@ -63,15 +67,19 @@ def pivoted(found: Relation, pivot: exp.Pivot, text: str) -> tuple[Relation, exp
     with Reading(pivot, text) as part:
         part.skip(*_MARKS)
         written, fields, alias = part.list("expressions"), part.list("fields"), part.take("alias")
-    if len(fields) != 1 or not isinstance(Reading(fields[0], text).take("this"), exp.Column):
-        raise ExpressionError("PIVOT over several columns is not read here; write FILTER", text, span(pivot))
+    if len(fields) != 1:
+        raise ExpressionError("PIVOT has one FOR … IN (…)", text, span(pivot))
     with Reading(fields[0], text) as part:
-        key, given = resolved(part.take("this"), found.scope, text), part.list("expressions")
-    values = [_value(v, text) for v in given]
-    check_values(found.plan, key, [v for _, v in values], text)
+        keys = [resolved(k, found.scope, text) for k in _members(part.take("this"), text)]
+        given = part.list("expressions")
+    if not all(isinstance(key, exp.Column) for key in keys):
+        raise ExpressionError("name columns after FOR in PIVOT", text, span(pivot))
+    values = [_value(v, len(keys), text) for v in given]
+    for n, key in enumerate(keys):
+        check_values(found.plan, key, [each[n] for _, each in values], text)
     aggregates = [_aggregate(node, found.scope, text) for node in written]
-    made = [Entry(without_filters(n), name, aliased=True) for name, n in cells(key, values, aggregates, text)]
-    read = {c.parts[0].name for node in (key, *(n for _, n in aggregates)) for c in node.find_all(exp.Column)}
+    made = [Entry(without_filters(n), name, aliased=True) for name, n in cells(keys, values, aggregates, text)]
+    read = {c.parts[0].name for node in (*keys, *(n for _, n in aggregates)) for c in node.find_all(exp.Column)}
     kept = [c for c in found.scope.columns if c.listed and c.column not in read]
     groups = [Entry(column(c.column, (), pivot, c.name), c.name) for c in kept]
     group = exp.Group(expressions=[g.node.copy() for g in groups]) if groups else None
@@ -93,7 +101,8 @@ def outputs(plan: Operator, key: Item, values: Sequence[Named], aggregates: Sequ
         raise ExpressionError(
             f"`{star.text}` cannot stand after pivot(…), as in Spark; use count(), or F.count(F.lit(1))"
         )
-    found = cells(key.node, values, [(a.name, a.node) for a in aggregates], key.text)
+    each = [(name, [value]) for name, value in values]
+    found = cells([key.node], each, [(a.name, a.node) for a in aggregates], key.text)
     return [Item(node, key.text, name) for name, node in found]
 
 
@@ -136,11 +145,24 @@ def _some(holds: exp.Expression) -> exp.Expression:
     return exp.GT(this=rows, expression=exp.Literal.number(0))
 
 
-def _value(node: exp.Expression, text: str) -> Named:
-    """A value, and the name of its column."""
+def _value(node: exp.Expression, count: int, text: str) -> Labelled:
+    """The values of all keys, and the name of their column."""
     value, name = _unaliased(node, text)
-    if isinstance(value, exp.Null):
-        return name or "null", value
-    if isinstance(value, exp.Neg | exp.Boolean):
-        return name or value.sql("spark").lower(), value
-    return name or value.name, value
+    parts = _members(value, text)
+    if len(parts) != count:
+        raise ExpressionError(f"PIVOT over {count} columns needs {count} values in each entry", text, span(node))
+    words = [_word(p) for p in parts]
+    return name or (words[0] if count == 1 else f"{{{', '.join(words)}}}"), parts
+
+
+def _word(value: exp.Expression) -> str:
+    """A value as Spark writes it in the name of a column."""
+    return value.sql("spark").lower() if isinstance(value, exp.Neg | exp.Boolean | exp.Null) else value.name
+
+
+def _members(node: exp.Expression, text: str) -> list[exp.Expression]:
+    """What stands in parentheses, or the node alone."""
+    if isinstance(node, exp.Tuple):
+        with Reading(node, text) as part:
+            return [build.bare(e) for e in part.list("expressions")]
+    return [build.bare(node)]

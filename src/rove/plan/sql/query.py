@@ -6,15 +6,21 @@ WITH, as in Spark, and no name ever reaches Spark's own catalogue.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
 from sqlglot import exp
 
 from rove.model.errors import ExpressionError, ParseError, PlanError
+from rove.model.schema import is_spark_only
 from rove.plan import build
+from rove.plan.expressions.bind import bind_node
+from rove.plan.expressions.functions.registry import coerce
 from rove.plan.expressions.parse import parse_query, span
-from rove.plan.operators import Deduplicate, Operator
+from rove.plan.expressions.tree import sql
+from rove.plan.expressions.types import Refused, common_type
+from rove.plan.operators import INLINE, Deduplicate, Operator, Table
 from rove.plan.sql.joins import Relation, joined
 from rove.plan.sql.pivots import pivoted
 from rove.plan.sql.reading import Reading
@@ -31,6 +37,26 @@ def translate(text: str, lookup: Lookup) -> Operator:
         return Translator(text, lookup).query(parse_query(text), {})
     except RecursionError as error:
         raise ParseError("the statement is nested too deeply", text[:200]) from error
+
+
+def inline_table(rows: Sequence[exp.Expression], text: str) -> Table:
+    """`VALUES (1, 'x'), (2, 'y')`: a table with the columns `col1`, `col2`, … of the types that hold all rows."""
+    bound = [[bind_node(v, pa.schema([]), text) for v in Reading(row, text).list("expressions")] for row in rows]
+    if len(counts := {len(row) for row in bound}) > 1:
+        raise ExpressionError(f"rows of VALUES have {min(counts)} and {max(counts)} values", text, span(rows[0]))
+    types = []
+    for column in zip(*bound, strict=True):
+        if any(is_spark_only(value.dtype) for value in column):
+            raise ExpressionError("only Spark knows the type of a value of VALUES; cast it", text, span(rows[0]))
+        try:
+            types.append(common_type([value.dtype for value in column]))
+        except Refused as refused:
+            raise ExpressionError(f"VALUES: {refused.reason}", text, span(rows[0])) from None
+        except ExpressionError as error:
+            raise error.at(text, span(rows[0])) from None
+    written = [", ".join(sql(coerce(v, t)) for v, t in zip(row, types, strict=True)) for row in bound]
+    columns = pa.schema([(f"col{n}", dtype) for n, dtype in enumerate(types, 1)])
+    return Table(f"VALUES {', '.join(f'({row})' for row in written)}", columns, INLINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +101,9 @@ class Translator:
                         found = self.relation(inner, names, inside=True)
                 case exp.Table():
                     found = self.named(part.take("this"), names)
+                case exp.Values():
+                    plan = inline_table(part.list("expressions"), self.text)
+                    found = Relation(plan, Scope.of(plan, ""))
                 case _:
                     raise ExpressionError("name a stream or a subquery after FROM", self.text, span(node))
             if alias := part.take("alias"):

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from rove.model.errors import UnknownColumn, nearest
+from rove.model.names import is_owner
 from rove.plan.expressions.bind import UNITS
 from rove.plan.expressions.parse import span
 from rove.plan.expressions.syntax import ancestors
@@ -75,6 +76,9 @@ class Scope:
         if not found:
             return None
         if len(found) > 1:
+            if is_owner(parts[0]):
+                both = "both sides of the join have it from the same stream; give each an alias, and write F.col('x.y')"
+                raise UnknownColumn(f"`{parts[1]}` is ambiguous: {both}", text, span(node))
             of = ", ".join(f"{c.relation}.{c.name}" if c.relation else c.name for c in found)
             raise UnknownColumn(f"`{'.'.join(parts)}` is ambiguous: {of}", text, span(node))
         return column(found[0].column, fields, node, ".".join(parts[len(parts) - len(fields) - 1 :]))
@@ -82,6 +86,9 @@ class Scope:
     def unknown(self, node: exp.Column, text: str) -> UnknownColumn:
         """The error for a name that nothing has."""
         parts, relations = [p.name for p in node.parts], {c.relation.lower() for c in self.columns}
+        if is_owner(parts[0]):
+            gone = "belongs to a stream that is not here, or was renamed or computed anew since; write F.col(…)"
+            return UnknownColumn(f"column `{parts[1]}` {gone}", text, span(node))
         if len(parts) > 1 and parts[0].lower() in relations:
             names = [c.name for c in self.starred(parts[0])]
             return UnknownColumn(

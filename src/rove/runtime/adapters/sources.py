@@ -192,10 +192,10 @@ class Producers:
     numbers begin at 0 then. `at` are the positions of those that go on, by stream."""
 
     def __init__(
-        self, specs: tuple[SourceSpec, ...], incarnation: int, now: int, at: Mapping[str, SourceAt] | None = None
+        self, specs: tuple[SourceSpec, ...], start: int, now: int, at: Mapping[str, SourceAt] | None = None
     ) -> None:
         at = at or {}
-        made = [Producer(s, _named(s, at.get(s.stream), incarnation), now, at.get(s.stream)) for s in specs]
+        made = [Producer(s, _named(s, at.get(s.stream), start), now, at.get(s.stream)) for s in specs]
         self.all = {producer.origin: producer for producer in made}
 
     def make(self, now: int) -> Iterator[Produced]:
@@ -213,5 +213,5 @@ class Producers:
         return min((p.due_us for p in self.all.values() if not p.ended and not p.waits), default=None)
 
 
-def _named(spec: SourceSpec, at: SourceAt | None, incarnation: int) -> Origin:
-    return replace(spec.origin, start=incarnation) if at is None else at.origin
+def _named(spec: SourceSpec, at: SourceAt | None, start: int) -> Origin:
+    return replace(spec.origin, start=start) if at is None else at.origin

@@ -95,7 +95,7 @@ class DiskShelf:
             try:
                 private_folder(self.path)
                 self._own.lock()
-                self.incarnation = self._next_start()
+                self.start = self._next_start()
             except OSError as error:
                 kind = NotWritable if error.errno in NOT_NOW else DiskError
                 raise kind(f"{self.path} cannot be used: {error}; repair the disk or choose another folder") from error

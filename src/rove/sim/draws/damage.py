@@ -10,9 +10,10 @@ from __future__ import annotations
 from functools import partial
 from random import Random
 
-from rove.model.ids import NodeId, QueryId
+from rove.model.ids import NodeId
 from rove.sim.draws.faults import HEAL_US
 from rove.sim.nodes import SimNode
+from rove.sim.shelf import query_of
 from rove.sim.world import World
 
 SECOND_US = 1_000_000
@@ -82,7 +83,7 @@ def _end_lie(world: World, name: NodeId) -> None:
     node = world.nodes[name]
     if node.shelf is None or node.left:
         return
-    world.hurt |= {query_of(folder) for folder in node.shelf.disks}
+    world.hurt |= node.shelf.queries()  # a later power cut may still lose what was not synced
     if node.worker is not None:
         _restart(world, node, power=True)
     node.shelf.lies = False
@@ -103,9 +104,3 @@ def _restart(world: World, node: SimNode, power: bool) -> None:
 def _start(world: World, node: SimNode) -> None:
     if node.worker is None:
         world.start(node.name)
-
-
-def query_of(folder: str) -> QueryId:
-    """The query whose batches a folder holds: `log/QUERY/OUTPUT`, `memory/QUERY` or `ring/START/QUERY`."""
-    parts = folder.split("/")
-    return QueryId(parts[2] if parts[0] == "ring" else parts[1])

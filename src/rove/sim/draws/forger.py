@@ -117,7 +117,7 @@ def _report(world: World, random: Random) -> Report:
     return Report(
         protocol=PROTOCOL,
         node=FORGER,
-        incarnation=world.nodes[FORGER].incarnation,
+        start=world.nodes[FORGER].start_number,
         number=10**6,
         whole=False,
         tallies=tuple(tallies),
@@ -128,5 +128,5 @@ def check_refused(world: World) -> None:
     """A node to which frames were forged has refused some, unless it was started again since."""
     for name in sorted(world.forged):
         worker = world.nodes[name].worker
-        if worker is not None and world.nodes[name].incarnation == 1 and not sum(worker.refused.values()):
+        if worker is not None and world.nodes[name].start_number == 1 and not sum(worker.refused.values()):
             raise BrokenLaw(f"{name} got forged frames and has refused none")

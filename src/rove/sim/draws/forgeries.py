@@ -68,8 +68,8 @@ class MemberForger:
         machine = world.coordinator.machine
         if machine is None:
             return []
-        nodes = [node for name, node in sorted(world.nodes.items()) if not machine.below.has(self._member, name)]
-        return [source.origin for node in nodes for source in node.sources]
+        sources = [source.origin for _, node in sorted(world.nodes.items()) for source in node.sources]
+        return [origin for origin in sources if not machine.below.has(self._member, NodeId(origin.node))]
 
     def told(self, world: World, who: NodeId, event: object, commands: Sequence[object]) -> None:
         if self._forged is None or not isinstance(event, Arrived) or event.message is not self._forged:

@@ -87,8 +87,8 @@ def plan_clocks(world: World, random: Random) -> None:
     for n in range(random.choice(JUMPS)):
         name, by = random.choice(names), random.choice(JUMPS_US)
         node = world.nodes[name]
-        if node.shelf is None and not node.incarnation:
-            node.incarnation = FAR * FAR
+        if node.shelf is None and not node.start_number:
+            node.start_number = FAR * FAR
         begins = random.randint(SECOND_US, HEAL_US)
         world.at(begins, partial(_jump, world, name, by, n))
         if random.random() < 0.5:
@@ -101,7 +101,7 @@ def _jump(world: World, name: NodeId, by: int, n: int) -> None:
     node = world.nodes[name]
     node.jumped_us += by
     if by < 0 and node.shelf is None:
-        node.incarnation -= FAR * (n + 1)
+        node.start_number -= FAR * (n + 1)
 
 
 def plan_late_joins(world: World, random: Random) -> None:
@@ -127,7 +127,7 @@ def _start_twin(world: World, name: NodeId, lasts_us: int) -> None:
     if node.left or node.worker is None:
         return
     twin = NodeId(f"{name}'")
-    start = node.incarnation + FAR // 2
+    start = node.start_number + FAR // 2
     sources = [
         SimSource(s.stream, replace(s.origin, start=start + 1), s.every_us, s.rows, 5)
         for s in node.sources
@@ -135,7 +135,7 @@ def _start_twin(world: World, name: NodeId, lasts_us: int) -> None:
     ]
     world.twins.add(name)
     made = world.add_node(node.settings, sources=tuple(sources), place=twin)
-    made.incarnation = start
+    made.start_number = start
     world.start(twin)
     world.at(min(HEAL_US, world.now + lasts_us), partial(_stop_twin, world, made, node))
 

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from rove.data.log.segments.carrier import Carrier
 from rove.data.log.segments.commands import Command, Delete, Group, Position, Publish, Replace, SyncFolder
 from rove.data.log.segments.damage import Damaged, TooMuchPending
+from rove.data.log.segments.expiry import Sealed, expired, missed
 from rove.data.log.segments.format import (
     CONSUMERS_FILE,
     MARK_FILE,
@@ -32,7 +33,6 @@ from rove.data.log.segments.format import (
 )
 from rove.data.log.segments.ledger import Ledger
 from rove.data.log.segments.recovery import recover
-from rove.data.log.segments.retention import Sealed, expired, missed
 from rove.data.log.segments.segment import Segment
 from rove.data.log.settings import LogSettings
 from rove.model.batch import Header

@@ -5,7 +5,7 @@ Law: a reader sees committed entries, in order, each once, and reads no byte bey
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from zlib import crc32
 
 import pyarrow as pa
@@ -176,19 +176,9 @@ class Reader:
         return found
 
     def _seek(self) -> bool:
-        """Find the segment that holds the position, among the present files."""
+        """Open the segment that holds the position: the one after the last, if it is there."""
         files = self._disk.sizes()
-        numbers = sorted(n for file in files if (n := segment_of(file, ".index")) is not None and n > self._left)
-        chosen: tuple[Position, int] | None = None
-        for number in reversed(numbers):
-            try:
-                named = read_preamble(self._disk.read(index_file(number), 0, PREAMBLE_BYTES))
-            except FileNotFoundError:
-                break  # deleted meanwhile, with all older ones
-            if named is not None:
-                chosen = named[1], number
-                if named[1] <= self.position:
-                    break
+        chosen = self._following(files) or self._holding(files)
         if chosen is None:
             return False
         first, number = chosen
@@ -206,3 +196,35 @@ class Reader:
                 self._heads.clear()
             self._heads[number] = (head[0].data_start, head[0].schema_crc)
         return True
+
+    def _following(self, files: Mapping[str, int]) -> tuple[Position, int] | None:
+        """The segment after the last one that was read, with its first position; None if it must be searched. So a
+        partition of many segments is read in order at O(1) files a segment."""
+        number = self._left + 1
+        if self._left < 0 or index_file(number) not in files:
+            return None
+        try:
+            first = self._first(number)
+        except FileNotFoundError:
+            return None
+        return None if first is None else (first, number)
+
+    def _holding(self, files: Mapping[str, int]) -> tuple[Position, int] | None:
+        """The segment that holds the position, or the first after it, with its first position. O(segments)."""
+        numbers = sorted(n for file in files if (n := segment_of(file, ".index")) is not None and n > self._left)
+        chosen: tuple[Position, int] | None = None
+        for number in reversed(numbers):
+            try:
+                first = self._first(number)
+            except FileNotFoundError:
+                break  # deleted meanwhile, with all older ones
+            if first is not None:
+                chosen = first, number
+                if first <= self.position:
+                    break
+        return chosen
+
+    def _first(self, number: int) -> Position | None:
+        """The first position of a segment; None if its index does not say it."""
+        named = read_preamble(self._disk.read(index_file(number), 0, PREAMBLE_BYTES))
+        return None if named is None else named[1]

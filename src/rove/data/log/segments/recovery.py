@@ -19,9 +19,9 @@ from rove.data.log.segments import format as f
 from rove.data.log.segments.carrier import Carrier, Read
 from rove.data.log.segments.commands import START, Command, Delete, Position, Replace, Sync, SyncFolder, Truncate
 from rove.data.log.segments.damage import Damaged
+from rove.data.log.segments.expiry import Sealed
 from rove.data.log.segments.ledger import Ledger, untaken
 from rove.data.log.segments.mending import Index, mended, told
-from rove.data.log.segments.retention import Sealed
 from rove.data.log.segments.segment import Segment
 from rove.model.errors import SchemaMismatch
 

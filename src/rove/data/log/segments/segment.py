@@ -10,6 +10,7 @@ from zlib import crc32
 
 from rove.data.log.segments.carrier import Carrier
 from rove.data.log.segments.commands import Bytes, Command, Delete, Position, Sync, SyncFolder, Truncate, Write
+from rove.data.log.segments.expiry import Sealed
 from rove.data.log.segments.format import (
     END_OF_STREAM,
     Entry,
@@ -21,7 +22,6 @@ from rove.data.log.segments.format import (
     index_file,
     preamble,
 )
-from rove.data.log.segments.retention import Sealed
 from rove.model.batch import Header
 
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from rove.control.deployment.journal import Journal
 from rove.control.deployment.part import Part
+from rove.control.deployment.tables.journal import Journal
 from rove.model.errors import TopologyError
 from rove.model.ids import NodeId, Stage
 from rove.plan.stages import Stages, stateless

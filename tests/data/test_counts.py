@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from rove.data.fragment.pipeline import Count
+from rove.data.counts import Count
 from rove.model.batch import Header
 from rove.model.ids import Origin
 

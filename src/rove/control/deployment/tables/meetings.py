@@ -3,7 +3,7 @@ waits for.
 
 Law: rows go up their route, and the first node that runs an operator takes them for it. A *maker* numbers batches: it
 is a source or a stateful operator. A stateful operator whose sources have ended is still a maker, because its state is
-emitted later. A *reader* is an operator that takes batches in order, or the end of the query. An ordered operator that
+emitted later. A *reader* is an operator that takes batches in order, or the end of the query. A stateful operator that
 no rows reach is left out: readers would wait for it for ever.
 
 A change costs O(nodes below it × stages × height); a device that moves has none below it.
@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 
-from rove.control.deployment.journal import Journal
 from rove.control.deployment.part import At
-from rove.control.deployment.tree import Tree
+from rove.control.deployment.tables.journal import Journal
+from rove.control.deployment.tables.tree import Tree
 from rove.model.ids import NodeId, Stage
 from rove.plan.stages import Stages, merges, ordered, stateful
 
@@ -30,8 +30,9 @@ class Meetings:
         self._stages, self._tree, self._spark, self._outputs = stages, tree, spark, outputs
         self._ordered = [ordered(op) for op in stages.operators]
         self._stateful = [stateful(op) for op in stages.operators]
-        # Operators that are left out where no rows reach them.
-        self._optional = [ordered(op) and not merges(op) for op in stages.operators]
+        # Operators that are left out where no rows reach them. Nobody waits for the operator of a watermark: it stays,
+        # because a node with a disk may have to compute again what passed it.
+        self._optional = [stateful(op) and not merges(op) for op in stages.operators]
         self._walks: dict[
             At, tuple[At, ...]
         ] = {}  # for each source, the operators that take its rows, with their nodes

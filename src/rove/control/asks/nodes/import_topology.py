@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rove.control.asks.requests import Import, Named, from_body
-from rove.control.members.membership import records_of
+from rove.control.members.membership import NodeRecord
 from rove.control.topology.files import Imported, read
+from rove.control.topology.topology import Topology
+from rove.model.ids import NodeId
 
 if TYPE_CHECKING:
     from rove.control.coordinator import Coordinator
@@ -27,3 +29,20 @@ def import_topology(coordinator: Coordinator, body: bytes) -> Named:
     coordinator.deployments.grown()
     size = f"{len(topology.nodes()):,} nodes, {len(topology.links()):,} links"
     return Named(name=f"{size}, {applied} of {len(found.batches)} batches of changes")
+
+
+def records_of(topology: Topology) -> list[NodeRecord]:
+    """The nodes of a topology as records. O(nodes + links)."""
+    links: dict[NodeId, list[tuple[NodeId, int, int]]] = {}
+    for link in topology.links():
+        links.setdefault(link.a, []).append((link.b, link.latency_us, link.bytes_per_s))
+    return [
+        NodeRecord(
+            node=node.id,
+            kind=node.kind,
+            slots=node.slots,
+            memory_bytes=node.memory_bytes,
+            links=tuple(links.get(node.id, ())),
+        )
+        for node in topology.nodes()
+    ]

@@ -1,0 +1,1 @@
+"""Requests about nodes and links: one verb a file."""

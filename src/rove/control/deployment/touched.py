@@ -1,0 +1,57 @@
+"""What events have touched in one query, and why a query cannot be placed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+
+from rove.model.ids import NodeId, Origin
+
+NAMED_MAX = 5  # nodes of a cause that are named
+
+
+@dataclass(slots=True)
+class Touched:
+    """What to look at in one query: `nodes`, everything below `relays`, nodes that were `restarted`, nodes whose
+    absence has changed (`absent`), nodes that lack a function that was placed there (`lacking`), states that have
+    `arrived`, nodes that are being `drained`, and, with `retry`, all sources without a place or with a broken route."""
+
+    nodes: dict[NodeId, None] = field(default_factory=dict)
+    relays: dict[NodeId, None] = field(default_factory=dict)
+    restarted: dict[NodeId, None] = field(default_factory=dict)
+    absent: dict[NodeId, bool] = field(default_factory=dict)
+    lacking: dict[NodeId, None] = field(default_factory=dict)
+    arrived: dict[Origin, None] = field(default_factory=dict)
+    drained: dict[NodeId, None] = field(default_factory=dict)
+    retry: bool = False
+
+    def causes(self) -> tuple[str, ...]:
+        """What has happened, in words. Of many nodes the first are named."""
+        words = (
+            (self.nodes, "sources or links of {} changed"),
+            (self.relays, "links of {} changed"),
+            (self.restarted, "{} restarted"),
+            ([node for node, absent in self.absent.items() if absent], "{} stayed away for too long"),
+            ([node for node, absent in self.absent.items() if not absent], "{} is back"),
+            (self.lacking, "{} lacks a function"),
+            (self.drained, "{} is drained, or takes part again"),
+            ([state.node for state in self.arrived], "the state of {} has moved"),
+        )
+        found = [text.format(_names(list(nodes))) for nodes, text in words if nodes]
+        return (*found, "there is more room, or there are more routes") if self.retry else tuple(found)
+
+    def with_other(self, other: Touched) -> Touched:
+        """Both together. What the other says of a node counts."""
+        pairs = {each.name: (getattr(self, each.name), getattr(other, each.name)) for each in fields(self)}
+        return Touched(**{name: mine | theirs for name, (mine, theirs) in pairs.items()})
+
+
+def _names(nodes: list[str]) -> str:
+    more = len(nodes) - NAMED_MAX
+    return ", ".join(nodes[:NAMED_MAX]) + (f" and {more:,} more" if more > 0 else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The reason why a query cannot be placed now."""
+
+    reason: str

@@ -1,0 +1,166 @@
+"""Moves operators out of a running pipeline and into one, with their state, while rows flow.
+
+Law: an operator ends in the old pipeline and begins in the new one at the same frontier. Until the frontier has come,
+the new operator holds the batches that reach it. From then on it takes rows, and each window waits for its own state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from rove.data.fragment.build import Step
+from rove.data.fragment.emitted import Emitted
+from rove.data.fragment.intake import Intake
+from rove.data.fragment.reconfigure.migration import ArrivalEvent, Arriving, Leaving, read_piece, take_frontier
+from rove.data.operators.open_rows import OpenRows
+from rove.data.operators.pieces import UNTIL, WHOLE
+from rove.model.batch import Batch
+from rove.model.errors import RoveError
+from rove.model.ids import Origin, Stage
+from rove.model.spans import Spans
+from rove.model.state import Snapshot
+
+if TYPE_CHECKING:
+    from rove.data.fragment.pipeline import Pipeline
+
+
+class Moves:
+    """The states that leave one pipeline, and those that come into it. A state that leaves is kept until the
+    coordinator says that it has arrived."""
+
+    def __init__(self, pipeline: Pipeline, steps: list[Step]) -> None:
+        self._pipeline, self._steps = pipeline, steps
+        self.leaving: dict[Stage, Leaving] = {}
+
+    # Leaving
+
+    def send(self, origins: Mapping[Stage, Origin]) -> list[tuple[int, Batch]]:
+        """Operators end here, and their states leave under these origins. Returns the batches that came too early for
+        them, each with the side of the operator; the node that goes on takes these. O(open windows × origins)."""
+        early: list[tuple[int, Batch]] = []
+        for stage, origin in origins.items():
+            known, step = self.leaving.get(stage), self._step(stage)
+            if known is not None and known.origin != origin:
+                known.again(origin)
+            elif known is None and step is not None and step.logic is not None and step.intake is not None:
+                taken = list(self._pipeline.taken_by([step]))
+                self.leaving[stage] = Leaving(step, step.logic, step.intake, origin, taken)
+                for open_origin, rows in step.open.rows().items():
+                    self._pipeline.count(open_origin).open -= rows
+                step.open = OpenRows()
+                early += [(name.side[-1] if name.side else 0, batch) for name, batch in step.intake.early()]
+        return early
+
+    def forget(self, kept: Container[Stage]) -> None:
+        """Only the states of these operators are still to be kept; the others have arrived."""
+        self.leaving = {stage: each for stage, each in self.leaving.items() if stage in kept}
+
+    def open(self) -> Iterator[OpenRows]:
+        """The open rows of states that leave."""
+        return (each.open for each in self.leaving.values())
+
+    def taken(self) -> Iterator[tuple[str, Origin, Spans]]:
+        """The batches that operators had taken whose states leave: the operator and side, the origin, the batches."""
+        return (found for each in self.leaving.values() for found in each.taken)
+
+    def took(self, origin: Origin, seq: int) -> bool:
+        """Whether a state that leaves holds a batch."""
+        return any(each.took(origin, seq) for each in self.leaving.values())
+
+    # Arriving
+
+    def wait(self, stage: Stage, origin: Origin, whole: bool = False) -> None:
+        """An operator here goes on with a state that comes under this origin: when its frontier has come, or the
+        `whole` of it. If it has come, nothing changes."""
+        step = self._step(stage)
+        if step is None or step.logic is None or origin in step.arrived or self.awaited(stage) == origin:
+            return
+        step.arriving = Arriving(origin, step.logic.snapshot().schemas, at_once=not whole)
+        if step.intake is not None:
+            step.intake.closed = True
+        if step.waits is not None:
+            step.waits.expect([origin])
+
+    def awaited(self, stage: Stage) -> Origin | None:
+        """The origin of the state that an operator waits for; None if it has come whole."""
+        step = self._step(stage)
+        return None if step is None or step.arriving is None else step.arriving.origin
+
+    def has_come(self, stage: Stage, origin: Origin) -> bool:
+        """Whether a state has come whole, or was given up."""
+        step = self._step(stage)
+        return step is not None and origin in step.arrived
+
+    def takes(self, stage: Stage) -> bool:
+        """Whether the operator of a stage runs here."""
+        return self._step(stage) is not None
+
+    def take(self, stage: Stage, batch: Batch) -> list[Emitted]:
+        """Merge in a piece of state. Windows that waited for it may close. A piece that has come before, or that
+        nobody waits for, changes nothing."""
+        emitted: list[Emitted] = []
+        step = self._step(stage)
+        if step is not None and step.arriving is not None and step.arriving.origin == batch.header.origin:
+            for each in step.arriving.in_order(batch):
+                self._merge(step, each, emitted)
+        return emitted
+
+    def give_up(self, stage: Stage, origin: Origin) -> list[Emitted]:
+        """The rest of a state will not come. The operator goes on with what it has."""
+        emitted: list[Emitted] = []
+        step = self._step(stage)
+        if step is not None and step.arriving is not None and step.arriving.origin == origin:
+            self._end(step, step.arriving, emitted, ArrivalEvent.GIVEN_UP)
+        return emitted
+
+    def _merge(self, step: Step, batch: Batch, emitted: list[Emitted]) -> None:
+        arriving, intake, logic = step.arriving, step.intake, step.logic
+        if arriving is None or intake is None or logic is None:
+            return
+        try:
+            body, state = read_piece(batch, arriving.schemas)
+            if body.frontier is not None:
+                logic.begin(state)
+                for origin, rows in take_frontier(step, intake, body.frontier).items():
+                    self._pipeline.count(origin).open += rows
+            else:
+                logic.merge(state)
+        except (RoveError, pa.ArrowException, KeyError, ValueError, TypeError) as error:  # bytes of another node
+            self._pipeline.fault = self._pipeline.fault or f"its state is lost: {error}"
+            self._pipeline.faults += 1
+            self._end(step, arriving, emitted, ArrivalEvent.GIVEN_UP)
+            return
+        arriving.machine.step(ArrivalEvent.PIECE if body.frontier is None else ArrivalEvent.FRONTIER)
+        if arriving.at_once:
+            self._open(step, intake, emitted)
+            if step.waits is not None and step.waits.heard(arriving.origin, batch.header.watermark):
+                self._pipeline.rise(step, step.waits.low, emitted)
+        if body.last:
+            self._end(step, arriving, emitted, ArrivalEvent.LAST)
+
+    def _end(self, step: Step, arriving: Arriving, emitted: list[Emitted], event: ArrivalEvent) -> None:
+        intake, logic = step.intake, step.logic
+        if intake is None or logic is None:
+            return
+        if event is ArrivalEvent.GIVEN_UP and arriving.has_frontier:
+            logic.merge(Snapshot(logic.beginning().kind, {UNTIL: WHOLE}))
+        elif event is ArrivalEvent.GIVEN_UP:
+            intake.begin_anywhere()
+        arriving.machine.step(event)
+        step.arriving = None
+        step.arrived[arriving.origin] = None
+        self._open(step, intake, emitted)
+        if step.waits is not None and step.waits.leave(arriving.origin):
+            self._pipeline.rise(step, step.waits.low, emitted)
+        self._pipeline.desert(step, emitted)
+
+    def _open(self, step: Step, intake: Intake, emitted: list[Emitted]) -> None:
+        """The operator takes rows from now on, those that were held first."""
+        for origin, batch in intake.open() if intake.closed else ():
+            self._pipeline.compute(step, origin, batch, emitted, origin.side[-1] if origin.side else 0)
+
+    def _step(self, stage: Stage) -> Step | None:
+        return next((step for step in self._steps if step.stage == stage), None)

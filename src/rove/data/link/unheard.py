@@ -1,0 +1,109 @@
+"""Batches that are acked, and whose senders have not said that they heard the ack.
+
+Law: on a node without a disk, a stateful operator computes a batch only when the sender has heard its ack. A sender
+that has not heard it sends the batch again, also to the next start of the node. So what a start had computed when it
+died never comes to the next one. What was acked and not computed dies with the node, as the rows of open windows do.
+
+A session may end before the sender has told. If it says in its next session that it had not heard the ack, it sends the
+batch again, and the batch is dropped here. If it cannot tell, because its process has died, the batch waits: until it
+comes again; or a later batch of its origin comes another way, because routes keep the order of an origin; or for
+`PATIENCE_US`. So long it also waits for a sender that is silent.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from rove.data.link.link import AckFate, Link
+from rove.data.link.receipts import FrameReceipt
+from rove.model.ids import NodeId, Origin, QueryId
+
+PATIENCE_US = 30_000_000
+LOOK_US = 1_000_000  # between two looks at who is silent
+
+
+class Word:
+    """The word of the senders of one batch that they have let go of it. It is `heard`, or they have `kept` the batch
+    and send it again. `places` are the operators, by identity and origin, that wait for it."""
+
+    __slots__ = ("_receipt", "frames", "heard", "kept", "places", "query", "waits")
+
+    def __init__(self, query: QueryId, receipt: FrameReceipt) -> None:
+        self.query, self._receipt = query, receipt
+        self.heard = self.kept = False
+        self.frames = 0  # the frames with this batch whose fate is open
+        self.places: list[tuple[str, Origin]] = []
+        self.waits: list[Word] = []  # those that wait for the frame of this one: itself, or the first of this batch
+
+    def came_with(self, other: Word) -> bool:
+        """Whether two batches came in one session."""
+        mine, its = self._receipt, other._receipt
+        return mine.link is its.link and mine.session == its.session
+
+
+class Unheard:
+    """The words that a node waits for, by link, in the order of the frames."""
+
+    def __init__(self) -> None:
+        self._links: dict[NodeId, deque[tuple[FrameReceipt, Word]]] = {}
+        self._spoke: dict[NodeId, Link] = {}  # links that may have brought word
+        self._unknown: deque[tuple[int, Word]] = deque()  # words that may never come, and how long to wait for them
+        self._silent: dict[NodeId, int] = {}  # peers that are silent, and since when
+        self._look_us = 0
+
+    def wait(self, receipt: FrameReceipt, word: Word) -> None:
+        """A frame was taken. Somebody waits for word of it, or nobody does."""
+        for each in word.waits:
+            each.frames += 1
+            self._links.setdefault(receipt.link.peer, deque()).append((receipt, each))
+            receipt.link.asks = True
+
+    def spoke(self, link: Link) -> None:
+        """A peer has sent a message about its link."""
+        if link.asks:
+            self._spoke[link.peer] = link
+
+    def settled(self, now: int) -> list[Word]:
+        """The words that have come since, or are no longer waited for. O(those, and links that brought word); once a
+        second O(links with a word to wait for)."""
+        found: list[Word] = []
+        for link in self._spoke.values():
+            found += self._told(link, now)
+        self._spoke.clear()
+        if now >= self._look_us:
+            self._look_us = now + LOOK_US
+            self._look(now)
+        while self._unknown and self._unknown[0][0] <= now:
+            word = self._unknown.popleft()[1]
+            if not (word.frames or word.heard or word.kept):
+                word.heard = True
+                found.append(word)
+        return found
+
+    def _told(self, link: Link, now: int) -> list[Word]:
+        found: list[Word] = []
+        waiting = self._links.get(link.peer, deque())
+        while waiting and (fate := waiting[0][0].fate) is not AckFate.WAITS:
+            word = waiting.popleft()[1]
+            word.frames -= 1
+            word.kept |= fate is AckFate.KEPT
+            if fate is AckFate.UNKNOWN:
+                self._unknown.append((now + PATIENCE_US, word))
+            elif not word.frames:
+                word.heard = not word.kept
+                found.append(word)
+        if not waiting:
+            self._links.pop(link.peer, None)
+            link.asks = False
+        return found
+
+    def _look(self, now: int) -> None:
+        """Peers that have been silent for long may never come back."""
+        silent = {peer: waiting for peer, waiting in self._links.items() if not waiting[0][0].link.there}
+        self._silent = {peer: self._silent.get(peer, now) for peer in silent}
+        for peer, waiting in silent.items():
+            if now - self._silent[peer] >= PATIENCE_US:
+                for _, word in self._links.pop(peer):
+                    word.frames -= 1
+                    self._unknown.appendleft((now, word))
+                waiting[0][0].link.asks = False

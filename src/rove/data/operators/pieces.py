@@ -1,0 +1,87 @@
+"""The state of an operator in pieces, for its way to another node.
+
+Law: pieces come in the order of panes. A piece says up to which pane everything has come with it, so a window can close
+before later pieces are there. Rows that come meanwhile for a pane whose state has not come are kept behind it, in their
+order. So the state is the same as if the operator had never moved, to the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import pairwise
+from typing import Generic, NamedTuple, TypeVar
+
+import pyarrow as pa
+
+from rove.model.ids import Origin
+from rove.model.state import Snapshot
+
+T = TypeVar("T")
+
+PIECE_ROWS = 16_384  # parts are gathered up to so many rows
+PART_ROWS_MAX = 262_144  # a larger part is cut; smaller ones stay whole, because sums are added part by part
+WHOLE = 2**62  # a pane after all others: everything has come
+UNTIL = "until"  # the fact of a piece that names the first pane whose state has not come
+
+
+class Behind(Generic[T]):
+    """Rows for panes whose state has not come yet. `until` is the first such pane."""
+
+    def __init__(self) -> None:
+        self.until = WHOLE
+        self._parts: list[tuple[int, Origin, T]] = []
+
+    def keeps(self, number: int, origin: Origin, part: T) -> bool:
+        """Keep a part of a pane whose state has not come. False if it has."""
+        if number < self.until:
+            return False
+        self._parts.append((number, origin, part))
+        return True
+
+    def come(self, until: int) -> list[tuple[int, Origin, T]]:
+        """The state of all panes below `until` has come. Returns the parts that were kept for them, in order."""
+        self.until = until
+        ready = [each for each in self._parts if each[0] < until]
+        self._parts = [each for each in self._parts if each[0] >= until]
+        return ready
+
+
+class Piece(NamedTuple):
+    """A piece of state. After it, the state of all panes below `until` has come."""
+
+    until: int
+    state: Snapshot
+
+
+def first_pane(occupied: Iterable[int]) -> int:
+    """The first pane with state, `WHOLE` if there is none."""
+    return next(iter(occupied), WHOLE)
+
+
+def pieces(kind: str, occupied: Iterable[int], of: Callable[[int], Mapping[str, pa.Table]]) -> Iterator[Piece]:
+    """The state of the `occupied` panes, the oldest first, in pieces of bounded size. `of` gives the tables of a pane;
+    a table keeps the record batches that it was made of."""
+    until = WHOLE
+    for number, following in pairwise((*occupied, WHOLE)):
+        parts = [(name, part) for name, table in of(number).items() for part in _parts(table)]
+        for place, (name, part) in enumerate(parts, 1):
+            until = following if place == len(parts) else number
+            yield Piece(until, Snapshot(kind, {UNTIL: until}, {name: part}))
+    if until != WHOLE:  # the last pane had no rows
+        yield Piece(WHOLE, Snapshot(kind, {UNTIL: WHOLE}))
+
+
+def _parts(table: pa.Table) -> Iterator[pa.Table]:
+    """A table in parts of a bounded number of rows."""
+    gathered: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in table.to_batches():
+        for start in range(0, batch.num_rows, PART_ROWS_MAX):
+            part = batch.slice(start, PART_ROWS_MAX)
+            if gathered and rows + part.num_rows > PIECE_ROWS:
+                yield pa.Table.from_batches(gathered, table.schema)
+                gathered, rows = [], 0
+            gathered.append(part)
+            rows += part.num_rows
+    if gathered:
+        yield pa.Table.from_batches(gathered, table.schema)

@@ -1,0 +1,150 @@
+"""An operator that moves to another node gives the same rows, under the same names, as one that stays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rove.data.fragment.emitted import Emitted
+from rove.data.fragment.pipeline import Pipeline
+from rove.data.fragment.reconfigure.migration import ArrivalState
+from rove.data.operators import pieces
+from rove.model.batch import Batch, merge_empties
+from rove.model.errors import BrokenInvariant
+from rove.model.ids import Origin, Stage
+from rove.plan.operators import Received, Source
+from rove.plan.rules.split_aggregates import merge_aggregates
+from rove.plan.stages import Stages, ordered, stateful
+from tests.data.streams import QUERIES, Feed, feed_of, plan_of, shuffled
+
+QUERY = "busy"
+
+
+class Node:
+    """One pipeline with the whole plan, and what has come out of it."""
+
+    def __init__(self, stages: Stages, feed: Feed) -> None:
+        self.stages = stages
+        self.sources = {
+            op.stream: Stage(n) for n, op in enumerate(stages.operators) if isinstance(op, Source | Received)
+        }
+        waits: dict[Stage, list[Origin]] = {stage: [] for stage in self.sources.values()}
+        for stream, batch in feed:
+            if stream in self.sources and batch.header.origin not in waits[self.sources[stream]]:
+                waits[self.sources[stream]].append(batch.header.origin)
+        makes = {Stage(n): Origin(QUERY, stage=n) for n, op in enumerate(stages.operators) if stateful(op)}
+        self.pipeline = Pipeline(stages, waits, makes)
+        self.emitted: list[Emitted] = []
+
+    @property
+    def moving(self) -> dict[Stage, Origin]:
+        """The states of all operators with memory, under the names by which they leave."""
+        operators = enumerate(self.stages.operators)
+        return {Stage(n): Origin(QUERY, "old", 7, n) for n, op in operators if ordered(op)}
+
+    def feed(self, stream: str, batch: Batch) -> None:
+        if stream in self.sources:
+            self.emitted += self.pipeline.process(self.sources[stream], batch)
+            self.pipeline.validate()
+
+
+def given_out(*nodes: Node) -> list[Any]:
+    """What came out at the end of the plan, by name; empty batches are merged, as on a link."""
+    found: dict[bool, list[Batch]] = {False: [], True: []}
+    for node in nodes:
+        for each in node.emitted:
+            found[each.late].append(each.batch)
+    on_time = merge_empties(sorted(found[False], key=lambda b: (b.header.origin, b.header.seq)))
+    late = sorted(found[True], key=lambda b: (b.header.origin, b.header.seq, str(b.data)))
+    return [
+        [(b.header.origin, b.header.seq, b.header.through, b.header.watermark, _rows(b)) for b in batches]
+        for batches in (on_time, late)
+    ]
+
+
+def _rows(batch: Batch) -> str:
+    return "" if batch.data is None else repr(batch.data.to_pydict())  # NaN equals itself as text
+
+
+def moved(old: Node, new: Node, rest: Feed, random: Random) -> None:
+    """Move everything from `old` to `new` while the rest of a feed comes in. Pieces of different operators, and the
+    batches, come in any order; pieces of one operator in theirs."""
+    early = old.pipeline.moves.send(old.moving)
+    assert not early
+    for stage, origin in new.moving.items():
+        new.pipeline.moves.wait(stage, origin)
+    waiting: list[tuple[str, Iterator[Any]]] = [("feed", iter(rest))]
+    for stage, leaving in old.pipeline.moves.leaving.items():
+        waiting.append((str(stage), iter(leaving.next, None)))
+    while waiting:
+        kind, items = random.choice(waiting)
+        item = next(items, None)
+        if item is None:
+            waiting.remove((kind, items))
+        elif kind == "feed":
+            new.feed(*item)
+        else:
+            for _ in range(random.choice((1, 1, 2))):  # a piece may come twice
+                new.emitted += new.pipeline.moves.take(Stage(int(kind)), item)
+                new.pipeline.validate()
+    assert all(new.pipeline.moves.has_come(stage, origin) for stage, origin in new.moving.items())
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=lambda query: str(query.__name__))
+@settings(max_examples=15)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_an_operator_that_moves_gives_what_one_gives_that_stays(query: Callable[[Any, Any], Any], seed: int) -> None:
+    random, feed = Random(seed), feed_of(seed)
+    stages = Stages.of({"out": merge_aggregates(plan_of(query))})
+    feed = shuffled(feed, [random.randrange(8) for _ in feed])
+    at = random.randint(0, len(feed))
+    stays, old, new = (Node(stages, feed) for _ in range(3))
+    for stream, batch in feed:
+        stays.feed(stream, batch)
+    for stream, batch in feed[:at]:
+        old.feed(stream, batch)
+    before, pieces.PIECE_ROWS = pieces.PIECE_ROWS, random.choice((1, 3, 1000))
+    try:
+        again = [each for each in feed[:at] if random.random() < 0.3]  # what was not acked comes again
+        moved(old, new, [*again, *feed[at:]], random)
+    finally:
+        pieces.PIECE_ROWS = before
+    stays.emitted += stays.pipeline.finish()
+    new.emitted += new.pipeline.finish()
+    assert given_out(old, new) == given_out(stays)
+    counts = {
+        origin: sum(getattr(node.pipeline.counts.get(origin), "delivered", 0) for node in (old, new))
+        for origin in stays.pipeline.counts
+    }
+    assert counts == {origin: count.delivered for origin, count in stays.pipeline.counts.items()}
+    old.pipeline.validate()
+
+
+def test_a_window_closes_before_the_state_of_later_windows_has_come() -> None:
+    stages = Stages.of({"out": merge_aggregates(plan_of(QUERIES[0]))})
+    feed = [each for each in feed_of(11) if each[0] == "a"]
+    old, new = Node(stages, feed), Node(stages, feed)
+    for stream, batch in feed[:-3]:
+        old.feed(stream, batch)
+    old.pipeline.moves.send(old.moving)
+    for stage, origin in new.moving.items():
+        new.pipeline.moves.wait(stage, origin)
+    frontiers = {stage: leaving.next() for stage, leaving in old.pipeline.moves.leaving.items()}
+    for stage, frontier in frontiers.items():
+        assert frontier is not None
+        new.pipeline.moves.take(stage, frontier)
+    arriving = [step.arriving for step in new.pipeline._with_memory if step.arriving is not None]
+    assert [each.machine.state for each in arriving] == [ArrivalState.MERGES]
+
+
+def test_an_arrival_goes_its_way_once() -> None:
+    from rove.data.fragment.reconfigure.migration import ArrivalEvent, Arriving
+
+    arriving = Arriving(Origin(QUERY, "old", 7, 2), {})
+    with pytest.raises(BrokenInvariant):
+        arriving.machine.step(ArrivalEvent.PIECE)

@@ -1,0 +1,142 @@
+"""Bugs of operators that move with their state."""
+
+from __future__ import annotations
+
+from rove.cli.mutants import Mutant
+
+_MOVED = "tests/data/fragment/test_moves.py::test_an_operator_that_moves_gives_what_one_gives_that_stays"
+_DRAIN = "tests/simulation/test_transcripts.py::test_machines_say_what_their_transcript_says"
+_PACE = (
+    "tests/data/fragment/test_pace.py::test_a_state_takes_the_whole_link_and_rows_wait_for_a_queue_of_bounded_length"
+)
+_FOLDER = "data/fragment/reconfigure"
+
+MOVES = (
+    Mutant(
+        "a state is sent whatever its pace",
+        f"{_FOLDER}/leaving_states.py",
+        "leaving.pace.has_room(self.store.pieces_of(query, leaving.origin), now)",
+        "True",
+        test="tests/bench/test_migrate.py::test_rows_wait_little_behind_a_state",
+    ),
+    Mutant(
+        "with state transfer, an operator takes rows before its whole state has come",
+        f"{_FOLDER}/moves.py",
+        "        if arriving.at_once:\n",
+        "        if True:\n",
+        test="tests/bench/test_migrate.py::"
+        "test_with_state_transfer_the_state_goes_from_node_to_node_and_results_wait_for_all_of_it",
+    ),
+    Mutant(
+        "a state takes the whole link, and rows wait behind it",
+        f"{_FOLDER}/pace.py",
+        "            self.most = max(PIECES_MIN, FEWER * self.most)\n",
+        "            pass\n",
+        test=_PACE,
+    ),
+    Mutant(
+        "every piece that stood in a queue slows a state down",
+        f"{_FOLDER}/pace.py",
+        "        elif sent_us >= self._fewer_since_us:",
+        "        elif sent_us:",
+        test=_PACE,
+    ),
+    Mutant(
+        "the pace of a state never rises",
+        f"{_FOLDER}/pace.py",
+        "            self.most += 1 if self._doubles else 1 / self.most\n",
+        "            pass\n",
+        test=_PACE,
+    ),
+    Mutant(
+        "a piece of state is merged twice",
+        f"{_FOLDER}/moves.py",
+        "            for each in step.arriving.in_order(batch):\n",
+        "            for each in (batch,):\n",
+        test=_MOVED,
+    ),
+    Mutant(
+        "the frontier is ignored: what the old node had taken is taken again",
+        f"{_FOLDER}/migration.py",
+        "    intake.take_over((each.origin, each.begin, each.next, each.gone, each.anywhere) for each in frontier.taken)\n",
+        "",
+        test=_MOVED,
+    ),
+    Mutant(
+        "rows are taken before the frontier has come",
+        f"{_FOLDER}/moves.py",
+        "            step.intake.closed = True\n",
+        "            step.intake.closed = False\n",
+        test=_MOVED,
+    ),
+    Mutant(
+        "a window closes before its state has come",
+        f"{_FOLDER}/moves.py",
+        "            step.waits.expect([origin])\n",
+        "            pass\n",
+        test=_MOVED,
+    ),
+    Mutant(
+        "the last piece of a state is lost",
+        "data/operators/pieces.py",
+        "    if gathered:\n        yield",
+        "    if gathered and rows > 1:\n        yield",
+        test=_MOVED,
+    ),
+    Mutant(
+        "rows that come during a move go before the state of their pane",
+        "data/operators/pieces.py",
+        "        if number < self.until:\n            return False\n",
+        "        if number < WHOLE:\n            return False\n",
+        test=_MOVED,
+    ),
+    Mutant(
+        "rows that come during a move are forgotten",
+        "data/operators/pieces.py",
+        "        ready = [each for each in self._parts if each[0] < until]\n",
+        "        ready: list[tuple[int, Origin, T]] = []\n",
+        test=_MOVED,
+    ),
+    Mutant(
+        "the watermark of the old node is forgotten",
+        "data/fragment/watermarks.py",
+        "        for origin, mark in marks.items():\n            self.heard(origin, mark)\n        self.low",
+        "        self.low",
+        test=_MOVED,
+    ),
+    Mutant(
+        "open rows that move are counted on both nodes",
+        f"{_FOLDER}/moves.py",
+        "                    self._pipeline.count(open_origin).open -= rows\n",
+        "                    pass\n",
+        test=_MOVED,
+    ),
+    Mutant(
+        "a state is forgotten before it has arrived",
+        f"{_FOLDER}/moves.py",
+        "if stage in kept}",
+        "if stage not in kept}",
+        test=f"{_DRAIN}[drain_with_a_crash]",
+    ),
+    Mutant(
+        "a state that was lost on its way is not sent again",
+        "control/deployment/migration.py",
+        "    elif part.awaits:\n        _again(deployment, node, part)\n",
+        "",
+        test=f"{_DRAIN}[drain_with_a_crash]",
+    ),
+    Mutant(
+        "the old node is told to forget the state when only the new one has said that it came",
+        "control/deployment/deployments.py",
+        "            if target in said and (NodeId(state.node) in said or",
+        "            if target in said or (NodeId(state.node) in said or",
+        test=f"{_DRAIN}[drain]",
+    ),
+    Mutant(
+        "an operator that moves gets a new name",
+        "control/deployment/fragments.py",
+        "        if named.stage == stage and named.while_start == (starts.get(node) or 0):\n",
+        "        if named.stage != stage and named.while_start == (starts.get(node) or 0):\n",
+        test=f"{_DRAIN}[drain]",
+    ),
+)
