@@ -15,6 +15,7 @@ from rove.cloud.session import streaming_settings
 from rove.cloud.source import register
 from rove.model.clock import END
 from tests.cloud.gateway_log import SCHEMA, SECOND, Gateway, Rows, values
+from tests.cloud.patient import begun, patiently
 
 
 @pytest.fixture(scope="module")
@@ -45,14 +46,13 @@ def test_a_stream_has_what_a_batch_has_and_what_was_written_while_the_writer_goe
         return writer.start()
 
     gateway.write("a", [1, 2, None])
-    query = started()
+    query = begun(started)
     for seconds in ([3, 4], [5], []):
         gateway.write("b", seconds)
         query.processAllAvailable()
     query.stop()
     gateway.write("a", [6, 7])
-    query = started()
-    query.processAllAvailable()
+    query = begun(started)
     query.stop()
     got = [row for _, rows in seen for row in rows]
     assert sorted(values(got)) == list(range(8))
@@ -82,10 +82,10 @@ def test_a_batch_that_was_planned_and_not_done_is_the_same_after_a_restart(
     gateway.write("a", [1, 3, 5], 0)
     gateway.write("b", [2, 4, 9], 6)
     with pytest.raises(Exception, match="the machine burns"):
-        run()
+        patiently(run)
     assert attempts == [(0, [0, 3]), (1, [1, 4])]
     gateway.write("a", [6.5, 7.5], 8)
-    run()
+    patiently(run)
     assert attempts[2:] == [(1, [1, 4]), (2, [2, 6]), (3, [7])]
 
 
@@ -96,7 +96,7 @@ def test_a_window_waits_for_an_origin_that_is_away_and_closes_by_a_heartbeat(
     frame = streaming.readStream.format("rove").options(**options, heartbeat="true").load()
     timed = frame.withWatermark("ts", "2 seconds").where("NOT _heartbeat OR ts = TIMESTAMP'0001-01-01 00:00:00'")
     counts = timed.groupBy(window("ts", "10 seconds")).count()
-    query = counts.writeStream.format("memory").queryName("windows").outputMode("append").start()
+    query = begun(counts.writeStream.format("memory").queryName("windows").outputMode("append").start)
 
     def closed() -> dict[int, int]:
         query.processAllAvailable()

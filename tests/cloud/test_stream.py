@@ -23,6 +23,7 @@ from rove.plan.operators import Operator, Source, Watermark
 from rove.plan.optimizer import optimize
 from rove.plan.rules.prune_columns import prune_columns
 from rove.runtime.disk.disk import open_partition
+from tests.cloud.patient import patiently
 from tests.portable.rows import assert_same_rows
 
 SCHEMA = parse_schema(
@@ -104,4 +105,4 @@ def test_only_the_columns_that_a_plan_reads_are_read_and_the_rows_are_the_same(
     frames = streams_of(spark, plan, log)
     assert sorted(frames["edge0"].columns) == sorted(read)
     expected = compile_plan(query(stream).plan, {"s": spark.createDataFrame(readings())}).toArrow()
-    assert_same_rows(streamed(spark, plan, frames, tmp_path), expected, "narrowed")
+    assert_same_rows(patiently(lambda: streamed(spark, plan, frames, tmp_path)), expected, "narrowed")

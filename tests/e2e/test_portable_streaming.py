@@ -7,8 +7,8 @@ without it a few run, with as little and as much in Spark as can be.
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.errors import StreamingQueryException
 
 from rove.cloud.compile import compile_plan
-from rove.cloud.runtime import RETRY_S_MAX, RETRY_S_MIN
 from rove.cloud.source import register
 from rove.cloud.stream import LogAt, streams_of
 from rove.control.asks.requests import AccountLine, CloudQuery, CloudSink, Named, Submit, Submitted
@@ -34,6 +32,7 @@ from rove.plan.optimizer import optimize
 from rove.plan.stages import Stages
 from rove.runtime.adapters.sources import SourceSpec
 from rove.runtime.local import LocalNet
+from tests.cloud.patient import patiently
 from tests.depth import some_slow
 from tests.portable.queries import QUERIES, STATIC, frames_of, inputs, plan_of, tables
 from tests.portable.rows import assert_same_rows
@@ -49,8 +48,6 @@ SAMPLE = (
 )
 NUMBERS = count()
 PATIENCE_S = 600  # a machine may be busy with other things
-STARTS_MAX = 10
-NOT_UP = "Python worker failed to connect back"  # Spark gives a process ten seconds, however busy the machine is
 GATEWAY, EDGE = NodeId("gateway"), NodeId("edge")
 
 
@@ -119,7 +116,7 @@ def test_what_streams_into_spark_is_what_batch_spark_gives(
     register(spark)
     record_property("cuts", len(parts))
     for name, part in parts:
-        actual = streamed(spark, tmp_path, part)
+        actual = patiently(partial(answer, spark, tmp_path, part))
         assert_same_rows(actual, expected, f"{query.__name__} {name}")
 
 
@@ -154,20 +151,8 @@ def arrived(net: LocalNet, query: str) -> bool:
     return ended and made > 0 and not any(line.in_flight > line.open or line.buffered for line in lines)
 
 
-def streamed(spark: Any, folder: Path, part: CloudQuery) -> pa.Table:
-    """The answer of streaming Spark over what is in the log. If its processes do not come up it is begun again after a
-    pause, as the runtime does."""
-    for failures in range(STARTS_MAX):
-        try:
-            return answer(spark, folder, part)
-        except StreamingQueryException as failed:
-            if NOT_UP not in str(failed):
-                raise
-            time.sleep(min(RETRY_S_MAX, RETRY_S_MIN * 2**failures))
-    raise AssertionError(f"Spark's processes did not come up in {STARTS_MAX} starts; this machine is too busy")
-
-
 def answer(spark: Any, folder: Path, part: CloudQuery) -> pa.Table:
+    """The answer of streaming Spark over what is in the log."""
     stages = codec.decode(part.plan)
     plan = stages.operators[stages.outputs[0][1]]
     frames = streams_of(spark, plan, LogAt(path=str(folder / GATEWAY), query=part.query))

@@ -37,6 +37,7 @@ from rove.runtime.disk.disk import LogFolder
 log = logging.getLogger(__name__)
 
 RETRY_S_MIN, RETRY_S_MAX = 1.0, 60.0
+SLOW_STARTS_MAX = 3  # in a row; after that, a Python process that does not come up is trouble
 ASIDE_MS = 2_000  # between two micro-batches of tables of rows set aside
 INITIALIZING = "Initializing"  # how Spark's message begins before a query's source is ready
 _IDS = re.compile(r" ?\[id = [^\]]*\]")
@@ -52,6 +53,7 @@ class _Run:
     spark: Any = None  # the StreamingQuery
     begun: float = 0.0
     failures: int = 0  # in a row
+    slow_starts: int = 0  # in a row
     restarts: int = 0
     retry_at: float = 0.0
     trouble: str = ""  # the first line of the last failure, until a micro-batch is done again
@@ -206,7 +208,12 @@ class CloudRuntime:
         if run.spark is not None and self._clock() - run.begun > 2 * RETRY_S_MAX:
             run.failures = 0
         before, name = run.trouble, run.wanted.query
-        run.spark, run.trouble = None, first_line(error)
+        run.spark = None
+        if started_too_slowly(error) and run.slow_starts < SLOW_STARTS_MAX:
+            run.slow_starts, run.restarts = run.slow_starts + 1, run.restarts + 1
+            log.warning("query %s: its Python process was not up within Spark's ten seconds; it starts again", name)
+            return
+        run.trouble = first_line(error)
         wait = min(RETRY_S_MAX, RETRY_S_MIN * 2**run.failures)
         run.failures, run.restarts = run.failures + 1, run.restarts + 1
         run.retry_at = self._clock() + wait
@@ -219,6 +226,7 @@ class CloudRuntime:
 
     def _works(self, run: _Run) -> None:
         """A micro-batch is done. The trouble before it is over."""
+        run.slow_starts = 0
         if run.trouble:
             log.info("query %s works again in Spark", run.wanted.query)
             run.trouble = ""
@@ -317,6 +325,12 @@ def positions_read(offset: Any) -> int:
 def _source_options(sink: CloudSink) -> dict[str, str]:
     """The options of a sink that belong to the source: the size of a micro-batch, and what to do about damage."""
     return {name: sink.options[name] for name in SOURCE_OPTIONS if name in sink.options}
+
+
+def started_too_slowly(error: BaseException | str) -> bool:
+    """Whether Spark gave up on a Python process that was still starting. Spark waits ten seconds, which no setting
+    changes, and a busy machine may need longer. The query has read nothing then, and can start again at once."""
+    return "Python worker failed to connect back" in str(error)
 
 
 def first_line(error: BaseException | str) -> str:
