@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rove.control.asks.requests import CloudAsk, CloudQuery, Named, TableAsk, TableRows
-from rove.control.asks.spark import SILENT_US
+from rove.control.members.spark_side import SILENT_US
 from rove.control.members.table_reads import KEPT_US, WAITING_MAX, TableReads
 from rove.model.errors import PlanError, RoveError
 from tests.api.desk import Desk
@@ -34,6 +34,13 @@ def test_without_a_spark_that_asks_nobody_waits() -> None:
     desk.now += SILENT_US + 1
     with pytest.raises(RoveError, match="start: rove cloud"):
         desk.ask("read", ASKED, TableRows)
+
+
+def test_a_spark_that_is_starting_a_query_still_counts_as_running() -> None:
+    desk = Desk()
+    desk.ask("cloud", CloudAsk(), list[CloudQuery])
+    desk.now += 20_000_000
+    assert desk.ask("read", ASKED, TableRows) == TableRows(id="a")
 
 
 def test_a_name_that_is_no_table_is_refused() -> None:

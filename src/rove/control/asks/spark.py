@@ -8,13 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rove.control.asks.requests import CloudAsk, CloudQuery, Named, Progress, TableAsk, TableRows, from_body
+from rove.control.members.spark_side import SILENT_US
 from rove.model.errors import PlanError
 from rove.model.ids import checked_name
 
 if TYPE_CHECKING:
     from rove.control.coordinator import Coordinator
-
-SILENT_US = 10_000_000  # Spark has not asked for this long: it does not run, or is cut off
 
 
 def cloud(coordinator: Coordinator, body: bytes) -> list[CloudQuery]:

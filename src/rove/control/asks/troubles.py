@@ -15,12 +15,11 @@ from rove.control.deployment.query import Query
 from rove.control.deployment.rollout import PartState
 from rove.control.members.absence import Absence
 from rove.control.members.membership import Membership
-from rove.control.members.spark_side import SparkSide
+from rove.control.members.spark_side import SILENT_US, SparkSide
 from rove.model.ids import NodeId
 from rove.model.spans import text_of
 
 SHOWN_MAX = 3  # troubles of one kind that are listed for a query; of others only the number is
-SPARK_SILENT_US = 30_000_000  # after so long without a question of Spark, nobody runs queries there
 TRIES_MAX = 3  # a query that has failed in Spark so often in a row does not recover by itself
 
 
@@ -152,7 +151,7 @@ class Troubles:
             yield self._trouble(f"{last.trouble}{tries}", since, "Spark", holds=True, final=last.failures >= TRIES_MAX)
         listens = self._absence.since
         asked = self.spark.asked_us if self.spark.asked_us is not None else listens
-        if asked is not None and self.now - (silent := max(asked, query.placed_us)) > SPARK_SILENT_US:
+        if asked is not None and self.now - (silent := max(asked, query.placed_us)) > SILENT_US:
             reason = "does not ask for queries, and rows wait in the log of the gateway; start it: rove cloud"
             yield self._trouble(reason, silent, "Spark", holds=True)
 
