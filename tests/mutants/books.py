@@ -178,4 +178,12 @@ BOOKS = (
         "for each in self._queries.values() for batch in each.read)\n",
         test="tests/data/ends/test_pending_input.py::test_what_became_safe_and_waits_is_named",
     ),
+    Mutant(
+        "the checker expects no rows that a device evicted before it died and made them again",
+        "sim/rows.py",
+        "if known and not source.died and",
+        "if known and not source.dead and",
+        test="tests/simulation/test_checkers.py::"
+        "test_rows_that_a_device_evicted_may_arrive_if_it_died_and_made_them_again",
+    ),
 )

@@ -23,9 +23,9 @@ from rove.sim.books import AckedIsSafe, _check_report
 from rove.sim.checkers import BrokenLaw
 from rove.sim.disk import SimDisk
 from rove.sim.draws import damage, forger, surprises
-from rove.sim.nodes import SimNode
+from rove.sim.nodes import SimNode, SimSource
 from rove.sim.queries import START_US, some_rows, windows
-from rove.sim.rows import Made, _compare, check_names, run
+from rove.sim.rows import Made, _compare, check_names, made_for, run
 from rove.sim.scenario import build, live
 from rove.sim.shelf import SimShelf
 from rove.sim.world import World
@@ -74,6 +74,17 @@ def test_a_result_without_doubtful_rows_is_compared_and_one_with_them_is_not() -
     assert _compare(Q, plan, made(), {"b"}, without("b")).rows > 0
     with pytest.raises(BrokenLaw, match="rows missing"):
         _compare(Q, plan, made(), {"b"}, without("a"))
+
+
+@pytest.mark.parametrize(("died", "rows_expected"), [(False, [4, 0]), (True, [4, 4])])
+def test_rows_that_a_device_evicted_may_arrive_if_it_died_and_made_them_again(
+    died: bool, rows_expected: list[int]
+) -> None:
+    world = World(Random(1))
+    source = SimSource("readings", READER, 1, 4, 0, made()["readings"][READER][:2], {Q: 0}, died=died, replays=True)
+    world.add_node(WorkerSettings(node=NodeId("a"), kind="device"), durable=True, sources=(source,))
+    world.evicted.add((Q, READER, 1))
+    assert [each.num_rows for each in made_for(world, Q, known=True)["readings"][READER]] == rows_expected
 
 
 def delivered(shelf: SimShelf) -> Worker:

@@ -322,13 +322,14 @@ def _joined(world: World, query: QueryId) -> bool:
 
 def made_for(world: World, query: QueryId, known: bool) -> Made:
     """The rows that sources made since the query began; without evicted ones, if it is `known` what that costs. Rows
-    evicted by a device that died may have arrived before its next start found them again."""
+    evicted by a device that died may have arrived before its next start found them again. A source that reads a file
+    makes them again after the start."""
     found: Made = {}
     for node in world.nodes.values():
         for source in (source for source in node.sources if query in source.fed):
             first = source.fed[query]
             found.setdefault(source.stream, {})[source.origin] = [
-                made.slice(0, 0) if known and not source.dead and (query, source.origin, seq) in world.evicted else made
+                made.slice(0, 0) if known and not source.died and (query, source.origin, seq) in world.evicted else made
                 for seq, made in enumerate(source.made[first:], first)
             ]
     return found
