@@ -286,6 +286,13 @@ COORDINATOR = (
         test="tests/control/deployment/test_alternatives.py::test_whatever_route_rows_take_they_are_taken_in_order_in_one_place",
     ),
     Mutant(
+        "an alternative route takes a relay that may lead past an operator",
+        "control/deployment/alternatives.py",
+        "if astray := [node for node in whole[1:-1] if own[-1] not in topology.certain(node, request.root)]:",
+        "if astray := [node for node in whole[1:-1] if node in taken]:",
+        test="tests/control/deployment/test_alternatives.py::test_no_route_takes_a_relay_that_may_lead_past_the_operator",
+    ),
+    Mutant(
         "a journal does not take back what was removed",
         "control/deployment/tables/journal.py",
         "            self._undo.append((table, key, table[key]))\n            del table[key]",

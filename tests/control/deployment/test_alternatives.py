@@ -15,7 +15,7 @@ from rove.model.errors import RoveError
 from rove.model.ids import NodeId
 from rove.model.messages import Sink
 from rove.plan.stages import ordered
-from tests.control.cities import city, drawn, request
+from tests.control.cities import city, drawn, numbered, request, stages
 from tests.control.planned import deployed
 
 
@@ -67,6 +67,21 @@ def test_there_are_no_more_routes_than_there_are() -> None:
     topology.mark(NodeId("w1.0"), NodeId("w1.1"), works=True)
     topology.mark(NodeId("d1"), NodeId("w1.0"), works=False)  # a device that is elsewhere now may be there later
     assert alternatives(deployed(asked, placed), asked, topology, 8).begin == {"d1": ("w1.0",)}
+
+
+@pytest.mark.parametrize(("leads_past", "others"), [(False, ("e2",)), (True, ())])
+def test_no_route_takes_a_relay_that_may_lead_past_the_operator(leads_past: bool, others: tuple[str, ...]) -> None:
+    """d1 ─► e1 ─► gw, d1 ─► e2 ─► e1 and d1 ─► e3 ─► gw; in the second case e2 ─► gw as well. The operator is on e1."""
+    nodes = [Node(NodeId("d1"), "device", 0), Node(NodeId("gw"), "gateway", 8)]
+    nodes += [Node(NodeId(name), "edge", 8) for name in ("e1", "e2", "e3")]
+    pairs = [("d1", "e1"), ("e1", "gw"), ("d1", "e2"), ("e2", "e1"), ("d1", "e3"), ("e3", "gw")]
+    pairs += [("e2", "gw")] if leads_past else []
+    topology = Topology(nodes, [Link(NodeId(a), NodeId(b)) for a, b in pairs])
+    plan = stages("count")
+    asked = request(plan, {"s": ["d1"]}, hints={numbered(plan, "Watermark"): "e1"})
+    deployment = deployed(asked, bottom_up(asked, topology, Load()))
+    assert list(deployment.tree.route(NodeId("d1"))) == ["d1", "e1", "gw"]
+    assert alternatives(deployment, asked, topology, 3).begin == {"d1": others}
 
 
 @pytest.mark.parametrize("seed", range(150))

@@ -4,6 +4,9 @@ Law: the routes of one source share no node below the first node where its rows 
 meet, where an operator takes rows in order, or where the query ends. No other node on the way takes them in order. A
 node has one route to the end, so all routes together still lead there. Relays on a route only pass rows on; the
 operators that they skip run where the routes meet.
+
+Every route of a relay to the end passes the node where the routes meet. A relay may get another route later, for other
+sources. Batches that it still has then go that way, and must meet the operator that has taken the earlier ones.
 """
 
 from __future__ import annotations
@@ -30,7 +33,8 @@ class Alternatives:
 
 
 def alternatives(deployment: Deployment, request: Request, topology: Topology, replication: int) -> Alternatives:
-    """Up to `replication` routes for each source, including the one it has. O(sources × tries × relays)."""
+    """Up to `replication` routes for each source, including the one it has. O(sources × tries × (relays + route ×
+    height))."""
     tree, operators = deployment.tree, deployment.terms.stages.operators
     if replication < 2:
         return Alternatives()
@@ -54,6 +58,9 @@ def alternatives(deployment: Deployment, request: Request, topology: Topology, r
                 whole = (*other[:joins], *_up_to(routes, other[joins], in_order | {own[-1]}))
             if whole[-1] != own[-1] or not set(whole[1:-1]).isdisjoint(node for route in taken for node in route):
                 avoid.add(other[joins])
+                continue
+            if astray := [node for node in whole[1:-1] if own[-1] not in topology.certain(node, request.root)]:
+                avoid.update(astray)
                 continue
             taken.append(whole)
             for node, above in pairwise(other[1 : joins + 1]):
