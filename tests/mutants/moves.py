@@ -5,6 +5,10 @@ from __future__ import annotations
 from rove.cli.mutants import Mutant
 
 _MOVED = "tests/data/fragment/test_moves.py::test_an_operator_that_moves_gives_what_one_gives_that_stays"
+_RENAMED = (
+    "tests/data/fragment/test_moves.py::"
+    "test_an_operator_that_goes_on_without_the_rest_of_its_state_numbers_its_output_from_0_under_its_new_name"
+)
 _DRAIN = "tests/simulation/test_transcripts.py::test_machines_say_what_their_transcript_says"
 _PACE = (
     "tests/data/fragment/test_pace.py::test_a_state_takes_the_whole_link_and_rows_wait_for_a_queue_of_bounded_length"
@@ -131,6 +135,35 @@ MOVES = (
         "            if target in said and (NodeId(state.node) in said or",
         "            if target in said or (NodeId(state.node) in said or",
         test=f"{_DRAIN}[drain]",
+    ),
+    Mutant(
+        "the numbers of an operator that is renamed go on from the middle",
+        "data/operators/panes.py",
+        "        return NOTHING if last < 0 else Output(",
+        "        return NOTHING if last < 10**15 else Output(",
+        test=_RENAMED,
+    ),
+    Mutant(
+        "operators beside one that is renamed do not take its new name",
+        f"{_FOLDER}/moves.py",
+        "                reader.intake.expect([name])\n",
+        "                pass\n",
+        test=_RENAMED,
+    ),
+    Mutant(
+        "a restart does not give an operator the names of its input log",
+        "data/ends/wait_changes.py",
+        "            return pipeline.moves.rename(stage, origin)\n",
+        "            return []\n",
+        test="tests/simulation/test_seeds.py::test_a_seed_that_once_broke_a_law_with_all_draws_keeps_it[1128-12]",
+    ),
+    Mutant(
+        "the new name of an operator is not written to its input log",
+        "data/ends/wait_changes.py",
+        "        if maker in (*fragment.awaits, *named) and",
+        "        if maker in fragment.awaits and",
+        test="tests/data/ends/test_counting_again.py::"
+        "test_the_names_of_an_operator_that_comes_with_its_state_are_written_before_it_goes_on_without_the_state",
     ),
     Mutant(
         "an operator that moves gets a new name",

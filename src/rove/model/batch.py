@@ -34,6 +34,7 @@ class HeaderKind(IntEnum):
     SEND_STATE = 8  # operators send their state away under its origin, and end here
     AWAIT_STATE = 9  # the operator of its stage goes on with a state that comes under its origin
     STATE = 10  # a piece of state, in the input log of the operator that takes it
+    NAME = 11  # the operator of its stage gives its output the name of its origin from here on
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True, array_like=True):

@@ -93,3 +93,18 @@ def test_an_origin_that_is_known_and_not_waited_for_is_written_once() -> None:
     knows = part(UP, (KNOWN,), knows=True)
     assert written(kept, knows) == [(HeaderKind.EXPECT, KNOWN, 0), (HeaderKind.KNOW, STRANGER, 0)]
     assert written(kept, knows) == []
+
+
+def test_the_names_of_an_operator_that_comes_with_its_state_are_written_before_it_goes_on_without_the_state() -> None:
+    kept: Frontier[Lane] = Frontier()
+    stays = part(UP, (KNOWN,))
+    stage, name = min(stays.makes.items())
+    state, renamed = Origin("q", "old", 3, stage), replace(name, start=4)
+    expect = (HeaderKind.EXPECT, KNOWN, 0)
+    await_state, dismiss = (HeaderKind.AWAIT_STATE, state, 0), (HeaderKind.DISMISS, state, 0)
+    comes = replace(stays, awaits={stage: state})
+    assert written(kept, comes) == [(HeaderKind.NAME, name, 0), await_state, expect]
+    assert written(kept, comes) == []
+    gone = [(HeaderKind.GONE, origin, 0) for origin in sorted((name, state))]
+    goes_on = replace(stays, makes={**stays.makes, stage: renamed})
+    assert written(kept, goes_on) == [(HeaderKind.NAME, renamed, 0), dismiss, *gone]

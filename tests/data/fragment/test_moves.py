@@ -125,6 +125,47 @@ def test_an_operator_that_moves_gives_what_one_gives_that_stays(query: Callable[
     old.pipeline.validate()
 
 
+@pytest.mark.parametrize("query", QUERIES, ids=lambda query: str(query.__name__))
+@settings(max_examples=5)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_an_operator_that_goes_on_without_the_rest_of_its_state_numbers_its_output_from_0_under_its_new_name(
+    query: Callable[[Any, Any], Any], seed: int
+) -> None:
+    random, feed = Random(seed), feed_of(seed)
+    stages = Stages.of({"out": plan_of(query)})  # partial results go to another operator here
+    feed = shuffled(feed, [random.randrange(8) for _ in feed])
+    at = random.randint(0, len(feed))
+    old, new = Node(stages, feed), Node(stages, feed)
+    for stream, batch in feed[:at]:
+        old.feed(stream, batch)
+    old.pipeline.moves.send(old.moving)
+    for stage, origin in new.moving.items():
+        new.pipeline.moves.wait(stage, origin)
+    for stage, leaving in old.pipeline.moves.leaving.items():
+        pieces_of = list(iter(leaving.next, None))
+        for piece in pieces_of[: random.randint(0, len(pieces_of))]:  # nothing, a part or everything
+            new.emitted += new.pipeline.moves.take(stage, piece)
+    renamed = {stage: Origin(QUERY, start=9, stage=stage) for stage in new.pipeline.names()}
+    for stage, origin in renamed.items():
+        new.emitted += new.pipeline.moves.rename(stage, origin)
+    since = len(new.emitted)
+    for stage, origin in new.moving.items():
+        new.emitted += new.pipeline.moves.give_up(stage, origin)
+        new.pipeline.validate()
+    for stream, batch in feed[at:]:
+        new.feed(stream, batch)
+    new.emitted += new.pipeline.finish()
+    assert not list(new.pipeline.held())
+    assert not any(each.passes for each in new.emitted), "operators take the output of those that they read"
+    following = dict.fromkeys(renamed.values(), 0)
+    for number, each in enumerate(new.emitted):
+        header = each.batch.header
+        if header.origin in following and not each.late:
+            assert header.seq == following[header.origin]
+            following[header.origin] = header.through + 1
+        assert number < since or header.origin in following or header.origin.name != QUERY
+
+
 def test_a_window_closes_before_the_state_of_later_windows_has_come() -> None:
     stages = Stages.of({"out": merge_aggregates(plan_of(QUERIES[0]))})
     feed = [each for each in feed_of(11) if each[0] == "a"]

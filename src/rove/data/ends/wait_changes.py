@@ -1,8 +1,9 @@
-"""Changes of the origins that stateful operators wait for, written among the batches of their input log.
+"""Changes of the origins that stateful operators wait for, and of their names, written among the batches of their input
+log.
 
 Law: the output of operators follows from the batches and these changes in their order. So a second run waits for the
-same origins at the same places, and computes the same. A change is a header without rows: its kind says what changes
-for its origin, in the input from its stage.
+same origins at the same places, and gives the same batches the same names. A change is a header without rows: its kind
+says what changes for its origin, in the input from its stage.
 """
 
 from __future__ import annotations
@@ -26,6 +27,11 @@ def changes_of(running: RunningFragment, kept: Frontier[Lane]) -> Iterator[Heade
         # Operators send their state before other origins are waited for, and begin with one before that.
         if not kept.next(Lane(HeaderKind.SEND_STATE, sender, origin)):
             yield _change(HeaderKind.SEND_STATE, sender, origin)
+    named = {lane.stage for lane in lanes if lane.kind is HeaderKind.NAME}
+    for maker, origin in sorted(fragment.makes.items()):
+        # An operator that comes with its state may get another name later, before it goes on without the rest of it.
+        if maker in (*fragment.awaits, *named) and not kept.next(Lane(HeaderKind.NAME, maker, origin)):
+            yield _change(HeaderKind.NAME, maker, origin)
     for taker, origin in sorted(fragment.awaits.items()):
         if not kept.next(Lane(HeaderKind.AWAIT_STATE, taker, origin)):
             yield _change(HeaderKind.AWAIT_STATE, taker, origin)
@@ -65,6 +71,8 @@ def apply_change(running: RunningFragment, header: Header) -> list[Emitted]:
         case HeaderKind.AWAIT_STATE:
             pipeline.moves.wait(stage, origin)
             return []
+        case HeaderKind.NAME:
+            return pipeline.moves.rename(stage, origin)
         case HeaderKind.KNOW:
             pipeline.know({stage: [origin]})
             return []

@@ -156,6 +156,14 @@ class Steps:
             if name.unsided == own
         ]
 
+    def name_of(self, stage: Stage) -> Origin | None:
+        """The name of a stateful operator here; None if there is none."""
+        return self._makes.get(stage) if stage in self._steps else None
+
+    def rename(self, stage: Stage, origin: Origin) -> None:
+        """Give a stateful operator here another name."""
+        self._makes[stage] = origin
+
     def _build(self, stage: Stage, waits: Waits, forgets: bool) -> None:
         operator = self._stages.operators[stage]
         if isinstance(operator, Source | Received):

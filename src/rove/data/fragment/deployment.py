@@ -192,7 +192,8 @@ class Deployment:
         else:
             if running.fragment.sends:
                 running = self.leaving_states.begin(running)
-            emitted = running.await_states()
+            emitted = running.rename()  # before an operator goes on without its state, and gives something
+            emitted += running.await_states()
             emitted += running.expect(running.fragment.waits)
             emitted += running.pipeline.gone(running.unheard(running.pipeline.origins()))
             self.exits.emit(running, emitted)

@@ -75,7 +75,7 @@ class Pipeline:
         self.fault = ""  # the reason of the first one
         self.counts: dict[Origin, Count] = {}  # by origin
         self._ends = ends(stages)
-        self.moves = Moves(self, self._with_memory)
+        self.moves = Moves(self, self._steps)
         self._coming: tuple[Header, Word] | None = None  # the batch that is processed, if operators wait for its word
 
     def process(self, stage: Stage, batch: Batch, word: Word | None = None) -> list[Emitted]:
@@ -124,6 +124,11 @@ class Pipeline:
     def origins_at(self, stage: Stage, waits: Mapping[Stage, Iterable[Origin]]) -> list[Origin]:
         """The origins of batches that reach a stage, if these origins come in."""
         return self._steps.origins_of(self._stages.operators[stage], waits)
+
+    def names(self) -> dict[Stage, Origin]:
+        """The names that stateful operators here have now."""
+        names = ((step.stage, self._steps.name_of(step.stage)) for step in self._with_memory)
+        return {stage: name for stage, name in names if name is not None}
 
     def waited(self) -> dict[Stage, tuple[Origin, ...]]:
         """The origins that come in from elsewhere, by stage."""
@@ -398,7 +403,7 @@ class Pipeline:
             output, batch = self._process_rest(step, logic, batch, side, fault, emitted)
             header = batch.header
         if output is not NOTHING:
-            self._pass_on(step, output, emitted)
+            self.pass_on(step, output, emitted)
             if output.open_until is not None:
                 rows = header.born - sum(late.header.born for late in output.late)
                 step.open.take(header, rows, output.open_until)
@@ -413,13 +418,13 @@ class Pipeline:
         """The low watermark of an operator has risen. Windows may close, and then their rows are delivered."""
         if step.logic is None:
             return
-        self._pass_on(step, step.logic.watermark(low), emitted)
+        self.pass_on(step, step.logic.watermark(low), emitted)
         for origin, rows in step.open.close(low):
             count = self.count(origin)
             count.open -= rows
             count.delivered += rows
 
-    def _pass_on(self, step: Step, output: Output, emitted: list[Emitted]) -> None:
+    def pass_on(self, step: Step, output: Output, emitted: list[Emitted]) -> None:
         for batch in output.batches:
             if step.waits is not None and batch.rows:
                 self.count(batch.header.origin).make(batch.header, batch.rows * self._ends[step.door.stage])

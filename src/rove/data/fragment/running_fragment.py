@@ -6,6 +6,7 @@ Law: it has the whole query's plan, and applies to a batch the operators that ru
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 import pyarrow as pa
 from msgspec.structs import replace
@@ -43,15 +44,22 @@ class RunningFragment:
     _left: list[bool]
 
     def __init__(
-        self, fragment: Fragment, plan: bytes, forgets: bool = False, read: Reader = by_name, sent: bool = False
+        self,
+        fragment: Fragment,
+        plan: bytes,
+        forgets: bool = False,
+        read: Reader = by_name,
+        sent: bool = False,
+        names: Mapping[Stage, Origin] = MappingProxyType({}),
     ) -> None:
         self.fragment, self._plan, self._forgets, self._read = fragment, plan, forgets, read
         self.stages: Stages = decode(plan, read, fragment.loads, later(read))
         self._check()
-        # The origins to wait for are set by `expect`: on a node with a disk they have their place among the batches.
+        # The origins to wait for are set by `expect`: on a node with a disk they have their place among the batches. So
+        # have new names of operators (`rename`): those that run already keep their `names` until then.
         goes_on = fragment.next is not None
         self.runs = frozenset(fragment.runs if sent else (*fragment.runs, *fragment.ends))  # the operators that run now
-        self.pipeline = Pipeline(self.stages, {}, fragment.makes, self.runs, forgets, goes_on)
+        self.pipeline = Pipeline(self.stages, {}, {**fragment.makes, **names}, self.runs, forgets, goes_on)
         self.route = fragment.next  # the route that is used now
         self.machine = Machine(FRAGMENT, FragmentState.RUNNING, f"the fragment of query `{fragment.query}`")
         self.fault = ""  # why rows were lost here for the first time
@@ -68,7 +76,8 @@ class RunningFragment:
             self.fragment, self.route = fragment, fragment.next
             self._settle()
             return self
-        new = RunningFragment(fragment, plan, self._forgets, self._read, sent)
+        names = self.pipeline.names() if fragment.plan == old.plan else {}
+        new = RunningFragment(fragment, plan, self._forgets, self._read, sent, names)
         new.pipeline.adopt(self.pipeline)
         new.pipeline.know(fragment.knows)
         new.machine, new.kept = self.machine, self.kept
@@ -92,6 +101,11 @@ class RunningFragment:
             for side, batch in self.pipeline.moves.send({stage: sends[stage]})
         ]
         return self.update(self.fragment, self._plan), early
+
+    def rename(self) -> list[Emitted]:
+        """Give operators the names that the fragment has for them. Returns the output that this causes."""
+        makes = self.fragment.makes.items()
+        return [each for stage, origin in makes for each in self.pipeline.moves.rename(stage, origin)]
 
     def await_states(self) -> list[Emitted]:
         """Wait for the states that the fragment names, and for no others. Returns the output that this causes."""

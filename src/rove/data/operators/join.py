@@ -114,6 +114,9 @@ class JoinLogic:
         for side, name in zip(self._sides, ("left", "right"), strict=True):
             side.merge(snapshot.tables.get(name), snapshot.facts[UNTIL])
 
+    def rename(self, origin: Origin) -> Output:
+        return self._clock.rename(origin)
+
     def _occupied(self) -> list[int]:
         return sorted({number for side in self._sides for number in side.occupied()})
 

@@ -18,6 +18,7 @@ from rove.data.operators.pieces import Piece
 from rove.model.batch import Batch, Header
 from rove.model.clock import END
 from rove.model.errors import DataError, StateError
+from rove.model.ids import Origin
 from rove.model.state import Snapshot
 
 
@@ -60,6 +61,9 @@ class Logic(Protocol):
     def merge(self, snapshot: Snapshot) -> None:
         """Merge in the state of a piece. Pieces come in order."""
 
+    def rename(self, origin: Origin) -> Output:
+        """Give the output another name from now on. Returns a header for the numbers below the next one, if any."""
+
 
 class Stateless(Protocol):
     """A running operator without state: rows in, rows out, the batch's name kept."""
@@ -90,6 +94,9 @@ class MovesAtOnce(ABC):
 
     def merge(self, snapshot: Snapshot) -> None:
         raise StateError("this state comes at once; a piece of it cannot come later")
+
+    def rename(self, origin: Origin) -> Output:
+        raise StateError(f"batches keep their names in this operator; it cannot give them the name of `{origin}`")
 
 
 class StatelessLogic(MovesAtOnce):

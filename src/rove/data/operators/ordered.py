@@ -100,6 +100,9 @@ class OrderedLogic:
         snapshot.expect(self.kind)
         self._rows.merge(snapshot.tables.get("rows"), snapshot.facts[UNTIL])
 
+    def rename(self, origin: Origin) -> Output:
+        return self._clock.rename(origin)
+
     def _emit(self, number: int) -> pa.RecordBatch | None:
         return self._advance(one_batch(self._rows.take(number).sort_by(self._time)))
 

@@ -143,6 +143,13 @@ class PaneClock:
             batches.append(self._nothing_until(last))
         return Output(tuple(batches), faults=tuple(faults))
 
+    def rename(self, origin: Origin) -> Output:
+        """Give the next windows another name. Its numbers begin at 0, so closed windows are empty under it."""
+        if origin == self.origin:
+            return NOTHING
+        self.origin, last = origin, self.next_window - 1
+        return NOTHING if last < 0 else Output((empty(origin, 0, last, self._promise(last)),))
+
     def open_until(self, panes: list[int]) -> int | None:
         """The watermark at which the last window that holds one of these panes closes; None if there are no panes."""
         if not panes:

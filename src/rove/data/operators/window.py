@@ -131,6 +131,9 @@ class WindowLogic:
         for number, origin, part in self._behind.come(snapshot.facts[UNTIL]):
             self._opened(number, origin).add(part)
 
+    def rename(self, origin: Origin) -> Output:
+        return self._clock.rename(origin)
+
     def _put(self, snapshot: Snapshot) -> None:
         if "states" not in snapshot.tables:
             return

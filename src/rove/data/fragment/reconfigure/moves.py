@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from rove.data.fragment.build import Step
+from rove.data.fragment.build import Step, Steps
 from rove.data.fragment.emitted import Emitted
 from rove.data.fragment.intake import Intake
 from rove.data.fragment.reconfigure.migration import ArrivalEvent, Arriving, Leaving, read_piece, take_frontier
@@ -31,7 +31,7 @@ class Moves:
     """The states that leave one pipeline, and those that come into it. A state that leaves is kept until the
     coordinator says that it has arrived."""
 
-    def __init__(self, pipeline: Pipeline, steps: list[Step]) -> None:
+    def __init__(self, pipeline: Pipeline, steps: Steps) -> None:
         self._pipeline, self._steps = pipeline, steps
         self.leaving: dict[Stage, Leaving] = {}
 
@@ -116,6 +116,27 @@ class Moves:
             self._end(step, step.arriving, emitted, ArrivalEvent.GIVEN_UP)
         return emitted
 
+    def rename(self, stage: Stage, origin: Origin) -> list[Emitted]:
+        """An operator goes on under another name, because the node that its state came from has lost some of it.
+        Operators here that read its output learn the new name, and take what they held of the old one. O(operators)."""
+        emitted: list[Emitted] = []
+        step, old = self._step(stage), self._steps.name_of(stage)
+        if step is None or step.logic is None or old is None or old == origin:
+            return emitted
+        before = self._steps.readers_of(step)
+        self._steps.rename(stage, origin)
+        for reader, name in () if step.deserted else self._steps.readers_of(step):
+            if reader.intake is not None:
+                reader.intake.expect([name])
+            if reader.waits is not None:
+                reader.waits.expect([name])
+        emitted += self._pipeline.gone({old})
+        self._pipeline.pass_on(step, step.logic.rename(origin), emitted)
+        for reader, name in before:
+            if reader.waits is not None and reader.waits.leave(name):
+                self._pipeline.rise(reader, reader.waits.low, emitted)
+        return emitted
+
     def _merge(self, step: Step, batch: Batch, emitted: list[Emitted]) -> None:
         arriving, intake, logic = step.arriving, step.intake, step.logic
         if arriving is None or intake is None or logic is None:
@@ -163,4 +184,4 @@ class Moves:
             self._pipeline.compute(step, origin, batch, emitted, origin.side[-1] if origin.side else 0)
 
     def _step(self, stage: Stage) -> Step | None:
-        return next((step for step in self._steps if step.stage == stage), None)
+        return next((step for step in self._steps.with_memory if step.stage == stage), None)
