@@ -109,6 +109,31 @@ BOOKS = (
         seed=0,
     ),
     Mutant(
+        "late rows are counted by every start that computes their watermark",
+        "data/fragment/pipeline.py",
+        "            if step.waits is not None:\n                count, rows = self",
+        "            if step.waits is None:\n"
+        "                self.count(batch.header.origin).late += batch.header.born\n"
+        "            else:\n                count, rows = self",
+        test=f"{SEEDS}[3063-6]",
+    ),
+    Mutant(
+        "rows that are late for a watermark are not counted",
+        "data/counts.py",
+        "        self.late += header.belated\n",
+        "",
+        test="tests/data/test_counts.py::"
+        "test_rows_that_are_late_for_a_watermark_are_counted_once_however_many_starts_of_its_node_compute_them",
+    ),
+    Mutant(
+        "a restart does not count rows again that were late for a watermark",
+        "data/ends/output.py",
+        "            count.late += found.late + found.belated\n",
+        "            count.late += found.late\n",
+        test="tests/data/ends/test_counting_again.py::"
+        "test_rows_that_were_late_for_a_watermark_below_are_counted_again_by_a_restart",
+    ),
+    Mutant(
         "the half of a batch with the fault is at fault as a whole",
         "data/operators/faulted.py",
         "        if end - start == 1 or tries < 2 or not why.tries_max:\n",

@@ -80,7 +80,7 @@ STORES = (
     Mutant(
         "a header that may have been sent is merged although it counts rows",
         "data/store/kept_batch.py",
-        "return not self.alone or not (header.born or header.evicted or header.lost or header.faulted)",
+        "return not self.alone or not (header.born or header.evicted or header.lost or header.faulted or header.belated)",
         "return True",
         test="tests/data/store/test_left_behind.py::test_a_batch_that_an_earlier_start_may_have_sent_says_what_went_of_it_alone",
     ),

@@ -67,8 +67,8 @@ class Accounts:
         self.write_off(query, header)
 
     def write_off(self, query: str, header: Header) -> None:
-        """Count the rows of a batch as lost, and rows that were evicted, lost or faulted earlier as such. A batch is
-        lost once, however often it comes: a sender that has no ack yet, or computes again, sends it again."""
+        """Count the rows of a batch as lost, and rows that were evicted, lost, faulted or late earlier as such. A batch
+        is lost once, however often it comes: a sender that has no ack yet, or computes again, sends it again."""
         name = (query, header.origin, header.stage, header.seq)
         if not header.late and name not in self._lost:
             self._lost[name] = header
@@ -80,6 +80,7 @@ class Accounts:
             count.lost += header.born + header.lost
             count.evicted += header.evicted
             count.faulted += header.faulted
+            count.late += header.belated
             count.saw(header)
 
     def found(self, query: str, header: Header) -> None:
@@ -92,6 +93,7 @@ class Accounts:
             count.lost -= old.born + old.lost
             count.evicted -= old.evicted
             count.faulted -= old.faulted
+            count.late -= old.belated
 
     def stopped(self, running: RunningFragment, output: Output) -> None:
         """Keep the counts of a query that stops here, and which batches were counted. The rows of its open windows are
@@ -134,6 +136,7 @@ class Accounts:
             add(query, origin, "lost_here", found.lost)
             add(query, origin, "evicted_here", found.evicted)
             add(query, origin, "faulted_here", found.faulted)
+            add(query, origin, "late_here", found.late)
         for query, each in running.items():
             for origin, found in each.counts().items():
                 count(query, origin, found)

@@ -32,6 +32,7 @@ class Count:
         self.evicted += header.evicted
         self.lost += header.lost
         self.faulted += header.faulted
+        self.late += header.belated
         self.saw(header)
 
     def saw(self, header: Header) -> None:

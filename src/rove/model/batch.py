@@ -60,6 +60,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     kind: HeaderKind = HeaderKind.BATCH
     faulted: int = 0  # rows of its seqs that could not be computed
     state: bool = False  # its row is a piece of the state of the operator at its stage (data/fragment/migration)
+    belated: int = 0  # rows of its seqs that were late for a watermark
 
     @property
     def at_fault(self) -> bool:

@@ -360,7 +360,7 @@ def check_header(header: Header) -> None:
         checked_name(header.query, "a query")
     except BadName as error:
         raise ProtocolError("malformed", str(error)) from error
-    counts = (header.rows, header.born, header.evicted, header.lost, header.packed, header.faulted)
+    counts = (header.rows, header.born, header.evicted, header.lost, header.packed, header.faulted, header.belated)
     if not 0 <= header.seq <= header.through < SEQ_MAX or min(counts) < 0 or max(counts) >= SEQ_MAX:
         raise ProtocolError(
             "malformed", f"`{header.origin}` {header.seq} to {header.through} is not a range of batches"

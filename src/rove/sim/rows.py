@@ -109,7 +109,7 @@ def _check(
     else:
         batches = _finish(upper, _without_gaps(world, arrived))
     known = query not in world.thinned and not any(map(ordered, walk(plan)))  # what an eviction costs, by its name
-    doubtful = doubtful_nodes(world, query, lower, known)
+    doubtful = doubtful_nodes(world, query, plan, lower, known)
     if doubtful is None:
         return Compared(0, "rows of an operator that merges all nodes were evicted, or its state is gone")
     return _compare(query, plan, made_for(world, query, known), doubtful, batches)
@@ -251,7 +251,7 @@ def _without_gaps(world: World, arrived: dict[str, dict[Origin, list[Batch]]]) -
 # What should arrive
 
 
-def doubtful_nodes(world: World, query: QueryId, lower: Stages, known: bool) -> set[str] | None:
+def doubtful_nodes(world: World, query: QueryId, plan: Operator, lower: Stages, known: bool) -> set[str] | None:
     """The nodes whose rows may be in results or not: rows of them were late, or lost with their process, or evicted,
     unless it is `known` what that costs. None if an operator of all nodes lost rows."""
     sources = [source for node in world.nodes.values() for source in node.sources if query in source.fed]
@@ -260,7 +260,7 @@ def doubtful_nodes(world: World, query: QueryId, lower: Stages, known: bool) -> 
     found |= {s.origin.node for s in sources if s.died and any(e[:2] == (query, s.origin) for e in world.evicted)}
     if not known:
         found |= {origin.node for name, origin, _ in world.evicted if name == query}
-    found |= {_maker(world, origin) for origin in late_origins(world, query, lower)}
+    found |= {_maker(world, origin) for origin in late_origins(world, query, plan, lower)}
     if query in world.forgot:
         windowed = all(isinstance(op, Aggregate) for op in lower.operators if stateful(op))
         lost = named_nodes(world, query)
@@ -292,26 +292,44 @@ def _accounts(world: World, query: QueryId) -> list[AccountLine]:
     return [line for line in lines if line.query == query]
 
 
-def late_origins(world: World, query: QueryId, lower: Stages) -> set[Origin]:
+def late_origins(world: World, query: QueryId, plan: Operator, lower: Stages) -> set[Origin]:
     """The origins with rows in the late tables. A device joined after the windows of its rows had closed, or was away
-    for longer than its query waits. Rows of other devices must not be late there. Results of an operator above several
-    devices may hold rows of one that joined."""
+    for longer than its query waits. Rows of other devices must not be late there, unless they are late for the
+    watermark of their own origin, and a node without a disk had forgotten that watermark. Results of an operator above
+    several devices may hold rows of one that joined."""
     stages = [n for n, op in enumerate(lower.operators) if stateful(op)]
     folders = {f"log/{query}/late-{n}{folded}" for n in stages for folded in ("", FOLDED)}
     folders |= {f"log/{query}/late-{name}" for name, _ in lower.outputs}
     shelves = [node.shelf for node in world.nodes.values() if node.shelf is not None]
-    late = {
-        entry.header.origin.unsided
+    entries = [
+        entry.header
         for shelf in shelves
         for folder in sorted(folders & shelf.disks.keys())
         for entry in Reader(shelf.disk(folder)).entries()
-    }
+    ]
+    late = {header.origin.unsided for header in entries}
     known = (late & world.first[query]) - world.dead
+    if known:
+        own = late_for_themselves(world, query, plan)
+        known &= {h.origin.unsided for h in entries if h.born > own.get((h.origin.unsided, h.seq), 0)}
     if _joined(world, query):
         known = {origin for origin in known if _maker(world, origin)}
     if query not in world.impatient and (wrong := sorted(o for o in known if o.node not in world.twins)):
         raise BrokenLaw(f"`{query}`: rows of {wrong[:3]} were in time and became late on the way")
     return late
+
+
+def late_for_themselves(world: World, query: QueryId, plan: Operator) -> dict[tuple[Origin, int], int]:
+    """How many rows of which batches are late in one place, where each origin gives all its rows without a pause."""
+    sources = [source for node in world.nodes.values() for source in node.sources if query in source.fed]
+    begins = {_of(source.stream, source.origin): (source.origin, source.fed[query]) for source in sources}
+    found: dict[tuple[Origin, int], int] = {}
+    for each in _arrivals(plan, _data(plan, made_for(world, query, known=False))):
+        if each.late:
+            origin, first = begins[each.batch.header.origin.unsided]
+            name = (origin, first + each.batch.header.seq)
+            found[name] = found.get(name, 0) + each.batch.rows
+    return found
 
 
 def _joined(world: World, query: QueryId) -> bool:
@@ -337,11 +355,13 @@ def made_for(world: World, query: QueryId, known: bool) -> Made:
 
 def run(plan: Operator, made: Made) -> list[Batch]:
     """The whole plan in one place."""
+    return _finish(plan, _data(plan, made))
+
+
+def _data(plan: Operator, made: Made) -> dict[str, dict[Origin, list[Batch]]]:
+    """The batches of the streams that a plan reads, numbered from 0 by origin."""
     streams = sorted({s.stream for s in walk(plan) if isinstance(s, Source | Received)})
-    return _finish(
-        plan,
-        {s: {o: _named(o, found) for o, found in made.get(s, {}).items()} for s in streams},
-    )
+    return {s: {o: _named(o, found) for o, found in made.get(s, {}).items()} for s in streams}
 
 
 def _named(origin: Origin, made: list[pa.RecordBatch]) -> list[Batch]:
@@ -349,6 +369,10 @@ def _named(origin: Origin, made: list[pa.RecordBatch]) -> list[Batch]:
 
 
 def _finish(plan: Operator, data: dict[str, dict[Origin, list[Batch]]]) -> list[Batch]:
+    return [a.batch for a in _arrivals(plan, data) if not a.late]
+
+
+def _arrivals(plan: Operator, data: dict[str, dict[Origin, list[Batch]]]) -> list[Arrival]:
     # Several outputs of a cut may have the same origins; here each output is a stream with origins of its own.
     pipeline = LocalPipeline({"out": plan}, {s: [_of(s, origin) for origin in found] for s, found in data.items()})
     arrivals: list[Arrival] = []
@@ -361,7 +385,7 @@ def _finish(plan: Operator, data: dict[str, dict[Origin, list[Batch]]]) -> list[
     for each in arrivals:
         if each.fault is not None:
             raise each.fault
-    return [a.batch for a in arrivals if not a.late]
+    return arrivals
 
 
 def _of(output: str, origin: Origin) -> Origin:

@@ -43,6 +43,15 @@ def test_rows_that_were_evicted_below_are_counted_again_by_a_restart() -> None:
         assert [tally.evicted for tally in found.report().tallies] == [3]
 
 
+def test_rows_that_were_late_for_a_watermark_below_are_counted_again_by_a_restart() -> None:
+    shelf = SimShelf(Random(1))
+    worker = end(shelf, 1, Sink(kind="log"))
+    worker.handle(Arrived(b"c", data(1, 0, rows=0, born=0, belated=3)), 2)
+    done_at_once(worker, shelf, worker.handle(Tick(), 3), 3)
+    for found in (worker, end(shelf, 2, Sink(kind="log"))):
+        assert [tally.late for tally in found.report().tallies] == [3]
+
+
 def test_a_batch_that_comes_twice_to_an_end_that_discards_it_is_delivered_once() -> None:
     worker = end(SimShelf(Random(1)), 1, Sink(kind="discard"))
     for number in (1, 2):

@@ -320,7 +320,7 @@ class Output:
             key = (query, origin.unsided)
             count = self.counts.setdefault(key, Count())
             count.delivered += found.born - found.late
-            count.late += found.late
+            count.late += found.late + found.belated
             count.evicted += found.evicted
             count.lost += found.lost
             count.faulted += found.faulted

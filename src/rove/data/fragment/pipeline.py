@@ -245,13 +245,14 @@ class Pipeline:
 
     def took(self, origin: Origin, seq: int) -> bool:
         """Whether a stateful operator has taken a batch."""
-        return self.moves.took(origin, seq) or any(
-            step.intake.took(name, seq)
-            for step in self._with_memory
-            if step.waits is not None and step.intake is not None
-            for name in step.intake.known()
-            if name.unsided == origin
-        )
+        return self.moves.took(origin, seq) or any(True for _ in self._takers(origin, seq))
+
+    def _takers(self, origin: Origin, seq: int) -> Iterator[Step]:
+        """The stateful operators that have taken a batch, once for each of their sides."""
+        for step in self._with_memory:
+            for name in () if step.waits is None or step.intake is None else step.intake.known():
+                if name.unsided == origin and step.intake is not None and step.intake.took(name, seq):
+                    yield step
 
     def gaps(self, origin: Origin, upto: int) -> list[tuple[int, int]]:
         """The batches of an origin below `upto` that an operator here still waits for, as first and last numbers."""
@@ -311,13 +312,14 @@ class Pipeline:
         return self.counts.setdefault(origin.unsided, Count())
 
     def late_went(self, header: Header) -> None:
-        """Late rows of this node were evicted. They count as evicted and no longer as late. Rows at fault count as
-        faulted, whether they are kept or not."""
+        """Late rows of this node were evicted. They count as evicted and no longer as late, as far as operators here
+        have counted them. Rows at fault count as faulted, whether they are kept or not."""
         if header.at_fault:
             return
-        stage = header.stage
-        rows = header.born * (1 if stateful(self._stages.operators[stage]) else self._ends[stage])
-        count = self.count(header.origin)
+        times, count = 1, self.count(header.origin)
+        if not stateful(self._stages.operators[header.stage]):  # operators that took the rest of the batch count them
+            times = sum(True for _ in self._takers(header.origin.unsided, header.seq))
+        rows = min(count.late, header.born * times)
         count.late -= rows
         count.evicted += rows
 
@@ -430,14 +432,11 @@ class Pipeline:
                 self.count(batch.header.origin).make(batch.header, batch.rows * self._ends[step.door.stage])
             self._send(step.door, batch, emitted)
         for batch in output.late:
-            count = self.count(batch.header.origin)
-            count.saw(batch.header)
-            rows = batch.header.born
             if step.waits is not None:
+                count, rows = self.count(batch.header.origin), batch.header.born
+                count.saw(batch.header)
                 count.delivered -= rows
                 count.late += rows
-            else:
-                count.late += rows * self._ends[step.door.stage]
             emitted.append(Emitted(step.door.stage, batch, late=True))
         for batch, fault in output.faults:
             self.faults += 1

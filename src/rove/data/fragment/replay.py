@@ -119,3 +119,4 @@ class Replay:
             count.lost += header.born + header.lost
             count.evicted += header.evicted
             count.faulted += header.faulted
+            count.late += header.belated

@@ -82,7 +82,8 @@ def set_aside(header: Header, data: pa.RecordBatch, faults: list[Fault], operato
     columns = [*rows.columns, pa.array(reasons, STRING), pa.array([operator[:TEXT_MAX]] * len(reasons), STRING)]
     aside = pa.RecordBatch.from_arrays(columns, schema=fault_schema(data.schema))
     count = aside.num_rows
-    return Batch(replace(header, rows=count, born=count, faulted=count, evicted=0, lost=0, late=True), aside)
+    header = replace(header, rows=count, born=count, faulted=count, evicted=0, lost=0, belated=0, late=True)
+    return Batch(header, aside)
 
 
 def fault_schema(schema: pa.Schema) -> pa.Schema:

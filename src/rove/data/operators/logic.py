@@ -122,7 +122,7 @@ class StatelessLogic(MovesAtOnce):
 def late_rows(header: Header, data: pa.RecordBatch, which: pa.Array) -> Batch:
     """The late rows of a batch, under its name. They are counted as late."""
     data = data.filter(which)
-    return stepped(header, data, born=data.num_rows, evicted=0, lost=0, faulted=0, late=True)
+    return stepped(header, data, born=data.num_rows, evicted=0, lost=0, faulted=0, belated=0, late=True)
 
 
 def stepped(header: Header, data: pa.RecordBatch | None, **changes: int | None) -> Batch:

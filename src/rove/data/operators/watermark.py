@@ -1,7 +1,8 @@
 """Decides lateness at the origin, once, for each origin by itself.
 
 Law: an origin's watermark is its greatest event time minus the delay, and never falls. A row older than its origin's
-watermark before the batch is late, whatever other origins do. So lateness does not depend on interleaving.
+watermark before the batch is late, whatever other origins do. So lateness does not depend on interleaving. Late rows
+are counted by whoever takes the rest of their batch, once, however often this operator computes the batch.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class WatermarkLogic(MovesAtOnce):
         late = pc.fill_null(pc.less(micros_of(moments), pa.scalar(mark, BIGINT)), False)
         kept = batch.data.filter(pc.invert(late))
         outside = late_rows(header, batch.data, late)
-        header = replace(header, born=header.born - outside.rows)
+        header = replace(header, born=header.born - outside.rows, belated=header.belated + outside.rows)
         return Output((self._on_time(header, kept, after, max(oldest, mark), newest),), (outside,))
 
     def watermark(self, time_us: int) -> Output:

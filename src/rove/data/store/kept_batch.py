@@ -90,4 +90,4 @@ class KeptBatch:
         header = self.header
         if self.payload is not None or header.late or not self.untouched:
             return False
-        return not self.alone or not (header.born or header.evicted or header.lost or header.faulted)
+        return not self.alone or not (header.born or header.evicted or header.lost or header.faulted or header.belated)

@@ -251,6 +251,7 @@ class Store:
             evicted=a.evicted + b.evicted,
             lost=a.lost + b.lost,
             faulted=a.faulted + b.faulted,
+            belated=a.belated + b.belated,
             produced_at=b.produced_at,
         )
         self._account(entry, 1)

@@ -37,6 +37,7 @@ class Count(msgspec.Struct, frozen=True, array_like=True):
     evicted: int = 0
     lost: int = 0
     faulted: int = 0
+    belated: int = 0
 
 
 class LedgerTable(msgspec.Struct, frozen=True, array_like=True):
@@ -71,7 +72,7 @@ class Ledger:
             self.frontier.load(table.frontier)
             self.late.load(table.late)
             self.lanes.load(table.lanes)
-            self._counts = {origin: [*counts, 0][:6] for origin, counts in table.counts.items()}
+            self._counts = {origin: [*counts, 0, 0][:7] for origin, counts in table.counts.items()}
             self.marks, self.ahead = table.marks, table.ahead
             self.low, self.newest = table.low, table.newest
 
@@ -104,13 +105,14 @@ class Ledger:
             return
         counts = self._counts.get(header.origin)
         if counts is None:
-            counts = self._counts[header.origin] = [0, 0, 0, 0, 0, 0]
+            counts = self._counts[header.origin] = [0, 0, 0, 0, 0, 0, 0]
         self._promise(header)
         counts[1 if header.late else 0] += header.rows
         counts[2] += header.born
         counts[3] += header.evicted
         counts[4] += header.lost
         counts[5] += header.faulted
+        counts[6] += header.belated
 
     def _promise(self, header: Header) -> None:
         """Take a watermark. It holds once all earlier batches of the origin are here."""

@@ -282,7 +282,7 @@ class Partition:
         position = self.end
         for seq, through in parts:
             position = self._add(replace(header, seq=seq, through=through), None, 0, low)
-            header = replace(header, born=0, evicted=0, lost=0, faulted=0)
+            header = replace(header, born=0, evicted=0, lost=0, faulted=0, belated=0)
         return position
 
     def _take_off(self, now_us: int) -> _Flight | None:
