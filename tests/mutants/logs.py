@@ -27,6 +27,13 @@ LOGS = (
         test="tests/data/ends/test_damaged_input.py::test_damage_is_trouble_at_every_start_until_the_files_are_restored",
     ),
     Mutant(
+        "the first bytes of an index are not read if its head is damaged",
+        "data/log/segments/recovery.py",
+        "    return reached if named is None else max(reached, named[1])\n",
+        "    return reached\n",
+        test="tests/data/log/test_recovery.py",
+    ),
+    Mutant(
         "rows are not synced",
         "data/log/segments/segment.py",
         "[Write(file, self.data_from, self.data), Sync(file)] if self.data else []",

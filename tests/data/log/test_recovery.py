@@ -8,9 +8,10 @@ from rove.data.log.segments.carrier import search
 from rove.data.log.segments.commands import Delete, Sync, Truncate
 from rove.data.log.segments.commit import commit
 from rove.data.log.segments.damage import Damaged
-from rove.data.log.segments.format import MARK_FILE, Mark, mark_bytes, read_mark
+from rove.data.log.segments.format import MARK_FILE, PREAMBLE_BYTES, Mark, mark_bytes, read_mark
 from rove.data.log.segments.partition import Partition
 from rove.data.log.segments.reader import Reader
+from rove.data.log.settings import LogSettings
 from rove.sim.disk import SimDisk
 from tests.data.log.entries import A, disk, filled, garble, header, read_all, reopened, rows, silence
 
@@ -178,3 +179,21 @@ def test_a_log_whose_last_rows_and_mark_are_gone_can_be_opened() -> None:
     for file in ("0000000000.arrows", MARK_FILE):
         folder.execute(Delete(file))
     assert reopened(folder).damaged
+
+
+def test_positions_are_not_used_again_if_a_record_the_next_segment_and_the_mark_are_damaged() -> None:
+    folder = disk()
+    filled(folder, 7, LogSettings(segment_entries=3))  # seqs 0 to 2, then 3 to 5, then 6
+    second, third = "0000000001.index", "0000000002.index"
+    for number in range(3):
+        silence(folder, number)
+    garble(folder, INDEX, folder.sizes()[INDEX] - 20)
+    for at in range(PREAMBLE_BYTES, folder.sizes()[second], 8):
+        garble(folder, second, at)
+    changed(folder, third, b"")  # as if a power cut had come while it was made
+    garble(folder, MARK_FILE, 9)
+    again = reopened(folder)
+    assert again.append(header(A, 9), rows(A, 9)) == 3, "2 was the position of the record that is damaged"
+    for now in (3_000, 3_001):
+        commit(again, folder, now)
+    assert [(e.position, e.header.seq) for e in Reader(folder).rest()] == [(0, 0), (1, 1), (3, 9)]

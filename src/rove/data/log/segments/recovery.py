@@ -155,6 +155,7 @@ def _check_sealed(
     if index != mended.stored:
         found.commands.append(Replace(file, index))
     head = f.head_of(index, number)
+    found.position = _begins(index, found.position)
     if head is not None:
         found.ledger, found.position = Ledger(head[0].ledger), head[0].position
     stretches = list(f.scan(index, f.PREAMBLE_BYTES if head is None else head[1], len(index)))
@@ -200,6 +201,7 @@ def _open_last(found: Recovered, index: Index, schema: pa.Schema, files: Mapping
     """The last segment without its entries, and the ledger at its head."""
     number, head, start = index.number, f.head_of(index.data, index.number), told(index.number, files, read)
     stored = None if head is None else _schema_of(head[0], files, read)
+    found.position = _begins(index.data, found.position)
     if head is not None:
         found.ledger, found.position = Ledger(head[0].ledger), head[0].position
     segment = Segment(number, found.position, Carrier(schema))
@@ -212,6 +214,13 @@ def _open_last(found: Recovered, index: Index, schema: pa.Schema, files: Mapping
         grown = _grown(schema, pa.ipc.read_schema(pa.py_buffer(stored)), f.data_file(number))
         found.closes = grown or start is None
     return segment
+
+
+def _begins(index: bytes, reached: Position) -> Position:
+    """The first position of a segment, as the first bytes of its index say it, also if its head is damaged. Readers go
+    by it. So the positions of entries that are gone at the end of the segment before are not used again."""
+    named = f.read_preamble(index[: f.PREAMBLE_BYTES])
+    return reached if named is None else max(reached, named[1])
 
 
 def _walk_last(
