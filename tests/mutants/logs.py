@@ -31,7 +31,7 @@ LOGS = (
         "data/log/segments/recovery.py",
         "    return reached if named is None else max(reached, named[1])\n",
         "    return reached\n",
-        test="tests/data/log/test_recovery.py",
+        test="tests/data/log/test_recovery.py::test_positions_are_not_used_again_if_a_record_the_next_segment_and_the_mark_are_damaged",
     ),
     Mutant(
         "rows are not synced",
