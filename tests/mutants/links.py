@@ -276,9 +276,23 @@ LINKS = (
     Mutant(
         "rows are lost at the first attempt to read them that fails",
         "data/link/loading.py",
-        "if event.gone or self._failures >= ATTEMPTS_MAX:",
-        "if event.gone or self._failures >= 1:",
+        "if event.gone or entry.failed >= ATTEMPTS_MAX:",
+        "if event.gone or entry.failed >= 1:",
         test="tests/data/link/test_link.py::test_rows_that_cannot_be_read_now_are_asked_for_again_and_lost_only_in_the_end",
+    ),
+    Mutant(
+        "attempts for one batch count for all",
+        "data/link/loading.py",
+        "        entry.failed += 1\n",
+        "        entry.failed = self._orders\n",
+        test="tests/data/link/test_link.py::test_many_batches_that_cannot_be_read_once_are_all_sent_and_one_that_never_can_is_lost_alone",
+    ),
+    Mutant(
+        "a short pause after one batch ends the long one after another",
+        "data/link/loading.py",
+        "max(self._due_us, now + PAUSE_US_MIN * 2 ** (entry.failed - 1))",
+        "now + PAUSE_US_MIN * 2 ** (entry.failed - 1)",
+        test="tests/data/link/test_link.py::test_a_pause_is_as_long_as_that_of_the_batch_that_failed_most",
     ),
     Mutant(
         "a node sends before those above know its origins",

@@ -334,6 +334,47 @@ def test_rows_that_cannot_be_read_now_are_asked_for_again_and_lost_only_in_the_e
     assert lines(said) == ["to edge: Data 1: q o 0, 0 rows, 1 lost"]
 
 
+def test_many_batches_that_cannot_be_read_once_are_all_sent_and_one_that_never_can_is_lost_alone() -> None:
+    device, edge, disk = End(DEVICE, EDGE, "edge"), End(EDGE, DEVICE, b"device"), Fading()
+    number, now = 2 * ATTEMPTS_MAX, 0
+    for seq in range(number):
+        header = Header(origin=Origin("o", NodeId(str(seq))), seq=0, through=0, rows=1, born=1, query="q")
+        device.link.offer(device.store.put(header, on_disk(seq)), 0)
+    said, sent, rounds = shaken(device, edge), [], 0
+    edge.link.grant(number * 5_000)
+    said += granted(device, edge)
+    while loads := [each for each in said if isinstance(each, Load)]:
+        rounds += 1
+        said = []
+        for load in loads:
+            if rounds == 1 or not load.rows.offset:
+                said += device.link.loaded(Loaded(EDGE, load.order, None, "[Errno 5] Input/output error"), now)
+            else:
+                said += disk.sent(device.link, [load])
+        now += 100_000 * 2 ** (rounds - 1)
+        device.link._heard_us = now
+        said += device.link.tick(now)
+        sent += [each.message.header for each in said if isinstance(each, Send) and isinstance(each.message, Data)]
+    assert rounds == ATTEMPTS_MAX, "a round of attempts makes the pause longer once, however many fail in it"
+    assert sorted(header.origin.node for header in sent if header.rows) == sorted(map(str, range(1, number)))
+    assert [header.origin.node for header in sent if header.lost] == ["0"]
+
+
+def test_a_pause_is_as_long_as_that_of_the_batch_that_failed_most() -> None:
+    device, edge = End(DEVICE, EDGE, "edge"), End(EDGE, DEVICE, b"device")
+    for seq, origin in enumerate("ab"):
+        header = Header(origin=Origin(origin), seq=0, through=0, rows=1, born=1, query="q")
+        device.link.offer(device.store.put(header, on_disk(seq)), 0)
+    said = shaken(device, edge) + granted(device, edge)
+    often, once = (each.order for each in said if isinstance(each, Load))
+    device.link.loaded(Loaded(EDGE, often, None, "[Errno 5] Input/output error"), 0)
+    (again,) = (each for each in device.link.tick(100_000) if isinstance(each, Load))
+    for order in (again.order, once):
+        device.link.loaded(Loaded(EDGE, order, None, "[Errno 5] Input/output error"), 100_000)
+    loads = [sum(isinstance(each, Load) for each in device.link.tick(now)) for now in (200_000, 300_000)]
+    assert loads == [0, 2]
+
+
 def shaken(device: End, edge: End) -> list[Said]:
     """They shake hands; what the device says then."""
     (hello,) = device.link.tick(0)

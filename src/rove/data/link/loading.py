@@ -16,8 +16,8 @@ from rove.model.events import Payload
 from rove.model.ids import NodeId
 
 AHEAD_BYTES = 1024 * 1024  # bytes that one link requests ahead; the last batch may exceed it
-ATTEMPTS_MAX = 8  # in a row, over about half a minute
-PAUSE_US_MIN = 100_000  # after an attempt that failed; each pause is twice as long as the one before
+ATTEMPTS_MAX = 8  # for one batch, over about a quarter of a minute
+PAUSE_US_MIN = 100_000  # after the first attempt for a batch that failed; after each further one twice as long
 
 
 class Loading:
@@ -27,7 +27,7 @@ class Loading:
         self._peer = peer
         self._asked: dict[int, tuple[KeptBatch, int]] = {}  # the batch and its bytes, by number of the request
         self._orders = 0
-        self._failures, self._due_us = 0, 0
+        self._due_us = 0
         self._owes = False  # whether some rows must be requested again
         self._out: list[Load] = []
         self.bytes = 0
@@ -75,14 +75,14 @@ class Loading:
         if event.payload is not None:
             entry.loaded = event.payload
             self.bytes += len(event.payload)
-            self._failures, self.trouble = 0, ""
+            entry.failed, self.trouble = 0, ""
             return None
-        self._failures += 1
-        if event.gone or self._failures >= ATTEMPTS_MAX:
-            self._failures, self.trouble = 0, ""
+        entry.failed += 1
+        if event.gone or entry.failed >= ATTEMPTS_MAX:
+            entry.failed, self.trouble = 0, ""
             return entry
         self._owes, self.trouble = True, event.trouble
-        self._due_us = now + PAUSE_US_MIN * 2 ** (self._failures - 1)
+        self._due_us = max(self._due_us, now + PAUSE_US_MIN * 2 ** (entry.failed - 1))
         return None
 
     def due(self, now: int) -> bool:

@@ -38,8 +38,8 @@ class KeptBatch:
     """
 
     __slots__ = (
-        "after", "alone", "before", "bytes", "copies", "disk_bytes", "gone", "header", "leaving_bytes", "load",
-        "loaded", "number", "order", "original", "payload", "receipt", "sharers", "since", "stored",
+        "after", "alone", "before", "bytes", "copies", "disk_bytes", "failed", "gone", "header", "leaving_bytes",
+        "load", "loaded", "number", "order", "original", "payload", "receipt", "sharers", "since", "stored",
     )  # fmt: skip
 
     def __init__(self, header: Header, payload: Payload | Stored | None, receipt: Receipt | None) -> None:
@@ -47,6 +47,7 @@ class KeptBatch:
         self.bytes = KEPT_BYTES_MIN if payload is None else KEPT_BYTES_MIN + len(payload)
         self.number = self.order = self.since = self.disk_bytes = self.leaving_bytes = 0
         self.stored = self.alone = False
+        self.failed = 0  # attempts in a row to read its rows
         self.load = 0  # the number of the pending request for its rows; 0 if there is none
         self.loaded: Payload | None = None  # rows that were read from the disk and are sent next
         self.before: KeptBatch | None = None
