@@ -83,6 +83,27 @@ FRAGMENTS = (
         test="tests/data/fragment/test_intake.py::test_gaps_of_one_who_is_gone_hold_nobody_up",
     ),
     Mutant(
+        "a batch of a gap that was skipped is taken for a duplicate",
+        "data/fragment/intake.py",
+        "            return [batch] if fills else []\n",
+        "            return []\n",
+        test="tests/data/fragment/test_intake.py::test_gaps_of_one_who_is_gone_hold_nobody_up",
+    ),
+    Mutant(
+        "gaps that were skipped count as taken",
+        "data/fragment/intake.py",
+        "yield origin, minus((begin, following), self._skipped.get(origin, ()))",
+        "yield origin, (begin, following)",
+        test="tests/data/fragment/test_intake.py::test_gaps_of_one_who_is_gone_hold_nobody_up",
+    ),
+    Mutant(
+        "gaps that were skipped do not move with the state",
+        "data/fragment/intake.py",
+        "            if skipped:\n                self._skip(origin, skipped)\n",
+        "",
+        test="tests/data/fragment/test_intake.py::test_gaps_that_were_skipped_move_with_the_state",
+    ),
+    Mutant(
         "the intake is not restored",
         "data/fragment/intake.py",
         "        self._next |= {origin: number for origin, number in table.items() if origin in self._next}\n",

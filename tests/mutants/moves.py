@@ -62,8 +62,8 @@ MOVES = (
     Mutant(
         "the frontier is ignored: what the old node had taken is taken again",
         f"{_FOLDER}/migration.py",
-        "    intake.take_over((each.origin, each.begin, each.next, each.gone, each.anywhere) for each in frontier.taken)\n",
-        "",
+        "    intake.take_over(\n",
+        "    list(\n",
         test=_MOVED,
     ),
     Mutant(

@@ -74,6 +74,8 @@ DRAWN = (
     # that rows were late for the watermark of their own origin, which a node had forgotten
     (58, 6),  # the checker took the output of operators for lost on a node that had lost its list of queries
     (3042, 12),  # a relay on an alternative route got another route, and led copies past the operator that took them
+    (3113, 12),  # a device seemed to be gone because a second process had its name; operators skipped its missing
+    # batches, and dropped them as duplicates when they came
     (1346, 12),  # the checker took rows for extra that a source evicted, and made again after a restart
     (1581, 6),  # eight batches that could not be read for a moment lost one of them
     (1409, 12),  # an input log used a position again after damage, and a restart passed over the entry that had it

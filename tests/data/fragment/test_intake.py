@@ -10,6 +10,7 @@ from rove.data.fragment.intake import Intake
 from rove.model.batch import Batch, empty, named
 from rove.model.errors import UnknownOrigin
 from rove.model.ids import Origin
+from rove.model.spans import both
 
 FIRST, OTHER = Origin("s", "o"), Origin("s", "p")
 
@@ -70,11 +71,32 @@ def test_gaps_of_one_who_is_gone_hold_nobody_up(before: list[int], after: list[i
     out = let_in(intake, [named(FIRST, seq, None) for seq in before])
     out += let_in(intake, intake.leave(FIRST))
     assert out == sorted(set(before)), "what was held goes in, in order"
-    out += let_in(intake, [named(FIRST, seq, None) for seq in sorted(after)])
-    assert out == sorted(set(out)), "once, and in order"
-    assert {seq for seq in after if seq > max(before, default=-1)} <= set(out)
+    out += let_in(intake, [named(FIRST, seq, None) for seq in after])
+    assert sorted(out) == sorted({*before, *after}), "what comes later goes in too, once, also into gaps"
+    assert intake.duplicates == len(before) + len(after) - len(out)
+    assert {seq for _, spans in intake.spans() for seq in range(13) if both(spans, (seq, seq + 1))} == set(out)
+    assert {seq for seq in range(14) if intake.took(FIRST, seq)} == set(out)
     assert list(intake.held()) == []
     assert intake.leave("nobody") == []
+    intake.validate()
+
+
+@given(st.lists(st.integers(0, 12), max_size=30), st.lists(st.integers(0, 12), max_size=30))
+def test_gaps_that_were_skipped_move_with_the_state(before: list[int], after: list[int]) -> None:
+    intake, other = Intake([FIRST]), Intake([FIRST])
+    intake.leave(FIRST)
+    out = let_in(intake, [named(FIRST, seq, None) for seq in before])
+    other.take_over(intake.everything())
+    other.validate()
+    assert let_in(other, [named(FIRST, seq, None) for seq in after]) == list(
+        dict.fromkeys(s for s in after if s not in out)
+    )
+
+
+@pytest.mark.parametrize("skipped", [(3,), (4, 2), (-1, 2), (2, 9)])
+def test_gaps_that_no_intake_can_have_are_refused(skipped: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match="not bounds of gaps below 8"):
+        Intake([FIRST]).take_over([(FIRST, 0, 8, True, False, skipped)])
 
 
 @given(st.lists(st.integers(0, 12), max_size=30), st.integers(0, 14))

@@ -4,6 +4,9 @@ Law: a batch is let in once, after all earlier batches of its origin. A batch th
 is counted. A batch that comes too early is held until the gap closes, or its origin is gone for good. So a watermark
 counts only when every batch before it is in, and results do not depend on the route of a batch. A batch that comes with
 a `Word` is held until the word is heard.
+
+Gaps of an origin that is gone hold up nobody. A node may still have batches of these gaps, and the origin may turn out
+not to be gone. So they are let in whenever they come, once.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from rove.data.link.unheard import Word
 from rove.model.batch import Batch
 from rove.model.errors import UnknownOrigin, must
 from rove.model.ids import Origin
-from rove.model.spans import Spans
+from rove.model.spans import Spans, both, check_spans, minus, union
 
 
 class Intake:
@@ -32,6 +35,7 @@ class Intake:
         self._held: dict[Origin, dict[int, Batch]] = {}
         self._words: dict[Origin, dict[int, Word]] = {}  # of those, batches whose word is not heard
         self._gone: set[Origin] = set()
+        self._skipped: dict[Origin, Spans] = {}  # the gaps of those, below what is next
         self.closed = False  # whether batches are held, whatever their number, until it is known what was taken
         self.duplicates = 0
 
@@ -49,13 +53,16 @@ class Intake:
             self._begin[origin] = header.seq
         word = None if origin in self._gone else word
         if begins or (origin in self._gone and header.seq > expected):
+            if not begins:
+                self._skip(origin, (expected, header.seq))
             expected = header.seq
         if header.seq == expected and origin not in self._held and word is None:
             self._next[origin] = header.through + 1
             return [batch]
+        fills = self._fills(origin, batch)
         if header.through < expected:
-            self.duplicates += 1
-            return []
+            self.duplicates += not fills
+            return [batch] if fills else []
         return self._sorted_in(origin, batch, expected, word)
 
     def go_on(self, origin: Origin, anyway: bool = False) -> list[Batch]:
@@ -109,7 +116,7 @@ class Intake:
         return self._next.keys()
 
     def took(self, origin: Origin, seq: int) -> bool:
-        return seq < self._next.get(origin, 0)
+        return seq < self._next.get(origin, 0) and not both((seq, seq + 1), self._skipped.get(origin, ()))
 
     def expect(self, origins: Iterable[Origin]) -> None:
         """Wait for these origins too, from their first batch on."""
@@ -132,18 +139,22 @@ class Intake:
         """The numbers that were taken of each origin."""
         for origin, following in self._next.items():
             if following > (begin := self._begin.get(origin, 0)):
-                yield origin, (begin, following)
+                yield origin, minus((begin, following), self._skipped.get(origin, ()))
 
-    def everything(self) -> Iterator[tuple[Origin, int, int, bool, bool]]:
-        """What was taken of each origin: its first number, the next one, whether it is gone for good, and whether it
-        may begin anywhere."""
+    def everything(self) -> Iterator[tuple[Origin, int, int, bool, bool, Spans]]:
+        """What was taken of each origin: its first number, the next one, whether it is gone for good, whether it may
+        begin anywhere, and the gaps that were skipped."""
         for origin, following in sorted(self._next.items()):
             anywhere = following == 0 and (self._forgets or origin in self._anywhere)
-            yield origin, self._begin.get(origin, 0), following, origin in self._gone, anywhere
+            skipped = self._skipped.get(origin, ())
+            yield origin, self._begin.get(origin, 0), following, origin in self._gone, anywhere, skipped
 
-    def take_over(self, taken: Iterable[tuple[Origin, int, int, bool, bool]]) -> None:
-        """Go on after what another node has taken, as `everything` returned it there. Nothing was let in before."""
-        for origin, begin, following, gone, anywhere in taken:
+    def take_over(self, taken: Iterable[tuple[Origin, int, int, bool, bool, Spans]]) -> None:
+        """Go on after what another node has taken, as `everything` returned it there. Nothing was let in before. Bounds
+        that are no set raise a ValueError, because they may come from another node."""
+        for origin, begin, following, gone, anywhere, skipped in taken:
+            if not check_spans(skipped) or (skipped and skipped[-1] > following):
+                raise ValueError(f"{skipped} are not bounds of gaps below {following}")
             self._next[origin] = following
             if begin:
                 self._begin[origin] = begin
@@ -151,6 +162,8 @@ class Intake:
                 self._gone.add(origin)
             if anywhere:
                 self._anywhere.add(origin)
+            if skipped:
+                self._skip(origin, skipped)
 
     @property
     def forgets(self) -> bool:
@@ -182,6 +195,9 @@ class Intake:
         for origin, words in self._words.items():
             must(words.keys() <= self._held.get(origin, {}).keys(), "what waits for word is held", origin)
         must(self._gone <= self._next.keys(), "an origin that is gone was known", self._gone)
+        for origin, skipped in self._skipped.items():
+            below = bool(skipped) and skipped[-1] <= self._next.get(origin, 0)
+            must(below and check_spans(skipped), "gaps that were skipped are below what is next", origin, skipped)
 
     def open(self) -> list[tuple[Origin, Batch]]:
         """It is known what was taken. Returns the held batches that may go in now, with the names of their origins."""
@@ -193,6 +209,19 @@ class Intake:
                 self._begin[origin] = expected = first
             ready += [(origin, batch) for batch in self._ready(origin, expected)]
         return ready
+
+    def _skip(self, origin: Origin, gap: Spans) -> None:
+        self._skipped[origin] = union((self._skipped.get(origin, ()), gap))
+
+    def _fills(self, origin: Origin, batch: Batch) -> bool:
+        """Whether a batch is of a gap that was skipped. The gap is smaller after that. O(gaps)."""
+        skipped = self._skipped.get(origin, ())
+        left = minus(skipped, (batch.header.seq, batch.header.through + 1)) if skipped else ()
+        if left:
+            self._skipped[origin] = left
+        elif skipped:
+            del self._skipped[origin]
+        return left != skipped
 
     def _sorted_in(self, origin: Origin, batch: Batch, expected: int, word: Word | None) -> list[Batch]:
         self._keep(origin, batch, word)

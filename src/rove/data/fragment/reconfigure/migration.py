@@ -66,8 +66,9 @@ class OpenBatches(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Taken(msgspec.Struct, frozen=True, array_like=True):
-    """The batches of an origin that an operator has taken: from `begin` up to `next`, without it. An origin that is
-    `gone` sends no more. One that begins `anywhere` was forgotten by a node without a disk."""
+    """The batches of an origin that an operator has taken: from `begin` up to `next`, without it and without gaps that
+    were `skipped`. An origin that is `gone` sends no more. One that begins `anywhere` was forgotten by a node without a
+    disk."""
 
     origin: Origin
     begin: int
@@ -75,6 +76,7 @@ class Taken(msgspec.Struct, frozen=True, array_like=True):
     gone: bool
     anywhere: bool
     mark: int | None  # its watermark
+    skipped: Spans = ()
 
 
 class StateFrontier(msgspec.Struct, frozen=True, array_like=True):
@@ -174,14 +176,16 @@ class Arriving:
 def frontier_of(step: Step, intake: Intake) -> StateFrontier:
     """The frontier of a step that takes no more rows."""
     marks = {} if step.waits is None else step.waits.everything()
-    taken = tuple(Taken(*each, marks.get(each[0])) for each in intake.everything())
+    taken = tuple(Taken(*each[:5], marks.get(each[0]), each[5]) for each in intake.everything())
     opened = tuple(OpenBatches(*each) for each in step.open.everything().items())
     return StateFrontier(taken, END if step.waits is None else step.waits.low, opened, intake.forgets)
 
 
 def take_frontier(step: Step, intake: Intake, frontier: StateFrontier) -> dict[Origin, int]:
     """Let a step begin at a frontier. Returns the rows that are open with it, by origin."""
-    intake.take_over((each.origin, each.begin, each.next, each.gone, each.anywhere) for each in frontier.taken)
+    intake.take_over(
+        (each.origin, each.begin, each.next, each.gone, each.anywhere, each.skipped) for each in frontier.taken
+    )
     if frontier.forgets:
         intake.begin_anywhere()
     if step.waits is not None:
