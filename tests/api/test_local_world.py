@@ -13,7 +13,7 @@ import pytest
 
 import rove
 from rove import functions as F
-from rove.api.local_world import GATE, LocalWorld
+from rove.api.local_world import LocalWorld
 from rove.control.asks.requests import Named, QueryLine
 from rove.data.worker import Worker
 from rove.model.errors import PlanError, RoveError, SetupError
@@ -169,7 +169,7 @@ def test_data_flows_when_all_queries_have_begun() -> None:
         seen = []
 
         def arrive() -> None:
-            seen.append((session.world.folder / GATE).exists())
+            seen.append(session.world.gate.exists())
             batches = {Origin("buses", NodeId("b")): rows("b").to_batches(max_chunksize=8)}
             session.world.feed("buses", rows("b").schema, batches)
 
@@ -255,3 +255,31 @@ def test_a_query_that_fails_in_spark_again_and_again_raises_and_goes_on_when_it_
     failed = [record.getMessage() for record in caplog.records if "failed in Spark" in record.getMessage()]
     assert len(failed) == 1, "it is logged once"
     assert "rove stop taken" in failed[0]
+
+
+def test_a_device_may_have_rows_of_two_streams() -> None:
+    with rove.Session.local() as session:
+        trains = session.stream("trains", schema=COLUMNS, data=rows("a"))
+        buses = session.stream("buses", schema=COLUMNS, data=rows("b").slice(0, 20))
+        queries = files(trains, "first"), files(buses, "second"), files(trains.union(buses), "both")
+        for query, expected in zip(queries, (60, 20, 80), strict=True):
+            query.processAllAvailable(60)
+            assert sum(line.delivered for line in query.accounts if "#" not in line.origin) == expected
+
+
+def test_a_query_gets_all_rows_if_those_before_it_were_stopped() -> None:
+    with rove.Session.local() as session:
+        trains = session.stream("trains", schema=COLUMNS, data=rows("a"))
+        first = files(trains, "first")
+        first.processAllAvailable(60)
+        beside = files(trains, "beside")
+        with pytest.raises(RoveError, match="had flowed when query `beside` came, because another query runs"):
+            beside.processAllAvailable(60)
+        session.stream("trains", schema=COLUMNS, data=rows("a").slice(0, 5))
+        with pytest.raises(RoveError, match="queries run over the data that `trains` had before; stop them first"):
+            files(trains, "other")
+        first.stop()
+        beside.stop()
+        other = files(trains, "other")
+        other.processAllAvailable(60)
+        assert sum(line.delivered for line in other.accounts) == 5

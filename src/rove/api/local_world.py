@@ -1,8 +1,9 @@
 """The world of a local session: a coordinator, a gateway, edges and devices in one thread, and Spark in this process.
 
 Law: nothing here is a substitute. The machines, the disks and Spark are the real ones; only the connections are queues
-in memory. Each origin of the session's data gets a device of its own, which sends the data after `play`. Users'
-functions are taken by value, because the user who wrote them also runs them.
+in memory. A device of the session's data has a source for each of its streams, and sends their rows once, after `play`.
+When no query runs, a new query gets them from the start. Users' functions are taken by value, because the user who
+wrote them also runs them.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from rove.cloud.runtime import CloudRuntime, first_line
 from rove.cloud.session import spark_session, streaming_settings
 from rove.control.asks.requests import AccountLine, Named, NodeLine, QueryLine, Submit
 from rove.data.settings import WorkerSettings
-from rove.model.errors import RoveError, SetupError
+from rove.model.errors import PlanError, RoveError, SetupError
 from rove.model.ids import NodeId, Origin, QueryId, checked_name
 from rove.model.schema import schema_text
 from rove.plan.cuts import highest_cut
@@ -42,7 +43,7 @@ GATEWAY = NodeId("gateway")
 EDGES = {"edge-1": GATEWAY, "edge-2": GATEWAY}
 SPARK_POLL_S = 0.2
 STEP_S = 0.5  # how long the net runs before it looks for requests of other threads
-GATE = "begin"  # data flows once this file exists
+GATE = "begin"  # data flows once this file exists, with the number of the round
 
 
 class LocalWorld:
@@ -57,7 +58,10 @@ class LocalWorld:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._above = {NodeId(e): NodeId(above) for e, above in (edges or EDGES).items()}
         self.edges = [e for e in self._above if e not in self._above.values()]  # the edge nodes that devices connect to
-        self._fed: set[str] = set()
+        self._fed: dict[str, object] = {}  # by stream the data that its devices have
+        self._sources: dict[str, dict[str, SourceSpec]] = {}  # by device and stream
+        self._round = 0
+        self._behind: set[str] = set()  # queries that came when all data had flowed
         self._in_spark: set[str] = set()  # queries that end in Spark
         self._devices = 0
         self._calls: SimpleQueue[tuple[Callable[[LocalNet], Any], SimpleQueue[Any]]] = SimpleQueue()
@@ -75,9 +79,11 @@ class LocalWorld:
     def ask(self, verb: str, body: msgspec.Struct | None, kind: type[T]) -> T:
         """Ask the coordinator. Submitting a query that ends in Spark starts Spark."""
         answer = self.do(lambda net: net.ask(verb, body, kind))
-        if isinstance(body, Submit) and body.cloud is not None and not body.explain:
-            self._in_spark.add(body.name)
-            self.start_spark()
+        if isinstance(body, Submit) and not body.explain:
+            (self._behind.add if self._has_flowed() else self._behind.discard)(body.name)
+            if body.cloud is not None:
+                self._in_spark.add(body.name)
+                self.start_spark()
         return answer
 
     def do(self, what: Callable[[LocalNet], T]) -> T:
@@ -111,28 +117,62 @@ class LocalWorld:
         rate: float = 0.0,
         parents: Iterable[str] = (),
     ) -> None:
-        """Add one device for each origin of a stream's data. After `play` it sends the batches as they were given, at
-        `rate` batches a second or as fast as they are taken. It may connect to any of the `parents`; without parents,
-        to one edge."""
-        if stream in self._fed:
+        """Give the rows of a stream to devices, one for each origin. After `play` a device sends the batches as they
+        were given, at `rate` batches a second or as fast as they are taken. It may connect to any of the `parents`;
+        without parents, to one edge. If no query runs, all devices send their rows again after the next `play`."""
+        runs = any(line.state != "stopped" for line in self.ask("queries", Named(), list[QueryLine]))
+        if stream in self._fed and runs:
+            if self._fed[stream] is not data:
+                raise PlanError(f"queries run over the data that `{stream}` had before; stop them first")
             return
-        self._fed.add(stream)
-        for number, (origin, batches) in enumerate(sorted(data.items())):
-            file = self.folder / "data" / stream / f"{number}.arrow"
-            file.parent.mkdir(parents=True, exist_ok=True)
-            with pa.ipc.new_file(str(file), schema) as writer:
-                for batch in batches:
-                    writer.write_batch(batch)
-            spec = SourceSpec(
-                stream=stream,
-                columns=schema_text(schema),
-                node=origin.node,
-                file=str(file),
-                rows=max((b.num_rows for b in batches), default=1) or 1,
-                rate=rate,
-                when=str(self.folder / GATE),
+        taken = sorted({origin.node for origin in data} & set(self._sources)) if runs and self.gate.exists() else []
+        if taken:
+            raise PlanError(
+                f"device `{taken[0]}` has sent its rows already, and queries run; stop them, or start all queries "
+                "before processAllAvailable()"
             )
-            self.add_device(spec.node, (spec,), tuple(map(NodeId, parents)))
+        while self.gate.exists():
+            self._round += 1
+        specs = {origin.node: self._spec(stream, schema, origin, data[origin], rate) for origin in sorted(data)}
+        self._fed[stream] = data
+        for device in list(self._sources) if not runs else []:
+            own = self._sources[device].items()
+            kept = {name: msgspec.structs.replace(spec, when=str(self.gate)) for name, spec in own if name != stream}
+            self._equip(device, kept | ({stream: specs.pop(device)} if device in specs else {}))
+        for device, spec in specs.items():
+            self._equip(device, self._sources.get(device, {}) | {stream: spec}, tuple(map(NodeId, parents)))
+
+    @property
+    def gate(self) -> Path:
+        """The file that lets the data of this round flow."""
+        return self.folder / (f"{GATE}-{self._round}" if self._round else GATE)
+
+    def _spec(
+        self, stream: str, schema: pa.Schema, origin: Origin, batches: list[pa.RecordBatch], rate: float
+    ) -> SourceSpec:
+        folder = self.folder / "data" / stream
+        folder.mkdir(parents=True, exist_ok=True)
+        file = folder / f"{len(list(folder.iterdir()))}.arrow"  # a new one: the device may still read the old one
+        with pa.ipc.new_file(str(file), schema) as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+        return SourceSpec(
+            stream=stream,
+            columns=schema_text(schema),
+            node=origin.node,
+            file=str(file),
+            rows=max((b.num_rows for b in batches), default=1) or 1,
+            rate=rate,
+            when=str(self.gate),
+        )
+
+    def _equip(self, device: str, sources: dict[str, SourceSpec], parents: tuple[NodeId, ...] = ()) -> None:
+        """Add a device with these sources, or start it again with them."""
+        if device in self._sources:
+            self.do(lambda net: net.equip(NodeId(device), tuple(sources.values())))
+        else:
+            self.add_device(device, tuple(sources.values()), parents)
+        self._sources[device] = sources
 
     def nodes(self) -> list[NodeLine]:
         """The nodes of this world."""
@@ -148,7 +188,7 @@ class LocalWorld:
 
     def play(self) -> None:
         """Let data flow from now on."""
-        (self.folder / GATE).touch()
+        self.gate.touch()
 
     def finish(self, query: str, timeout_s: float) -> None:
         """Let all data flow and wait until every row of a query has arrived at its sink, Spark included. It raises if
@@ -157,6 +197,11 @@ class LocalWorld:
         self._await(query, lambda: self._line(query).state in DEPLOYED, deadline, "to run everywhere")
         self._await(query, self._all_begun, deadline, "to begin together with the queries beside it")
         self.play()
+        if query in self._behind:
+            raise RoveError(
+                f"all rows of this session had flowed when query `{query}` came, because another query runs; stop that "
+                "one first, or start both before processAllAvailable()"
+            )
         self._await(query, lambda: self._delivered(query), deadline, "to get all its rows")
         if query in self._in_spark:
             self._await(query, lambda: self._caught_up(query), deadline, "to be finished in Spark")
@@ -257,9 +302,12 @@ class LocalWorld:
 
     def _all_begun(self) -> bool:
         """Whether all queries run that can: data flows once, and a query that comes later gets none of it."""
-        if (self.folder / GATE).exists():
+        if self.gate.exists():
             return True
         return all(line.state in DEPLOYED or stuck(line) for line in self.ask("queries", Named(), list[QueryLine]))
+
+    def _has_flowed(self) -> bool:
+        return self.gate.exists() and bool(self._sources) and self.do(_all_ended)
 
     def _delivered(self, query: str) -> bool:
         lines = self.ask("status", Named(name=query), list[AccountLine])
@@ -296,6 +344,11 @@ def _sourceless(line: QueryLine) -> str:
     """Why a query that waits for sources gets none: this session has only the sources that it was given."""
     waits = [t for t in line.troubles if line.state == "waiting" and t.for_ms > PATIENCE_MS]
     return f"query `{line.query}` {sentence(waits)}; give the stream its data: stream(…, data=table)" if waits else ""
+
+
+def _all_ended(net: LocalNet) -> bool:
+    """Whether all sources have ended, and rows were made."""
+    return all(p.ended for p in net.producers()) and not _nothing_made(net)
 
 
 def _nothing_made(net: LocalNet) -> bool:

@@ -121,6 +121,13 @@ class LocalNet:
         self._made[settings.node] = (msgspec.structs.replace(settings, address=settings.node), sources, durable)
         self.start(settings.node)
 
+    def equip(self, node: NodeId, sources: tuple[SourceSpec, ...]) -> None:
+        """Start a node again with other sources."""
+        settings, _, durable = self._made[node]
+        self.stop(node)
+        self._made[node] = (settings, sources, durable)
+        self.start(node)
+
     def start(self, node: NodeId) -> None:
         """Start a node, or restart it after a stop."""
         if node not in self._made:
