@@ -69,6 +69,10 @@ def test_an_argument_that_the_binder_does_not_read_is_found(kind: type[exp.Expre
 FLAGS = {"safe", "typed", "coalesce", "is_string", "quoted"}
 
 CARETS = {
+    "TABLE t": "TABLE",
+    "-- all\nDELETE FROM t": "DELETE",
+    "EXPLAIN SELECT a FROM t": "EXPLAIN",
+    "SELEC a FROM t": "SELEC",
     "SELECT a FROM t LIMIT 5": "LIMIT",
     "SELECT nope FROM t": "nope",
     "SELECT a FROM nowhere": "nowhere",

@@ -44,6 +44,7 @@ class RoveSpark(Spark):
 
 _DIALECT = RoveSpark()
 _BEFORE = "SELECT "  # makes a statement of an expression
+_BEGINS = (TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN)  # how a query begins
 
 
 def parse_expression(text: str) -> exp.Expression:
@@ -104,6 +105,8 @@ def _parse(statement: str, text: str) -> exp.Expression:
         raise ParseError(f"the text has {len(text)} characters; the most is {TEXT_CHARS_MAX}")
     try:
         tokens = _DIALECT.tokenize(doubled_quotes_escaped(statement))
+        if statement == text and tokens and (first := tokens[0]).token_type not in _BEGINS:
+            raise ParseError(f"expected a SELECT, got {first.text}", text, (first.start, first.end + 1))
         refuse_loose(tokens, text, len(statement) - len(text), signs=statement == text)
         nodes = _DIALECT.parser().parse(tokens, statement)
     except SqlglotError as error:
