@@ -58,13 +58,20 @@ def test_every_row_arrives_once_whichever_edge_is_dead(cluster: Cluster, tmp_pat
 
     assert eventually(lambda: settled(cluster), 60), cluster.client.ask("status", None, list[AccountLine])
     assert eventually(lambda: counted(tmp_path) == len(DEVICES) * BATCHES * ROWS, 60), "the last windows arrive"
+    pairs = [(device, cell) for device in DEVICES for cell in CELLS]
+    assert eventually(lambda: all(told(tmp_path, *pair)[-1:] == ["found"] for pair in pairs), 30), "all are back"
     assert set(cluster.stop().values()) == {0}
     compare(tmp_path, rows, spark)
-    for device in DEVICES:
-        told = [line.split() for line in (tmp_path / f"{device}.told").read_text().splitlines()]
-        for cell in CELLS:  # a machine that is slow may lose an edge more often than it is killed
-            what = [what for what, parent in told if parent == cell]
-            assert what == ["lost", "found"] * max(1, len(what) // 2), f"{device} was told when {cell} went and came"
+    for device, cell in pairs:  # a machine that is slow may lose an edge more often than it is killed
+        what = told(tmp_path, device, cell)
+        assert what == ["lost", "found"] * max(1, len(what) // 2), f"{device} was told when {cell} went and came"
+
+
+def told(folder: Path, device: str, cell: str) -> list[str]:
+    """What a device was told of an edge, in order."""
+    file = folder / f"{device}.told"
+    said = [line.split() for line in file.read_text().splitlines()] if file.exists() else []
+    return [what for what, parent in said if parent == cell]
 
 
 def submit(cluster: Cluster) -> None:

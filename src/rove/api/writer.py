@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from rove.api.by_value import pickled
 from rove.api.query import Query
 from rove.api.session import LOCAL
-from rove.control.asks.requests import PATIENCE_US, CloudKind, CloudSink, Submit, Submitted, check_sink
+from rove.control.asks.requests import PATIENCE_US, CloudKind, CloudSink, Submit, Submitted, Update, check_sink
 from rove.control.sink_options import check_options
 from rove.model.clock import parse_duration
 from rove.model.errors import PlanError, nearest
@@ -47,6 +47,12 @@ NOT_YET = {
 def submit(session: Session, asked: Submit) -> Submitted:
     """Submit a query to the session's coordinator. The answer says where each operator runs."""
     return session.ask("submit", asked, Submitted)
+
+
+def update(session: Session, name: str, stream: Stream) -> Submitted:
+    """Give a query that runs the text of another stream. The answer says where each operator runs."""
+    plan = encode(Stages.of({"out": optimize(stream.plan)}), pickled)
+    return session.ask("update", Update(name=name, plan=plan), Submitted)
 
 
 class StreamWriter:

@@ -63,6 +63,7 @@ def _everything() -> None:
         streams,
         submit,
         topology,
+        update,
         worker,
     )
     from rove.cli.flags import for_typer
@@ -78,6 +79,7 @@ def _everything() -> None:
         "Tables": (compact.compact,),
         "Queries": (
             submit.submit,
+            update.update,
             queries.queries,
             status.status,
             history.history,

@@ -335,7 +335,7 @@ class Coordinator:
                 self.history.told(query.id, self.wall)
             self.tell_peers(node)  # it must know the nodes that it sends to
             # The plan was sent with the query's first fragment. A node that seems not to have it gets it again.
-            if query.id not in member.running or query.rollout.told_before(node):
+            if query.id not in member.running or query.lacks_plan(node):
                 order.plans[fragment.plan] = deployment.terms.split.plan
 
     def _complete(self, query: Query) -> None:

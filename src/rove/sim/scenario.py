@@ -40,6 +40,7 @@ from rove.sim.draws.surprises import (
     plan_plenty,
     plan_twins,
 )
+from rove.sim.draws.updates import plan_updates
 from rove.sim.nodes import SimSource
 from rove.sim.queries import STREAMS, some_query
 from rove.sim.rows import Compared, check_rows
@@ -65,6 +66,7 @@ DRAWS: tuple[Draw, ...] = (
     plan_forgotten,
     plan_files,
     plan_drains,
+    plan_updates,
 )  # each has a random generator of its own
 STRATEGIES = ("bottom_up", "bottom_up", "shortest_path", "cloud_only", "ilp")
 

@@ -13,7 +13,7 @@ from heapq import heappop, heappush
 from random import Random
 from typing import Protocol
 
-from rove.control.asks.requests import PATIENCE_US, Drain, Named, Submit, to_body
+from rove.control.asks.requests import PATIENCE_US, Drain, Named, Submit, Update, to_body
 from rove.control.commands import Keep
 from rove.data.events import (
     AskReaders,
@@ -246,6 +246,10 @@ class World:
         """Stop a query."""
         self.stopped.add(name)
         self._ask(Ask(f"stop {name}", "stop", to_body(Named(name=name))))
+
+    def update(self, name: QueryId, stages: Stages) -> None:
+        """Give a query another text that means the same."""
+        self._ask(Ask(f"update {name} {self.now}", "update", to_body(Update(name=name, plan=codec.encode(stages)))))
 
     def drain(self, name: NodeId, back: bool = False) -> None:
         """A user drains a node, or lets it take part again."""

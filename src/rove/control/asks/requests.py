@@ -67,6 +67,13 @@ class Submitted(msgspec.Struct, frozen=True, kw_only=True):
     text: str  # where everything runs, and why
 
 
+class Update(msgspec.Struct, frozen=True, kw_only=True):
+    """Another plan (plan/codec) for a running query. Its sink and its options stay."""
+
+    name: str
+    plan: bytes
+
+
 class CloudAsk(msgspec.Struct, frozen=True, kw_only=True):
     """Spark's question what it should run. `trusts` says whether it runs users' functions that come by value."""
 

@@ -18,6 +18,7 @@ from rove.control.asks.spark import cloud, progress, read, reads, recent, rows
 from rove.control.asks.status import status
 from rove.control.asks.stop import stop
 from rove.control.asks.submit import submit
+from rove.control.asks.update import update
 
 if TYPE_CHECKING:
     from rove.control.coordinator import Coordinator
@@ -39,6 +40,7 @@ VERBS = {
     verb.name: verb
     for verb in (
         Verb("submit", submit, changes=True),
+        Verb("update", update, changes=True),
         Verb("stop", stop, changes=True),
         Verb("queries", queries),
         Verb("topology", topology),

@@ -151,6 +151,11 @@ class Deployment:
             self.holding = holding
             self._dirty |= dict.fromkeys(self.fragments)
 
+    def amend(self, terms: Terms) -> None:
+        """Go on with an amended plan (plan/rules/amend). Every fragment gets a new version. O(nodes)."""
+        self.terms = terms
+        self._dirty |= dict.fromkeys(self.fragments)
+
     def set_alternatives(self, begin: Mapping[NodeId, tuple[NodeId, ...]], relays: Mapping[NodeId, NodeId]) -> None:
         """Set where alternative routes begin, and the relays on them. O(alternatives)."""
         parts = {node: Part(next=above, relay=True) for node, above in relays.items() if node not in self.tree}

@@ -247,7 +247,7 @@ class Deployments:
     def hold(self, query: Query, deployment: Deployment) -> ChangeSet:
         """Let all nodes of a query keep what they have."""
         deployment.hold(True)
-        return self._rolled_out(query, deployment)
+        return self.rolled_out(query, deployment)
 
     def redeploy(self, query: Query, deployment: Deployment, touched: Touched) -> ChangeSet:
         """Place a query that holds from nothing, and deploy it whole."""
@@ -278,7 +278,7 @@ class Deployments:
         self._alternatives(query, deployment, request)
         query.deployment, query.placed_us = deployment, self.now
         query.wait("", self.now)
-        return self._rolled_out(query, deployment)
+        return self.rolled_out(query, deployment)
 
     def withdraw(self, query: Query) -> None:
         """Free the room of a query that was placed and then refused."""
@@ -356,7 +356,7 @@ class Deployments:
             deployment.set_absent(node, absent)
         self._alternatives(query, deployment, request)
         query.wait("" if deployment.sourced else _no_sources(query), self.now)
-        return self._rolled_out(query, deployment)
+        return self.rolled_out(query, deployment)
 
     def _to_look_at(self, query: Query, touched: Touched) -> dict[NodeId, None]:
         """The nodes to look at. O(touched nodes, and nodes below touched relays)."""
@@ -423,7 +423,7 @@ class Deployments:
             found = alternatives(deployment, request, self._membership.topology, query.record.replication)
             deployment.set_alternatives(found.begin, found.relays)
 
-    def _rolled_out(self, query: Query, deployment: Deployment) -> ChangeSet:
+    def rolled_out(self, query: Query, deployment: Deployment) -> ChangeSet:
         """Make the change of a deployment final, and follow what its nodes are told of it."""
         change = deployment.settle()
         difference = change.difference

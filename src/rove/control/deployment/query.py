@@ -131,6 +131,7 @@ class Query:
     rollout: Rollout
     state: QueryState = QueryState.WAITING
     deployment: Deployment | None = None
+    amended: int = 0  # the first version with its plan, if the coordinator has seen it amended
     waits_for: str = ""
     waits_since_us: int = 0
     placed_us: int = 0
@@ -237,10 +238,26 @@ class Query:
 
     def deploy(self, gateway: NodeId, load: Load, starts: Mapping[NodeId, int]) -> Deployment:
         """An empty deployment on this gateway, by the decisions in the record."""
+        return Deployment(self._terms(gateway), self.end(gateway) or gateway, load, starts)
+
+    def amend(self, plan: bytes, stages: Stages) -> None:
+        """Go on with an amended plan (plan/rules/amend), from the next version on. O(nodes)."""
+        self.record = msgspec.structs.replace(self.record, plan=plan_digest(plan))
+        self.plan, self.stages, self.sites = plan, stages, sites_of(stages)
+        if self.deployment is not None:
+            self.amended = self.version + 1
+            self.deployment.amend(self._terms(self.record.gateway or self.deployment.root))
+
+    def lacks_plan(self, node: NodeId) -> bool:
+        """Whether a node that runs the query may not have its plan."""
+        runs = self.rollout.runs(node)
+        return runs is None or runs < self.amended or self.rollout.told_before(node)
+
+    def _terms(self, gateway: NodeId) -> Terms:
         record, end = self.record, self.end(gateway)
         parts = split(self.stages, record.spark)
         sinks = {} if end is None else dict.fromkeys(_outputs(self.stages), record.sink)
-        terms = Terms(
+        return Terms(
             query=self.id,
             stages=self.stages,
             split=parts,
@@ -250,7 +267,6 @@ class Query:
             folds=record.folds,
             whole=self.whole_states,
         )
-        return Deployment(terms, end or gateway, load, starts)
 
     def placement(self) -> Placement | None:
         """Its deployment as a placement. O(nodes × stages)."""

@@ -143,7 +143,7 @@ class Deployment:
         above = 0 if known is None else known.fragment.above
         if known is not None:
             before = known.fragment.feeds
-            if fragment.plan == known.fragment.plan:
+            if known.goes_on_with(fragment, opening.plan):
                 self.exits.emit(known, known.pipeline.end((*fragment.runs, *fragment.ends)))
             early = self._missed(query, [o for o in fragment.feeds if o not in before])
             running = known.update(fragment, opening.plan)

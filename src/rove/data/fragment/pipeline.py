@@ -283,8 +283,9 @@ class Pipeline:
             if step.logic is not None
         ]
 
-    def adopt(self, other: Pipeline) -> None:
-        """Take over the operators of another pipeline of the same plan, with their state."""
+    def adopt(self, other: Pipeline, alike: bool = True) -> None:
+        """Take over the operators of another pipeline with their state. The plans are `alike` (plan/rules/amend), or
+        only operators that are the same in both go on."""
         running = {step.identity: step for step in other._with_memory}
         for step in self._with_memory:
             if (old := running.get(step.identity)) is not None:
@@ -293,7 +294,8 @@ class Pipeline:
         self.counts, self.faults = other.counts, other.faults
         self.moves.leaving = other.moves.leaving
         mine, theirs = self._stages.operators, other._stages.operators
-        self.expect({n: found for n, found in other.waited().items() if n < len(mine) and mine[n] == theirs[n]})
+        waited = other.waited().items()
+        self.expect({n: found for n, found in waited if alike or (n < len(mine) and mine[n] == theirs[n])})
 
     def restore(self, saved: list[Saved]) -> None:
         """Restore the states of another pipeline of the same stages. Nothing is restored unless everything fits."""

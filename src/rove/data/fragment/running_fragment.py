@@ -31,8 +31,9 @@ from rove.model.messages import Fragment
 from rove.model.schema import schema_text
 from rove.plan.codec import decode
 from rove.plan.operators import Source
+from rove.plan.rules.amend import misfit
 from rove.plan.stages import Stages, ordered
-from rove.plan.user_functions import Reader, by_name, later
+from rove.plan.user_functions import Reader, by_name, later, unread
 
 
 class RunningFragment:
@@ -76,14 +77,19 @@ class RunningFragment:
             self.fragment, self.route = fragment, fragment.next
             self._settle()
             return self
-        names = self.pipeline.names() if fragment.plan == old.plan else {}
+        alike = self.goes_on_with(fragment, plan)
+        names = self.pipeline.names() if alike else {}
         new = RunningFragment(fragment, plan, self._forgets, self._read, sent, names)
-        new.pipeline.adopt(self.pipeline)
+        new.pipeline.adopt(self.pipeline, alike)
         new.pipeline.know(fragment.knows)
         new.machine, new.kept = self.machine, self.kept
         if fragment.plan == old.plan:
             new.fault, new.pipeline.fault = self.fault, self.pipeline.fault
         return new
+
+    def goes_on_with(self, fragment: Fragment, plan: bytes) -> bool:
+        """Whether operators go on as they are in a newer version: its plan is the same, or was amended."""
+        return fragment.plan == self.fragment.plan or not misfit(decode(self._plan, unread), decode(plan, unread))
 
     @property
     def sends_state(self) -> bool:
