@@ -25,7 +25,7 @@ from rove.sim.disk import SimDisk
 from rove.sim.draws import damage, forger, surprises
 from rove.sim.nodes import SimNode, SimSource
 from rove.sim.queries import START_US, some_rows, windows
-from rove.sim.rows import Made, _compare, check_names, made_for, run
+from rove.sim.rows import Made, _compare, check_names, doubtful_nodes, made_for, run
 from rove.sim.scenario import build, live
 from rove.sim.shelf import SimShelf
 from rove.sim.world import World
@@ -85,6 +85,21 @@ def test_rows_that_a_device_evicted_may_arrive_if_it_died_and_made_them_again(
     world.add_node(WorkerSettings(node=NodeId("a"), kind="device"), durable=True, sources=(source,))
     world.evicted.add((Q, READER, 1))
     assert [each.num_rows for each in made_for(world, Q, known=True)["readings"][READER]] == rows_expected
+
+
+@pytest.mark.parametrize(("forgot", "doubtful"), [(False, set()), (True, {"b"})])
+def test_rows_late_for_their_own_origin_may_be_in_results_if_its_watermark_was_forgotten(
+    forgot: bool, doubtful: set[str]
+) -> None:
+    world, stages = World(Random(1)), windows(Random(1), "readings", 5)
+    for origin, batches in made()["readings"].items():
+        given = [*reversed(batches)] if origin == OTHER else batches  # the clock of one device goes back
+        source = SimSource("readings", origin, 1, 4, 0, given, {Q: 0})
+        world.add_node(WorkerSettings(node=NodeId(origin.node), kind="device"), sources=(source,))
+    world.first[Q] = {READER, OTHER, HEARD}
+    world.forgot |= {Q} if forgot else set()
+    plan = merge_aggregates(stages.operators[stages.outputs[0][1]])
+    assert doubtful_nodes(world, Q, plan, stages, known=True) == doubtful
 
 
 def delivered(shelf: SimShelf) -> Worker:
