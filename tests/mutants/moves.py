@@ -9,6 +9,7 @@ _RENAMED = (
     "tests/data/fragment/test_moves.py::"
     "test_an_operator_that_goes_on_without_the_rest_of_its_state_numbers_its_output_from_0_under_its_new_name"
 )
+_WITHOUT = "tests/data/fragment/test_moves.py::test_rows_whose_state_does_not_come_are_lost_and_not_delivered"
 _DRAIN = "tests/simulation/test_transcripts.py::test_machines_say_what_their_transcript_says"
 _PACE = (
     "tests/data/fragment/test_pace.py::test_a_state_takes_the_whole_link_and_rows_wait_for_a_queue_of_bounded_length"
@@ -206,5 +207,24 @@ MOVES = (
         '        coordinator.keep_bytes("plan", query.record.plan, asked.plan)\n',
         "",
         test="tests/control/asks/test_update.py::test_a_coordinator_that_starts_again_goes_on_with_the_new_text",
+        "rows whose state does not come count as delivered",
+        f"{_FOLDER}/moves.py",
+        "                count.lost += rows\n",
+        "                count.delivered += rows\n",
+        test=_WITHOUT,
+    ),
+    Mutant(
+        "rows whose state has come are lost with the rest of the state",
+        f"{_FOLDER}/moves.py",
+        "        arriving.complete_until = batch.header.watermark\n",
+        "",
+        test=_WITHOUT,
+    ),
+    Mutant(
+        "rows that are lost stay in the sums of open rows",
+        "data/operators/open_rows.py",
+        "                self._add(origin, gone, -1)\n",
+        "",
+        test=_WITHOUT,
     ),
 )

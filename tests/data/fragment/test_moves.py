@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 from random import Random
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,15 +16,17 @@ from rove.data.fragment.emitted import Emitted
 from rove.data.fragment.pipeline import Pipeline
 from rove.data.fragment.reconfigure.migration import ArrivalState
 from rove.data.operators import pieces
-from rove.model.batch import Batch, merge_empties
+from rove.model.batch import Batch, merge_empties, named
 from rove.model.errors import BrokenInvariant
 from rove.model.ids import Origin, Stage
-from rove.plan.operators import Received, Source
+from rove.plan import build
+from rove.plan.operators import Received, Source, Watermark
 from rove.plan.rules.split_aggregates import merge_aggregates
 from rove.plan.stages import Stages, ordered, stateful
 from tests.data.streams import QUERIES, Feed, feed_of, plan_of, shuffled
 
 QUERY = "busy"
+SECONDS = ((4, 5), (8, 9), (6, 10))  # of the rows of three batches
 
 
 class Node:
@@ -189,3 +193,39 @@ def test_an_arrival_goes_its_way_once() -> None:
     arriving = Arriving(Origin(QUERY, "old", 7, 2), {})
     with pytest.raises(BrokenInvariant):
         arriving.machine.step(ArrivalEvent.PIECE)
+
+
+@pytest.mark.parametrize(("taken", "delivered", "lost"), [(1, 2, 4), (2, 4, 2), (3, 6, 0)])
+def test_rows_whose_state_does_not_come_are_lost_and_not_delivered(taken: int, delivered: int, lost: int) -> None:
+    """Windows of 4 seconds. The state of two rows in each of two windows moves; two rows come after it."""
+    source = Source("s", pa.schema([("ts", pa.timestamp("us", "UTC"))]))
+    plan = build.grouped(
+        Watermark(source, "ts", 10_000_000), [build.item("window(ts, '4 seconds')")], [build.item("count(*) AS n")]
+    )
+    stages, origin = Stages.of({"out": merge_aggregates(plan)}), Origin("s", "van-7")
+    rows = [pa.record_batch([[second * 1_000_000 for second in each]], schema=source.schema) for each in SECONDS]
+    feed = [("s", named(origin, seq, each)) for seq, each in enumerate(rows)]
+    old, new = Node(stages, feed), Node(stages, feed)
+    for stream, batch in feed[:2]:
+        old.feed(stream, batch)
+    old.pipeline.moves.send(old.moving)
+    for stage, state in new.moving.items():
+        new.pipeline.moves.wait(stage, state)
+    before, pieces.PIECE_ROWS = pieces.PIECE_ROWS, 1
+    try:
+        for stage, leaving in old.pipeline.moves.leaving.items():
+            for piece in islice(iter(leaving.next, None), taken):
+                new.pipeline.moves.take(stage, piece)
+    finally:
+        pieces.PIECE_ROWS = before
+    new.feed(*feed[2])
+    for stage, state in new.moving.items():
+        new.emitted += new.pipeline.moves.give_up(stage, state)
+        new.pipeline.validate()
+    new.emitted += new.pipeline.finish()
+    new.pipeline.validate()
+    count = new.pipeline.counts[origin]
+    assert (count.delivered, count.lost, count.open) == (delivered, lost, 0)
+    assert (
+        sum(sum(each.batch.data["n"].to_pylist()) for each in new.emitted if each.batch.data is not None) == delivered
+    )

@@ -58,6 +58,22 @@ class OpenRows:
             found = self._open[until][origin] = _Open(rows, Coverage.of(spans))
             self._add(origin, found, 1)
 
+    def drop(self, origin: Origin, closing: Iterable[Closing]) -> int:
+        """Rows that were `put` here will be in no result: the state of their windows is lost. Returns how many. Rows
+        that are no longer open stay as they are. O(its windows)."""
+        dropped = 0
+        for until, rows, spans in closing:
+            found = self._open.get(until, {}).get(origin)
+            if found is not None:
+                gone = _Open(rows, Coverage.of(spans))
+                found.rows -= rows
+                found.batches.include(gone.batches, -1)
+                self._add(origin, gone, -1)
+                dropped += rows
+                if not found.batches:
+                    del self._open[until][origin]
+        return dropped
+
     def everything(self) -> dict[Origin, tuple[Closing, ...]]:
         """All of it, by origin. O(open windows × origins)."""
         found: dict[Origin, list[Closing]] = {}

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import combinations
 from random import Random
 
-from rove.model.ids import NodeId
+from rove.model.ids import NodeId, QueryId
 from rove.sim.world import World
 
 GATEWAY = NodeId("gateway")
@@ -112,7 +112,7 @@ def _relapse(world: World, name: NodeId, power: bool) -> None:
 
 def _forget(world: World, random: Random) -> None:
     """Kill an edge node without a disk that runs stateful operators. Rows of open windows that it had taken are
-    missing."""
+    missing, also those of operators whose state is leaving it."""
     relays = (n for n in world.nodes.values() if n.shelf is None and n.settings.kind != "device")
     stateful = {
         n.name: {query for query, running in n.worker.running().items() if running.remembers}
@@ -121,9 +121,15 @@ def _forget(world: World, random: Random) -> None:
     }
     if names := sorted(name for name, queries in stateful.items() if queries):
         name = random.choice(names)
-        world.forgot |= stateful[name]
+        world.forgot |= stateful[name] | leaving_states(world, name)
         world.kill(name)
         world.at(world.now + random.choice((100_000, 4_000_000)), partial(_recover, world, name))
+
+
+def leaving_states(world: World, name: NodeId) -> set[QueryId]:
+    """The queries whose operators have left a node that still keeps their state."""
+    worker = world.nodes[name].worker
+    return set() if worker is None else {query for query, each in worker.running().items() if each.sends_state}
 
 
 def _recover(world: World, name: NodeId) -> None:

@@ -24,7 +24,7 @@ from rove.data.operators.logic import Logic
 from rove.data.operators.open_rows import Closing
 from rove.data.operators.pieces import UNTIL, WHOLE
 from rove.model.batch import Batch, Header
-from rove.model.clock import END
+from rove.model.clock import END, MICROS_MIN
 from rove.model.errors import ProtocolError, StateError
 from rove.model.ids import Origin
 from rove.model.lifecycle import Machine, Table
@@ -162,11 +162,18 @@ class Arriving:
     def __init__(self, origin: Origin, schemas: Mapping[str, pa.Schema], at_once: bool = True) -> None:
         self.origin, self.schemas, self.at_once = origin, schemas, at_once
         self.machine = Machine(ARRIVAL, ArrivalState.WAITS, f"the arrival of `{origin}`")
+        self.open: tuple[OpenBatches, ...] = ()  # those of the frontier
+        self.complete_until = MICROS_MIN  # windows that close up to this watermark have their whole state
         self._pieces = Intake([origin])
 
     @property
     def has_frontier(self) -> bool:
         return self.machine.state is not ArrivalState.WAITS
+
+    def incomplete(self) -> Iterator[tuple[Origin, list[Closing]]]:
+        """The rows of the frontier whose windows have not got their whole state. O(open windows × origins)."""
+        for each in self.open:
+            yield each.origin, [closing for closing in each.closing if closing[0] > self.complete_until]
 
     def in_order(self, piece: Batch) -> list[Batch]:
         """The pieces that are next, after this one has come. A piece that has come before is dropped."""

@@ -109,7 +109,8 @@ class Moves:
         return emitted
 
     def give_up(self, stage: Stage, origin: Origin) -> list[Emitted]:
-        """The rest of a state will not come. The operator goes on with what it has."""
+        """The rest of a state will not come. The operator goes on with what it has. Rows whose state has not come are
+        lost."""
         emitted: list[Emitted] = []
         step = self._step(stage)
         if step is not None and step.arriving is not None and step.arriving.origin == origin:
@@ -145,6 +146,7 @@ class Moves:
             body, state = read_piece(batch, arriving.schemas)
             if body.frontier is not None:
                 logic.begin(state)
+                arriving.open = body.frontier.open
                 for origin, rows in take_frontier(step, intake, body.frontier).items():
                     self._pipeline.count(origin).open += rows
             else:
@@ -154,6 +156,7 @@ class Moves:
             self._pipeline.faults += 1
             self._end(step, arriving, emitted, ArrivalEvent.GIVEN_UP)
             return
+        arriving.complete_until = batch.header.watermark
         arriving.machine.step(ArrivalEvent.PIECE if body.frontier is None else ArrivalEvent.FRONTIER)
         if arriving.at_once:
             self._open(step, intake, emitted)
@@ -168,6 +171,10 @@ class Moves:
             return
         if event is ArrivalEvent.GIVEN_UP and arriving.has_frontier:
             logic.merge(Snapshot(logic.beginning().kind, {UNTIL: WHOLE}))
+            for origin, closing in arriving.incomplete():
+                count, rows = self._pipeline.count(origin), step.open.drop(origin, closing)
+                count.open -= rows
+                count.lost += rows
         elif event is ArrivalEvent.GIVEN_UP:
             intake.begin_anywhere()
         arriving.machine.step(event)
