@@ -20,12 +20,12 @@ from rove.model.ids import NodeId, Origin, QueryId
 from rove.model.messages import Ack, Sink
 from rove.plan.rules.split_aggregates import merge_aggregates
 from rove.sim.books import AckedIsSafe, _check_report
-from rove.sim.checkers import BrokenLaw
+from rove.sim.checkers import BrokenLaw, NothingLost
 from rove.sim.disk import SimDisk
 from rove.sim.draws import damage, forger, surprises
 from rove.sim.nodes import SimNode, SimSource
 from rove.sim.queries import START_US, some_rows, windows
-from rove.sim.rows import Made, _compare, check_names, doubtful_nodes, made_for, run
+from rove.sim.rows import Made, _compare, _may_have_gaps, check_names, doubtful_nodes, made_for, run
 from rove.sim.scenario import build, live
 from rove.sim.shelf import SimShelf
 from rove.sim.world import World
@@ -100,6 +100,30 @@ def test_rows_late_for_their_own_origin_may_be_in_results_if_its_watermark_was_f
     world.forgot |= {Q} if forgot else set()
     plan = merge_aggregates(stages.operators[stages.outputs[0][1]])
     assert doubtful_nodes(world, Q, plan, stages, known=True) == doubtful
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_nobody_answers_for_what_an_operator_held_that_died_without_a_disk(durable: bool) -> None:
+    """A relay has a batch that an operator below it made. First the maker dies, then the relay."""
+    world, checker = World(Random(1)), NothingLost()
+    low, high = (
+        world.add_node(WorkerSettings(node=NodeId(name), kind="edge"), durable=durable and name == "low")
+        for name in ("low", "high")
+    )
+    header = Header(origin=Origin("q", "low", 1, 3), seq=4, through=4, stage=3, rows=1, born=1, query="q")
+    low.start().store.put(header, b"12345678")
+    kept = high.start().store.put(header, b"12345678")
+    checker.stepped(world, high)
+    world.kill(low.name)
+    low.start()
+    assert high.worker is not None
+    high.worker.store.drop(kept)
+    if durable:
+        with pytest.raises(BrokenLaw, match="high let go of"):
+            checker.stepped(world, high)
+    else:
+        checker.stepped(world, high)
+    assert _may_have_gaps(world, header.origin) is not durable
 
 
 def delivered(shelf: SimShelf) -> Worker:

@@ -81,6 +81,8 @@ DRAWN = (
     (1639, 12),  # the checker took rows for extra that were late for the watermark of their own origin, which a node
     # had forgotten
     (2397, 6),  # rows whose state was lost with the node that sent it counted as delivered
+    (1832, 6),  # the checker took a batch for lost that an operator on a device without a disk made before it died
+    (2521, 12),  # the same, for an operator on an edge; the checker waited for that batch
     (1409, 12),  # an input log used a position again after damage, and a restart passed over the entry that had it
 )
 

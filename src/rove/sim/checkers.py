@@ -39,8 +39,9 @@ class BrokenLaw(RoveError):
 class NothingLost:
     """A batch that a node lets go of is held by a node that answers for it: its maker, a node that has it on its disk,
     or a node whose operator has taken it. A node that passes it on does not answer for it, and neither does one that is
-    still writing it: both may die at any moment. While a node opens the folders of a query, or computes again what is
-    in them, batches of that query count as held; they are checked after that. A node that has started and does not know
+    still writing it: both may die at any moment. If the maker is an operator on a node that died without a disk, nobody
+    answers for the batches that it still held. While a node opens the folders of a query, or computes again what is in
+    them, batches of that query count as held; they are checked after that. A node that has started and does not know
     yet what it ran has not opened them: it waits for the coordinator."""
 
     def __init__(self) -> None:
@@ -78,7 +79,7 @@ class NothingLost:
             return True  # batches on its disk are checked at the end
         if origin.node in world.nodes and world.nodes[NodeId(origin.node)].left:
             return True
-        if _made_again(world, name):
+        if name in world.unsaved or _made_again(world, name):
             return True
         for other in world.nodes.values():
             if other.worker is not None and _answers(other.worker, name):

@@ -214,7 +214,7 @@ def check_names(world: World, query: QueryId, output: str, arrived: dict[Origin,
     ended = _ended(world)
     for origin, batches in arrived.items():
         for before, after in pairwise(each.header for each in batches):
-            gap = after.seq > before.through + 1 and origin.node not in ended
+            gap = after.seq > before.through + 1 and not _may_have_gaps(world, origin)
             if gap or after.seq <= before.through:
                 raise BrokenLaw(
                     f"{output} of `{query}` has `{origin}` {before.seq} to {before.through}, then {after.seq}"
@@ -233,16 +233,18 @@ def _ended(world: World) -> set[str]:
     return {node.name for node in world.nodes.values() if any(source.dead for source in node.sources)} | world.twins
 
 
+def _may_have_gaps(world: World, origin: Origin) -> bool:
+    """Whether batches of an origin may be nowhere: it ended with its process, which had not passed all of them on."""
+    return origin.node in _ended(world) or any(origin == maker for _, maker, _ in world.unsaved)
+
+
 def _without_gaps(world: World, arrived: dict[str, dict[Origin, list[Batch]]]) -> dict[str, dict[Origin, list[Batch]]]:
     """The same batches, numbered anew for origins that may have gaps: nobody waits for what ended with its process."""
-    ended = _ended(world)
     return {
         output: {
-            origin: [
-                Batch(replace(b.header, seq=n, through=n), b.data) if origin.node in ended else b
-                for n, b in enumerate(batches)
-            ]
+            origin: [Batch(replace(b.header, seq=n, through=n), b.data) if gaps else b for n, b in enumerate(batches)]
             for origin, batches in found.items()
+            for gaps in (_may_have_gaps(world, origin),)
         }
         for output, found in arrived.items()
     }

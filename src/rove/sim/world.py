@@ -38,7 +38,7 @@ from rove.data.settings import WorkerSettings
 from rove.data.store.packing import Packer
 from rove.data.worker import Worker
 from rove.model.events import COORDINATOR, Arrived, Send, Tick
-from rove.model.ids import NodeId, Origin, QueryId
+from rove.model.ids import SOURCE, NodeId, Origin, QueryId
 from rove.model.messages import Answer, Ask, Goodbye, Message, Sink, encode
 from rove.plan import codec
 from rove.plan.stages import Stages
@@ -98,6 +98,7 @@ class World:
         self.safe: set[tuple[str, Origin, int]] = (
             set()
         )  # of those, batches that were on their disks: query, origin, seq
+        self.unsaved: set[tuple[str, Origin, int]] = set()  # batches whose only keeper died without a disk
         self.watchers: list[Watcher] = []
         self.audits: list[Callable[[World], None]] = []  # checks that are made at each tick of the coordinator
         self.listeners: list[Listener] = []
@@ -168,6 +169,8 @@ class World:
             node.shelf.crash(node.pending, power)
         if node.worker is not None:
             self.safe.update((h.query, h.origin.unsided, h.seq) for h in node.worker.on_disk())
+            kept = (e.header for e in node.worker.store if node.shelf is None and e.receipt is None)
+            self.unsaved.update((h.query, h.origin.unsided, h.seq) for h in kept if h.origin.stage != SOURCE)
         node.worker, node.pending, node.tick_us = None, [], -1  # its timer no longer counts
         for source in node.sources:
             source.dead, source.died, source.owed = not source.replays, True, False
