@@ -9,6 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from rove.control.members.membership import Member, NodeRecord
+from rove.control.members.missing import Doubt
 from rove.data.accounts import Accounts
 from rove.data.log.segments.commands import Sync, SyncFolder, Write
 from rove.data.rows import encode_rows
@@ -20,11 +22,11 @@ from rove.model.ids import NodeId, Origin, QueryId
 from rove.model.messages import Ack, Sink
 from rove.plan.rules.split_aggregates import merge_aggregates
 from rove.sim.books import AckedIsSafe, _check_report
-from rove.sim.checkers import BrokenLaw, NothingLost
+from rove.sim.checkers import BrokenLaw, MissingIsNowhere, NothingLost
 from rove.sim.disk import SimDisk
 from rove.sim.draws import damage, forger, surprises
 from rove.sim.nodes import SimNode, SimSource
-from rove.sim.queries import START_US, some_rows, windows
+from rove.sim.queries import SECOND_US, START_US, some_rows, windows
 from rove.sim.rows import Made, _compare, _may_have_gaps, check_names, doubtful_nodes, made_for, run
 from rove.sim.scenario import build, live
 from rove.sim.shelf import SimShelf
@@ -124,6 +126,26 @@ def test_nobody_answers_for_what_an_operator_held_that_died_without_a_disk(durab
     else:
         checker.stepped(world, high)
     assert _may_have_gaps(world, header.origin) is not durable
+
+
+def test_a_batch_is_missing_if_no_node_holds_it_and_no_longer_when_a_node_has_said_that_it_does() -> None:
+    world, checker, other = World(Random(1)), MissingIsNowhere(), MissingIsNowhere()
+    machine, node = world.coordinator.start(), world.add_node(WorkerSettings(node=NodeId("edge"), kind="edge"))
+    member = Member(NodeRecord(node=node.name, kind="edge", slots=1, memory_bytes=1), start=1)
+    machine.membership.members[node.name] = member
+    header = Header(origin=READER, seq=4, through=4, rows=1, born=1, query=Q)
+    machine.membership.missing._missing[Q, READER] = Doubt(0, (4, 5))
+    worker = node.start()
+    checker(world)
+    worker.store.put(header, b"12345678")
+    with pytest.raises(BrokenLaw, match="`readings/a` 4 of `q` is named as missing, and edge holds it"):
+        other(world)  # it was held when it was named
+    for heard_s, now_s in ((0, 0), (1, 10), (3, 10), (3, 12)):  # it was computed again later, at second 0
+        member.heard_us, world.now = heard_s * SECOND_US, now_s * SECOND_US
+        checker(world)
+    world.now += 1
+    with pytest.raises(BrokenLaw, match="is named as missing"):
+        checker(world)
 
 
 def delivered(shelf: SimShelf) -> Worker:

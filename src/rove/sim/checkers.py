@@ -12,7 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rove.control.asks.requests import AccountLine
+from rove.control.coordinator import Coordinator
 from rove.control.members.accounts import excess
+from rove.control.members.missing import LOOK_US
 from rove.data.fragment.build import ends
 from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.worker import Worker
@@ -20,6 +22,7 @@ from rove.model.batch import Header
 from rove.model.errors import RoveError
 from rove.model.ids import SOURCE, NodeId, Origin, QueryId, Stage, read_origin
 from rove.model.messages import Data
+from rove.model.spans import Spans, both
 from rove.plan.operators import Source
 from rove.plan.stages import Stages, merges
 from rove.sim.nodes import SimNode
@@ -29,6 +32,8 @@ from rove.sim.world import World
 Name = tuple[str, Origin, int]  # query, origin, seq
 # Allowed above the bound: a frame may be larger than the credit left for it, and windows may close together.
 SPARE_BYTES = 2 * 1024 * 1024
+REPORTED_US = 2_000_000  # a report that comes so long after something has happened was made after it
+LOOKED_US = LOOK_US + 1_000_000  # the coordinator has looked at a report that came so long ago
 BATCHES_BYTES = 8_192  # of the last batches, one for each query: a store takes them, and makes room then
 
 
@@ -183,7 +188,6 @@ def check_sums(world: World) -> None:
     for line in machine.snapshot(world.now, START_US + world.now).accounts:
         if excess(line) and not _explained(world, line):
             raise BrokenLaw(f"the account of {line.origin} for `{line.query}` does not add up: {line}")
-    check_missing(world)
 
 
 def _explained(world: World, line: AccountLine) -> bool:
@@ -192,20 +196,43 @@ def _explained(world: World, line: AccountLine) -> bool:
     return excess(line) > 0 and line.query in world.hurt and read_origin(line.origin).stage != SOURCE
 
 
-def check_missing(world: World) -> None:
-    """A batch that is named as missing is held by no node, and not counted. A node that has just started may compute
-    again what it has on its disk, and has not reported that yet."""
-    machine = world.coordinator.machine
-    members = {} if machine is None else machine.membership.members
-    heard = {name: member.start for name, member in members.items()}
-    running = [node.worker for node in world.nodes.values() if node.worker is not None]
-    workers = [worker for worker in running if heard.get(worker.node) == worker.start]
-    for query in () if machine is None else machine.queries:
-        for origin, doubt in () if machine is None else machine.membership.missing.lines(query):
-            held = {seq for worker in workers for q, o, seq in held_by(worker) if (q, o) == (query, origin)}
-            for start, end in zip(doubt.batches[::2], doubt.batches[1::2], strict=True):
-                if wrong := [seq for seq in held if start <= seq < end]:
-                    raise BrokenLaw(f"`{origin}` {wrong[:3]} of `{query}` is named as missing, and a node holds it")
+class MissingIsNowhere:
+    """A batch that is named as missing is held by no node. A node that has just started may compute
+    again what it has on its disk, and has not reported that yet. A batch that was missing before may be computed again
+    too: the coordinator learns of it from the next report, and looks after that."""
+
+    def __init__(self) -> None:
+        self._named: dict[tuple[QueryId, Origin], Spans] = {}  # the batches that were missing at the last look
+        self._found: dict[Name, tuple[int, int | None]] = {}  # of those, since when a node holds them and has said so
+
+    def __call__(self, world: World) -> None:
+        machine = world.coordinator.machine
+        named = {} if machine is None else _named_as_missing(machine)
+        members = {} if machine is None else machine.membership.members
+        heard = {name: (member.start, member.heard_us) for name, member in members.items()}
+        running = [node.worker for node in world.nodes.values() if node.worker is not None]
+        workers = [worker for worker in running if worker.start == heard.get(worker.node, (None, 0))[0]]
+        found: dict[Name, tuple[int, int | None]] = {}
+        for worker in workers if named else ():
+            for name in held_by(worker):
+                query, origin, seq = name
+                line = (QueryId(query), origin)
+                if not both((seq, seq + 1), named.get(line, ())):
+                    continue
+                since, said = found.get(name, self._found.get(name, (world.now, None)))
+                if said is None and heard[worker.node][1] > since + REPORTED_US:
+                    said = world.now
+                found[name] = (since, said)
+                before = name in self._found or both((seq, seq + 1), self._named.get(line, ()))
+                if not before or (said is not None and world.now > said + LOOKED_US):
+                    raise BrokenLaw(f"`{origin}` {seq} of `{query}` is named as missing, and {worker.node} holds it")
+        self._named, self._found = named, found
+
+
+def _named_as_missing(machine: Coordinator) -> dict[tuple[QueryId, Origin], Spans]:
+    missing = machine.membership.missing
+    found = ((QueryId(query), line) for query in sorted(missing.queries()) for line in missing.lines(QueryId(query)))
+    return {(query, origin): doubt.batches for query, (origin, doubt) in found}
 
 
 def held_by(worker: Worker) -> Iterator[Name]:

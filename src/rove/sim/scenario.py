@@ -20,6 +20,7 @@ from rove.sim.books import AckedIsSafe, WatermarksRestored, check_let_go, check_
 from rove.sim.checkers import (
     BrokenLaw,
     MemoryBounded,
+    MissingIsNowhere,
     NothingLost,
     OneOwner,
     WatermarksGrow,
@@ -112,7 +113,7 @@ def build(random: Random, nodes_max: int, draws: Sequence[Draw] = DRAWS) -> Worl
     acked = AckedIsSafe()
     world.watchers = [NothingLost(), WatermarksGrow(), MemoryBounded(), OneOwner(), acked, WatermarksRestored()]
     world.listeners = [acked]
-    world.audits = [check_sums, check_reports]
+    world.audits = [check_sums, MissingIsNowhere(), check_reports]
     total = random.randint(3, max(3, nodes_max))
     edges = random.randint(0, max(0, min(20, total // 3)))
     gateway = NodeId("gateway")
