@@ -104,6 +104,22 @@ FRAGMENTS = (
         test="tests/data/fragment/test_intake.py::test_gaps_that_were_skipped_move_with_the_state",
     ),
     Mutant(
+        "nobody says which batches an operator waits for",
+        "data/fragment/gaps.py",
+        "        self._since = found\n",
+        "        self._since = {}\n",
+        test="tests/data/ends/test_damaged_input.py::"
+        "test_batches_that_do_not_come_are_named_while_later_ones_wait_for_them",
+    ),
+    Mutant(
+        "batches that come on another way are named as those that do not come",
+        "data/fragment/gaps.py",
+        "if now - since >= LASTING_US]",
+        "if now >= LASTING_US]",
+        test="tests/data/ends/test_damaged_input.py::"
+        "test_batches_that_do_not_come_are_named_while_later_ones_wait_for_them",
+    ),
+    Mutant(
         "the intake is not restored",
         "data/fragment/intake.py",
         "        self._next |= {origin: number for origin, number in table.items() if origin in self._next}\n",

@@ -84,6 +84,7 @@ DRAWN = (
     (1832, 6),  # the checker took a batch for lost that an operator on a device without a disk made before it died
     (2521, 12),  # the same, for an operator on an edge; the checker waited for that batch
     (2823, 6),  # the checker did not wait for the report of a node that computed a missing batch again
+    (1510, 20),  # a lying disk lost batches that a watermark had passed on; it waited for them for ever, unnamed
     (1409, 12),  # an input log used a position again after damage, and a restart passed over the entry that had it
 )
 

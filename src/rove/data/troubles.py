@@ -18,8 +18,11 @@ from rove.data.log.folders import Folders
 from rove.data.store.retention import Retention
 from rove.model.ids import QueryId
 from rove.model.messages import TroubleHere
+from rove.model.spans import text_of
 
 FREE_IT = "what it should take is not acknowledged, and its senders keep it. Free the disk, or mend it"
+
+BRING_IT = "start the node that has them if it is away. If a disk has lost them, they cannot come: start the query anew"
 
 
 def of_queries(
@@ -31,7 +34,8 @@ def of_queries(
     neighbours: Neighbours,
     now: int,
 ) -> dict[QueryId, tuple[TroubleHere, ...]]:
-    """What is wrong with which query. O(queries with trouble, folders, and links that stand still)."""
+    """What is wrong with which query. O(queries with trouble, folders, links that stand still, operators, and batches
+    that are held)."""
     found: dict[QueryId, list[TroubleHere]] = {}
     for damage in (output.damage(), input_log.damage()):
         for query, text in damage.items():
@@ -51,6 +55,9 @@ def of_queries(
         if running.fault:
             text = f"rows that could not be computed were lost: {running.fault}"
             found.setdefault(query, []).append(TroubleHere(text, fault=True))
+    for query, origin, first, last in fragments.gaps.lasting(fragments.running, now):
+        text = f"batches {text_of((first, last + 1))} of `{origin}` have not come, and later ones wait for them"
+        found.setdefault(query, []).append(TroubleHere(f"{text}; {BRING_IT}"))
     for _, name, text in neighbours.strangers(now):
         if QueryId(name) in fragments.running:
             found.setdefault(QueryId(name), []).append(TroubleHere(text))

@@ -9,6 +9,7 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
+from rove.data.fragment import gaps
 from rove.data.log.segments.format import data_file, index_file
 from rove.data.log.segments.reader import Reader
 from rove.data.rows import encode_rows
@@ -130,3 +131,23 @@ def test_damage_is_trouble_at_every_start_until_the_files_are_restored(
     again = gateway(shelf, 5)
     assert again.report().troubles == {}
     assert tally(again).delivered == 2 * batches
+
+
+def test_batches_that_do_not_come_are_named_while_later_ones_wait_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk has lost all that it had confirmed, and the device does not have it any more."""
+    monkeypatch.setattr(gaps, "LASTING_US", 100)  # a link that is silent for as long as it really is ends
+    shelf = SimShelf(Random(3))
+    again = gateway(shelf, 2)
+
+    def named(now: int) -> str:
+        done_at_once(again, shelf, again.handle(Tick(), now), now)
+        return str(again.report().troubles)
+
+    again.handle(Arrived(b"c", data(1, 2), encode_rows(rows().cast(MOMENTS))), 10)
+    assert "wait for them" not in named(11)
+    assert "wait for them" not in named(110)
+    assert "batches 0 to 1 of `s/device` have not come, and later ones wait for them" in named(111)
+    for number, seq in ((2, 0), (3, 1)):
+        again.handle(Arrived(b"c", data(number, seq), encode_rows(rows().cast(MOMENTS))), 112)
+    assert "wait for them" not in named(113)
+    assert tally(again).delivered == 6

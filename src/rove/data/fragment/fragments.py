@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from rove.data.fragment.gaps import Gaps
 from rove.data.fragment.running_fragment import RunningFragment
 from rove.model.errors import must
 from rove.model.ids import QueryId
@@ -19,6 +20,7 @@ class Fragments:
     plans: dict[str, bytes] = field(default_factory=dict)  # the plans of running fragments, by digest
     stopped: dict[QueryId, None] = field(default_factory=dict)
     troubles: dict[QueryId, TroubleHere] = field(default_factory=dict)
+    gaps: Gaps = field(default_factory=Gaps)
 
     def forget_plans(self, waiting: Iterable[str] = ()) -> None:
         """Keep only the plans of fragments that run or wait for their folders. O(fragments)."""
