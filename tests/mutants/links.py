@@ -462,4 +462,18 @@ LINKS = (
         "        gone: list[NodeId] = []\n",
         test="tests/simulation/test_seeds.py::test_a_seed_that_once_broke_a_law_with_all_draws_keeps_it[987-20]",
     ),
+    Mutant(
+        "a frame that comes after a long silence is not taken, and is sent again for ever",
+        "data/link/link.py",
+        "number == self._received + 1 and (self.up or self._only_silent)",
+        "number == self._received + 1 and self.up",
+        test="tests/data/link/test_sessions.py::test_a_frame_that_takes_longer_than_a_peer_may_be_silent_is_taken_and_acked_once_the_peer_is_heard",
+    ),
+    Mutant(
+        "a frame of a session that was left is taken after a silence",
+        "data/link/link.py",
+        "self._only_silent = silent and self.up",
+        "self._only_silent = silent",
+        test="tests/data/link/test_sessions.py::test_a_frame_of_a_session_that_was_left_is_not_taken_before_the_next_begins",
+    ),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rove.data.link.link import SILENT_US
 from rove.model.messages import PROTOCOL, Ack, Hello, Welcome
 from tests.data.link.test_gaps import FRAME_BYTES, met, offered
 from tests.data.link.test_link import DEVICE, EDGE
@@ -96,3 +97,42 @@ def test_a_second_answer_sends_no_frame_again() -> None:
     assert len([line for line in again if "Data" in line]) == 20
     again = lines(device.link.heard(welcome.message, "edge", 3))  # type: ignore[union-attr]
     assert not [line for line in again if "Data" in line]
+
+
+@pytest.mark.parametrize("dials", [True, False])
+def test_a_frame_that_takes_longer_than_a_peer_may_be_silent_is_taken_and_acked_once_the_peer_is_heard(
+    dials: bool,
+) -> None:
+    device, edge = met()
+    device.link.grant(10**6)
+    end, late = device if dials else edge, SILENT_US + 1
+    said = end.link.tick(late)
+    assert not end.link.up
+    assert end.link.receive(1, FRAME_BYTES, late + 1) == (True, [])
+    assert end.link.receive(1, FRAME_BYTES, late + 2) == (False, []), "once"
+    assert end.link.receive(3, FRAME_BYTES, late + 2) == (False, []), "and in order"
+    end.link.took(1, end.link.sessions)
+    assert end.link.flush(late + 3) == [], "the peer may not hear us"
+    (hello,) = said or device.link.tick(late)
+    welcome = edge.link.heard(hello.message, b"device", late + 4)  # type: ignore[union-attr]
+    acks = device.link.heard(welcome[0].message, "edge", late + 5) if dials else edge.link.flush(late + 5)  # type: ignore[union-attr]
+    assert [each.message.through for each in acks] == [1]  # type: ignore[union-attr]
+    end.link.validate()
+
+
+@pytest.mark.parametrize("left", ["renewed", "refused", "dialled", "renewed and silent"])
+def test_a_frame_of_a_session_that_was_left_is_not_taken_before_the_next_begins(left: str) -> None:
+    device, _ = met()
+    device.link.grant(10**6)
+    offered(device, 1)
+    if left.startswith("renewed"):
+        device.link.take_back("q")
+    if left.endswith("silent"):
+        device.link.tick(SILENT_US + 1)
+    if left == "refused":
+        device.link.refused()
+    if left == "dialled":
+        device.link.tick(SILENT_US + 1)
+        device.link.dial("edge")
+    assert not device.link.up
+    assert device.link.receive(1, FRAME_BYTES, SILENT_US + 2) == (False, [])

@@ -71,6 +71,7 @@ class Link:
         self._start, self._store = start, store
         self._machine = Machine(LINK, LinkState.LISTENING, f"the link of {node} with {peer}")
         self._dials = False  # whether this side dials
+        self._only_silent = False  # whether the peer was last away because of silence; it may still be in the session
         self._conn: Conn | None = None
         self._peer_start = 0
         self._loading = Loading(peer)
@@ -124,8 +125,9 @@ class Link:
         return False, self._ask_again(now) if self.up and number > self._received else []
 
     def awaits(self, number: int) -> bool:
-        """Whether a frame of this number is the next one."""
-        return number == self._received + 1 and self.up
+        """Whether a frame of this number is the next one. A slow connection may need longer for a frame than a peer may
+        be silent. The frame counts, because it would take as long again."""
+        return number == self._received + 1 and (self.up or self._only_silent)
 
     def stall(self, now: int) -> None:
         """A frame has come that may not be taken from this peer. It counts as not received, so it is not acked, and the
@@ -312,7 +314,7 @@ class Link:
     def tick(self, now: int) -> list[Said]:
         """Send a heartbeat, notice silence, dial again."""
         if self.there and now - self._heard_us > self._silent_us:
-            self._away(LinkEvent.LOST if self._dials else LinkEvent.LEFT)
+            self._away(LinkEvent.LOST if self._dials else LinkEvent.LEFT, silent=True)
         if not self.up:
             if self._dials and now - self._spoke_us >= self.beat_us:
                 known = (self._peer_start, self._received, self._silent_us)
@@ -408,8 +410,9 @@ class Link:
         for entry in self._unsaid:
             self._loading.let_go(entry)
 
-    def _away(self, event: LinkEvent) -> None:
+    def _away(self, event: LinkEvent, silent: bool = False) -> None:
         """Nothing can be sent now. All waiting batches count as kept, none as new."""
+        self._only_silent = silent and self.up
         self._machine.step(event)
         self._let_go_of_unsaid()
         self._backlog.cut()
