@@ -131,6 +131,14 @@ MOVES = (
         test=f"{_DRAIN}[drain_with_a_crash]",
     ),
     Mutant(
+        "the state of an operator without output of its own is not sent again when its new node has lost it",
+        "control/deployment/deployments.py",
+        "if fragment is not None and (fragment.makes or fragment.awaits):",
+        "if fragment is not None and fragment.makes:",
+        test="tests/simulation/test_drains.py::"
+        "test_a_watermark_that_moves_goes_on_if_a_node_without_a_disk_dies_meanwhile",
+    ),
+    Mutant(
         "the old node is told to forget the state when only the new one has said that it came",
         "control/deployment/deployments.py",
         "            if target in said and (NodeId(state.node) in said or",

@@ -87,6 +87,7 @@ DRAWN = (
     (1510, 20),  # a lying disk lost batches that a watermark had passed on; it waited for them for ever, unnamed
     (1409, 12),  # an input log used a position again after damage, and a restart passed over the entry that had it
     (2082, 6),  # a frame that took longer than a peer may be silent came too late each time, and was sent for ever
+    (1662, 6),  # a watermark moved to a node without a disk, which died, and then waited for ever for its state
 )
 
 

@@ -152,7 +152,7 @@ class Deployments:
         """A node has restarted and has lost its state. O(its queries)."""
         for query in self.live(node):
             fragment = query.fragments.get(node)
-            if fragment is not None and fragment.makes:
+            if fragment is not None and (fragment.makes or fragment.awaits):
                 self._touch(query).restarted[node] = None
 
     def touch_links(self, node: NodeId, relay: bool) -> None:
