@@ -476,4 +476,18 @@ LINKS = (
         "self._only_silent = silent",
         test="tests/data/link/test_sessions.py::test_a_frame_of_a_session_that_was_left_is_not_taken_before_the_next_begins",
     ),
+    Mutant(
+        "frames that a node has sent of a query that it leaves stay, and nobody acks them",
+        "data/fragment/deployment.py",
+        "        return self.neighbours.give_up(query, self.turn.now)\n",
+        "        return False\n",
+        test="tests/data/test_parked.py::test_a_node_that_leaves_a_query_gives_up_frames_of_others_that_it_has_sent",
+    ),
+    Mutant(
+        "batches that a node made of a query that it leaves are dropped",
+        "data/link/neighbours.py",
+        "                link.offer(entry, now)\n",
+        "                self._store.drop(entry)\n",
+        test="tests/data/test_parked.py::test_a_node_that_leaves_a_query_gives_up_frames_of_others_that_it_has_sent",
+    ),
 )

@@ -88,6 +88,8 @@ DRAWN = (
     (1409, 12),  # an input log used a position again after damage, and a restart passed over the entry that had it
     (2082, 6),  # a frame that took longer than a peer may be silent came too late each time, and was sent for ever
     (1662, 6),  # a watermark moved to a node without a disk, which died, and then waited for ever for its state
+    (2362, 12),  # two relays left a query; the upper one got frames of the lower one after that, and never acked them
+    (1564, 20),  # the same as 2362, in a larger world
 )
 
 

@@ -357,7 +357,7 @@ class Worker:
         for query in orders.stop:
             self._deployment.stop(query)
         for query in orders.leave:
-            self._deployment.leave(query)
+            self._beat_if(self._deployment.leave(query))
         for fragment in orders.deploy:
             self._beat_if(self._deployment.deploy(fragment, orders.plans))
         if orders.deploy or orders.stop or orders.leave:

@@ -227,13 +227,19 @@ class Deployment:
         self.fragments.stopped[query] = None
         for _, _, receipt in self.parking.take(query):
             receipt.release()
-        for header in self.leave(query):
+        for header in self._end(query):
             self.accounts.lose(query, header, "stopped")
 
-    def leave(self, query: QueryId) -> list[Header]:
+    def leave(self, query: QueryId) -> bool:
+        """Stop running a query that goes on elsewhere. Returns whether a link needs a new session, because frames of
+        the query were sent and not acked."""
+        self._end(query)
+        return self.neighbours.give_up(query, self.turn.now)
+
+    def _end(self, query: QueryId) -> list[Header]:
         """Stop running a query. Returns the headers of kept batches that no other node can have. Frames that are parked
         for it are not acked, because nobody else has them. They stay until the query is deployed here again or stopped,
-        or until their sender begins a new session to send them another way."""
+        or until their sender begins a new session: it sends them another way, or has left the query too."""
         running = self.fragments.running.pop(query, None)
         self.fragments.troubles.pop(query, None)
         opening = self.openings.take(query)

@@ -189,6 +189,21 @@ class Neighbours:
         self._dirty |= self.links
         return [header for link in self.links.values() for header in link.forget(query)]
 
+    def give_up(self, query: str, now: int) -> bool:
+        """A node has left a query, and only sent frames of it are left. Copies are dropped, and frames that came from
+        other nodes: these nodes send them another way. Peers may have left the query too, and would ack neither these
+        frames nor those behind them. Other frames were made here, and are sent again. Returns whether there were any to
+        drop. O(batches on all links)."""
+        carriers = [link for link in self.links.values() if any(_elsewhere(e, query) for e in link.entries())]
+        taken = [(link, entry) for link in carriers for entry in link.take_back(query)]
+        for link, entry in taken:
+            if _elsewhere(entry, query):
+                self._store.drop(entry)
+            else:
+                link.offer(entry, now)
+        self._dirty |= {link.peer: link for link in carriers}
+        return bool(carriers)
+
     def take_back(self, peer: NodeId, query: str) -> list[KeptBatch]:
         """Take back the batches of a query that a peer has not acked, for another route."""
         link = self._dirty[peer] = self.link(peer)
@@ -230,3 +245,8 @@ class Neighbours:
                 said.append(Cut(peer))
         said += [Met(p, now - self._cut_us.pop(p)) for p in self.reached if p in self._cut_us]
         return said
+
+
+def _elsewhere(entry: KeptBatch, query: str) -> bool:
+    """Whether a batch is of a query, and another node or another link has it too."""
+    return entry.header.query == query and (entry.receipt is not None or entry.original is not None)
