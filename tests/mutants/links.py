@@ -87,8 +87,8 @@ LINKS = (
     Mutant(
         "a frame beside a gap is taken",
         "data/link/link.py",
-        "return number == self._received + 1 and self.up",
-        "return number > self._received and self.up",
+        "return number == self._received + 1 and (self.up",
+        "return number > self._received and (self.up",
         test="tests/data/link/test_gaps.py::test_a_frame_beside_a_gap_is_not_taken_and_the_missing_one_is_asked_for_once_in_a_while",
     ),
     Mutant(
