@@ -215,6 +215,8 @@ MOVES = (
         '        coordinator.keep_bytes("plan", query.record.plan, asked.plan)\n',
         "",
         test="tests/control/asks/test_update.py::test_a_coordinator_that_starts_again_goes_on_with_the_new_text",
+    ),
+    Mutant(
         "rows whose state does not come count as delivered",
         f"{_FOLDER}/moves.py",
         "                count.lost += rows\n",
