@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 import rove
 from rove import functions as F
-from rove.control.members.accounts import account_lines
+from rove.control.members.accounts import account_lines, excess
 from rove.control.members.ended import Ended
 from rove.data.events import Command
 from rove.data.fragment.running_fragment import RunningFragment
@@ -153,6 +153,23 @@ def test_what_is_lost_in_a_second_run_is_lost_once_however_often_the_node_starts
         accounts = account_lines((made, *past.tallies(), *report.tallies), 0, {STRANGER})
         assert [(each.produced, each.lost) for each in accounts if each.origin == str(STRANGER)] == [(2, 2)]
         past.over(NodeId("gateway"), start, report.tallies, (), report.running)
+
+
+def test_rows_that_an_operator_loses_add_up_before_their_maker_has_reported_them() -> None:
+    shelf = SimShelf(Random(1))
+    rows = pa.record_batch([["a", "b"], [0, 1], [1, 2]], schema=SCHEMA)
+    worker = Worker(WorkerSettings(node=NodeId("gateway"), kind="gateway"), 1, durable=True)
+    run = part(None)
+    orders = Orders(PROTOCOL, (run,), (), (), plans=plans_of(run), learn=BELOW)
+    done_at_once(worker, shelf, worker.handle(Arrived("coordinator", orders), 0), 0)
+    worker.handle(Arrived(b"d", Hello(PROTOCOL, NodeId("device"), 1)), 0)
+    for seq in range(2):
+        header = Header(query="q", origin=STRANGER, seq=seq, through=seq, rows=2, born=2)
+        worker.handle(Arrived(b"d", Data(seq + 1, header), encode_rows(rows)), seq + 1)
+        done_at_once(worker, shelf, worker.handle(Tick(), seq + 1), 0)
+    reported = Tally(query=QueryId("q"), origin=STRANGER, produced=2, made=1)
+    (found,) = account_lines((reported, *worker.report().tallies), 0, {STRANGER})
+    assert (found.produced, found.lost, excess(found)) == (4, 4, 0)
 
 
 def test_what_operators_have_counted_stays_counted_when_a_node_leaves_the_query() -> None:

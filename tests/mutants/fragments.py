@@ -320,6 +320,13 @@ FRAGMENTS = (
         test="tests/data/test_strangers.py::test_what_is_lost_in_a_second_run_is_lost_once_however_often_the_node_starts_anew",
     ),
     Mutant(
+        "rows that an operator loses are not known to be produced before their maker has reported them",
+        "data/fragment/replay.py",
+        "            count.saw(header)\n",
+        "",
+        test="tests/data/test_strangers.py::test_rows_that_an_operator_loses_add_up_before_their_maker_has_reported_them",
+    ),
+    Mutant(
         "a node without memory of a query forgets its fragments that still open",
         "data/worker.py",
         "fragments = (running | self.opening()).values()",

@@ -120,3 +120,4 @@ class Replay:
             count.evicted += header.evicted
             count.faulted += header.faulted
             count.late += header.belated
+            count.saw(header)
