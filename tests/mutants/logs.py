@@ -34,6 +34,20 @@ LOGS = (
         test="tests/data/log/test_recovery.py::test_positions_are_not_used_again_if_a_record_the_next_segment_and_the_mark_are_damaged",
     ),
     Mutant(
+        "records that were cut come back if no head is left",
+        "data/log/segments/mending.py",
+        " for start, entry in found if end is not None and entry.position >= end), len(index))\n",
+        " for start, entry in found if False), len(index))\n",
+        test="tests/data/log/test_recovery.py::test_entries_that_were_cut_do_not_come_back_if_no_head_is_left_and_the_disk_did_not_cut_them",
+    ),
+    Mutant(
+        "an index that has lost its first bytes stays without them",
+        "data/log/segments/mending.py",
+        "    return f.preamble(number, first) + index[f.PREAMBLE_BYTES : cut]\n",
+        "    return index[:cut]\n",
+        test="tests/data/log/test_recovery.py::test_readers_find_the_records_of_an_index_that_has_lost_its_first_bytes",
+    ),
+    Mutant(
         "rows are not synced",
         "data/log/segments/segment.py",
         "[Write(file, self.data_from, self.data), Sync(file)] if self.data else []",

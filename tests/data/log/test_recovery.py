@@ -197,3 +197,32 @@ def test_positions_are_not_used_again_if_a_record_the_next_segment_and_the_mark_
     for now in (3_000, 3_001):
         commit(again, folder, now)
     assert [(e.position, e.header.seq) for e in Reader(folder).rest()] == [(0, 0), (1, 1), (3, 9)]
+
+
+def test_entries_that_were_cut_do_not_come_back_if_no_head_is_left_and_the_disk_did_not_cut_them() -> None:
+    folder, _ = torn()
+    silence(folder, 0)
+    garble(folder, INDEX, PREAMBLE_BYTES + 9)
+    garble(folder, ROWS, folder.sizes()[ROWS] - 8)
+    uncut = folder.read(INDEX, 0, 10**6)
+    again = reopened(folder)
+    assert again.append(header(A, 9), rows(A, 9)) == 2, "seq 2 was not acked, and its rows are damaged"
+    for now in (3_000, 3_001):
+        commit(again, folder, now)
+    changed(folder, INDEX, uncut)  # the disk had lied
+    for start in range(2):
+        commit(reopened(folder), folder, 4_000 + start)
+        assert [(e.position, e.header.seq) for e in Reader(folder).rest()] == [(0, 0), (1, 1), (2, 9)]
+
+
+def test_readers_find_the_records_of_an_index_that_has_lost_its_first_bytes() -> None:
+    folder = disk()
+    filled(folder, 3)
+    silence(folder, 0)
+    for at in (3, PREAMBLE_BYTES + 9):
+        garble(folder, INDEX, at)
+    again = reopened(folder)
+    commit(again, folder, 3_000)
+    assert again.damaged
+    assert again.append(header(A, 2), rows(A, 2)) is None, "it is known"
+    assert [(e.position, e.header.seq) for e in Reader(folder).rest()] == [(0, 0), (1, 1), (2, 2)]

@@ -85,7 +85,7 @@ def mended(number: int, end: Position | None, files: Mapping[str, int], read: Re
     elif start is not None:
         first, opening = start.head.position, f.preamble(number, start.head.position) + f.record(start.body)
     else:
-        return Index(number, index, index)
+        return Index(number, index, _headless(number, index, stretches, end))
     if headed is None and stretches and stretches[0].start == f.PREAMBLE_BYTES:
         stretches = stretches[1:]  # it is what is left of the head
     known, bad = _records(index, number, stretches, first)
@@ -117,6 +117,17 @@ def _records(
             known[entry.position] = entry, record
             expected = Position(entry.position + 1)
     return known, bad
+
+
+def _headless(number: int, index: bytes, stretches: list[f.Stretch], end: Position | None) -> bytes:
+    """An index whose head is gone, also from its segment. Its first bytes name a position, so that readers find its
+    records. Records at positions of the next segment were cut once, and are cut again."""
+    found = [(s.start, entry) for s in stretches if s.body and (entry := f.entry_of(s.body, number)) is not None]
+    cut = next((start for start, entry in found if end is not None and entry.position >= end), len(index))
+    first = next((entry.position for start, entry in found if start < cut), None)
+    if first is None or f.read_preamble(index[: f.PREAMBLE_BYTES]) is not None:
+        return index[:cut]
+    return f.preamble(number, first) + index[f.PREAMBLE_BYTES : cut]
 
 
 def _last_group(known: Mapping[Position, tuple[f.Entry, bytes]], begin: int) -> int:
