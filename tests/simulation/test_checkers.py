@@ -24,7 +24,8 @@ from rove.plan.rules.split_aggregates import merge_aggregates
 from rove.sim.books import AckedIsSafe, _check_report
 from rove.sim.checkers import BrokenLaw, MissingIsNowhere, NothingLost
 from rove.sim.disk import SimDisk
-from rove.sim.draws import damage, forger, surprises
+from rove.sim.draws import damage, faults, forger, surprises
+from rove.sim.draws.faults import HEAL_US
 from rove.sim.nodes import SimNode, SimSource
 from rove.sim.queries import SECOND_US, START_US, some_rows, windows
 from rove.sim.rows import Made, _compare, _may_have_gaps, check_names, doubtful_nodes, made_for, run
@@ -34,6 +35,7 @@ from rove.sim.world import World
 from tests.data.disk_driver import done_at_once
 from tests.data.ends.test_counting_again import end
 from tests.data.test_worker import alone, data, rows
+from tests.simulation.story import Story
 
 Q, SINK = QueryId("q"), Sink(kind="log")
 READER, OTHER = Origin("readings", "a"), Origin("readings", "b")
@@ -258,3 +260,23 @@ def test_rows_of_open_windows_are_missing_at_the_end_of_a_history(monkeypatch: p
     assert machine is not None
     missing = {line.origin: line.missing for line in machine.snapshot(world.now, 0).accounts if line.missing}
     assert missing.keys() & {"readings/below0", "readings/below1"}
+
+
+def test_a_parent_that_takes_kept_batches_dies_no_later_than_all_heals() -> None:
+    class Dies(Random):
+        def random(self) -> float:
+            return 0.0
+
+    story = Story()
+    with story.quietly():
+        story.coordinator()
+        story.node("gateway", "gateway", durable=True)
+        story.node("device", "device", "gateway")
+        story.passes(20)
+        faults._move(story.world, Dies(1), NodeId("device"), back=HEAL_US + 4_000_000, ends=HEAL_US)
+        story.passes(5)
+    gateway = story.world.nodes[NodeId("gateway")]
+    assert (story.world.now, gateway.start_number) == (HEAL_US, 2)
+    with story.quietly():
+        story.passes(10)
+    assert gateway.start_number == 2

@@ -154,7 +154,8 @@ def _move(world: World, random: Random, name: NodeId, back: int, ends: int) -> N
         world.network.cut(wire)
     here = random.choice(parents)
     if random.random() < 0.2:  # the new parent dies while it takes kept batches
-        world.at(back + random.randint(0, 1_500_000), partial(_crash, world, here.listener, True, HEAL_US))
+        dies = min(HEAL_US, back + random.randint(0, 1_500_000))
+        world.at(dies, partial(_crash, world, here.listener, True, HEAL_US))
     for wire in wires:
         found = ends if wire in parents and wire is not here else back
         world.at(min(HEAL_US, found), partial(world.network.mend, wire))
