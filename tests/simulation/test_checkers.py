@@ -29,7 +29,7 @@ from rove.sim.draws.faults import HEAL_US
 from rove.sim.nodes import SimNode, SimSource
 from rove.sim.queries import SECOND_US, START_US, some_rows, windows
 from rove.sim.rows import Made, _compare, _may_have_gaps, check_names, doubtful_nodes, made_for, run
-from rove.sim.scenario import build, live
+from rove.sim.scenario import build, live, settled
 from rove.sim.shelf import SimShelf
 from rove.sim.world import World
 from tests.data.disk_driver import done_at_once
@@ -280,3 +280,18 @@ def test_a_parent_that_takes_kept_batches_dies_no_later_than_all_heals() -> None
     with story.quietly():
         story.passes(10)
     assert gateway.start_number == 2
+
+
+def test_a_world_is_not_settled_before_the_processes_that_run_have_reported() -> None:
+    story = Story()
+    with story.quietly():
+        story.coordinator()
+        story.node("gateway", "gateway", durable=True)
+        story.node("edge", "edge", "gateway")
+        story.passes(3)
+        assert settled(story.world)
+        story.kill("edge")
+        story.start("edge")
+        assert not settled(story.world)
+        story.passes(3)
+        assert settled(story.world)

@@ -97,6 +97,7 @@ DRAWN = (
     (2542, 12),  # the same, because readers did not find an index that had lost its first bytes
     (2447, 12),  # a parent died after all had healed, and the checker looked before it had computed its input again
     (2486, 12),  # the same
+    (1902, 6),  # the checker looked before the coordinator had noticed that the second process of a name was gone
 )
 
 

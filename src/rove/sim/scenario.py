@@ -244,6 +244,9 @@ def _unsettled(world: World) -> str:
             continue
         if worker is None:
             return f"{node.name} is down"
+        member = machine.membership.members.get(node.name)
+        if member is not None and member.start != worker.start:
+            return f"{node.name} has reported start {member.start}, and runs start {worker.start}"
         if any(not source.ended for source in node.sources):
             return f"a source of {node.name}"
         if not world.hurt and (worker.busy or worker.room < node.settings.memory_bytes):
