@@ -89,6 +89,9 @@ class Story:
     def drain(self, name: str) -> None:
         self.world.drain(NodeId(name))
 
+    def update(self, query: str, stages: Stages) -> None:
+        self.world.update(QueryId(query), stages)
+
     def stop(self, query: str) -> None:
         self.world.stop(QueryId(query))
 

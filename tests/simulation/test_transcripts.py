@@ -26,9 +26,10 @@ def plain() -> Stages:
     return _of(build.filtered(_source(), parse_expression("level >= 0"), "level >= 0"))
 
 
-def counts() -> Stages:
-    """Rows counted by windows of ten seconds."""
-    timed = Watermark(_source(), "ts", 1_000_000)
+def counts(condition: str = "") -> Stages:
+    """Rows counted by windows of ten seconds: all, or those of a condition."""
+    rows = build.filtered(_source(), parse_expression(condition), condition) if condition else _source()
+    timed = Watermark(rows, "ts", 1_000_000)
     return _of(build.grouped(timed, [build.item("window(ts, '10 seconds')")], [build.item("count(*) AS n")]))
 
 
@@ -140,7 +141,7 @@ def crash_with_replay(story: Story) -> None:
     story.counts("gateway", "q")
 
 
-def with_windows_on(story: Story, *edges: str) -> None:
+def with_windows_on(story: Story, *edges: str, condition: str = "") -> None:
     """Two devices without room for operators, below a chain of edges; windows are open on the lowest edge."""
     with story.quietly():
         story.coordinator()
@@ -150,7 +151,7 @@ def with_windows_on(story: Story, *edges: str) -> None:
         for name in ("d1", "d2"):
             story.node(name, "device", edges[-1], stream="readings", slots=0)
         story.passes(3)
-        story.submit("q", counts(), LOG)
+        story.submit("q", counts(condition), LOG)
         story.passes(4)
         for name in ("d1", "d2"):
             story.makes(name)
@@ -186,7 +187,23 @@ def drain_with_a_crash(story: Story) -> None:
     story.passes(4)
 
 
-@pytest.mark.parametrize("scene", [join_and_leave, rollout, move, crash_with_replay, drain, drain_with_a_crash])
+def update(story: Story) -> None:
+    with_windows_on(story, "mast", condition="value > 1")
+    story.comment(
+        "The mast runs windows of two devices, and holds rows of an open one. The query is updated: its condition "
+        "changes. Every node is told its new version, those above first."
+    )
+    story.update("q", counts("value > 2"))
+    story.passes(0.5)
+    story.comment("A device makes rows. They are computed with the new condition, and go into the window that is open.")
+    story.makes("d1")
+    story.passes(1)
+
+
+SCENES = (join_and_leave, rollout, move, crash_with_replay, drain, drain_with_a_crash, update)
+
+
+@pytest.mark.parametrize("scene", SCENES)
 def test_machines_say_what_their_transcript_says(
     scene: Callable[[Story], None], request: pytest.FixtureRequest
 ) -> None:
