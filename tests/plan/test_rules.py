@@ -11,7 +11,7 @@ from rove import functions as F
 from rove.plan.cuts import highest_cut
 from rove.plan.explain import describe
 from rove.plan.operators import Operator, Project, Received, column_of, walk
-from rove.plan.optimizer import RULES, optimize, optimize_together
+from rove.plan.optimizer import RULES, optimize
 from rove.plan.rules.filter_after_join import filter_after_join
 from rove.plan.rules.fold_constants import fold_constants
 from rove.plan.rules.fuse_neighbours import fuse_neighbours
@@ -20,6 +20,7 @@ from rove.plan.rules.narrow_structs import narrow_structs
 from rove.plan.rules.prune_columns import prune_columns
 from rove.plan.rules.push_filters import push_filters
 from rove.plan.rules.split_aggregates import merge_aggregates, split_aggregates
+from rove.plan.stages import Stages
 
 SCHEMA = "key string, ts timestamp, a int, b int, d double, place struct<lat: double, lon: double>"
 
@@ -193,11 +194,12 @@ def test_a_watermark_stays_above_what_the_edge_can_run_and_what_computes_its_col
     assert lower_watermarks(of_the_table.plan) == of_the_table.plan
 
 
-def test_equal_beginnings_become_one(s: Any) -> None:
+def test_equal_beginnings_of_one_query_become_one(s: Any) -> None:
     other = rove.Session.local().stream("s", schema=SCHEMA)
-    plans = optimize_together({"x": s.where("a > 1").select("key").plan, "y": other.where("a > 1").select("b").plan})
-    sources = {id(o) for p in plans.values() for o in walk(p) if describe(o).startswith("Source")}
-    assert len(sources) == 1
+    plans = {"x": s.where("a > 1").select("key").plan, "y": other.where("a > 1").select("b").plan}
+    shared = Stages.of({name: optimize(plan) for name, plan in plans.items()})
+    assert len(shared.sources()) == 1
+    assert len(shared.operators) < sum(len(Stages.of({name: optimize(p)}).operators) for name, p in plans.items())
 
 
 def test_the_optimizer_settles(s: Any) -> None:

@@ -5,7 +5,7 @@ Law: a rule takes a plan and returns a plan that gives the same rows. Rules do n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from rove.model.errors import PlanError
 from rove.plan.operators import Operator
@@ -16,7 +16,6 @@ from rove.plan.rules.lower_watermarks import lower_watermarks
 from rove.plan.rules.narrow_structs import narrow_structs
 from rove.plan.rules.prune_columns import prune_columns
 from rove.plan.rules.push_filters import push_filters
-from rove.plan.rules.share_beginnings import share_beginnings
 from rove.plan.rules.split_aggregates import split_aggregates
 
 Rule = Callable[[Operator], Operator]
@@ -43,8 +42,3 @@ def optimize(plan: Operator) -> Operator:
         if plan == before:
             return plan
     raise PlanError(f"the optimizer did not settle in {ROUNDS_MAX} rounds; its rules undo each other")
-
-
-def optimize_together(plans: Mapping[str, Operator]) -> dict[str, Operator]:
-    """Optimize several queries and share their equal beginnings."""
-    return share_beginnings({name: optimize(plan) for name, plan in plans.items()})
