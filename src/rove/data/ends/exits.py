@@ -15,7 +15,6 @@ from rove.data.fragment.emitted import Emitted
 from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.link.receipts import FrameReceipt
 from rove.data.link.routes import Routes
-from rove.data.rows import encode_rows
 from rove.data.store.retention import Retention
 from rove.data.store.store import Store
 from rove.data.turn import Turn
@@ -59,7 +58,7 @@ class Exits:
                     continue
             same = batch is not None and each.batch.data is batch.data
             header = replace(each.batch.header, query=running.fragment.query, stage=each.stage)
-            rows = payload if same and payload is not None else encode_rows(each.batch.data)
+            rows = payload if same and payload is not None else self._turn.shared.encoded(each.batch.data)
             if rows is not None and len(rows) > ROWS_BYTES_MAX:  # too large for a link, so only its header goes on
                 self._count("oversize")
                 header, rows = replace(header, rows=0, born=0, lost=header.lost + header.born), None
