@@ -58,6 +58,27 @@ SOURCES = (
         test=f"{_POSITIONS}::test_a_source_waits_for_queries_that_its_node_has_forgotten_until_they_must_have_been_stopped",
     ),
     Mutant(
+        "batches of a file that may have arrived before a restart are merged with later ones",
+        "data/ends/exits.py",
+        "        again = running.replays or self._sources.sent_before(header)\n",
+        "        again = running.replays\n",
+        test=f"{_POSITIONS}::test_batches_that_may_have_arrived_before_a_restart_are_not_merged_with_later_ones",
+    ),
+    Mutant(
+        "a position does not follow the batches that are sent",
+        "data/sources/sources.py",
+        "                    due |= source.replayed.sends(header)\n",
+        "                    source.replayed.sends(header)\n",
+        test=f"{_POSITIONS}::test_a_position_is_kept_before_batches_are_sent_that_no_start_has_sent_before",
+    ),
+    Mutant(
+        "a later start forgets which batches may have arrived",
+        "data/sources/positions.py",
+        "        self._sent_before = self._reserved = 0 if at is None else at.sent\n",
+        "        self._sent_before, self._reserved = 0 if at is None else at.sent, 0\n",
+        test=f"{_POSITIONS}::test_numbers_are_reserved_when_positions_are_kept_anyway_and_within_a_bound",
+    ),
+    Mutant(
         "a compaction deletes old files that the sink may still bring back",
         "cloud/compaction.py",
         "(swapped and not over)",

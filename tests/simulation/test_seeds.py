@@ -98,6 +98,7 @@ DRAWN = (
     (2447, 12),  # a parent died after all had healed, and the checker looked before it had computed its input again
     (2486, 12),  # the same
     (1902, 6),  # the checker looked before the coordinator had noticed that the second process of a name was gone
+    (3303, 12),  # a device that read a file again after a restart merged batches that had arrived with evicted ones
 )
 
 

@@ -104,9 +104,8 @@ class Worker:
         self._turn, self._parking, self._reports = Turn(), Parking(), Reports()
         self.sources = Sources()
         running = self._fragments.running
-        self._exits = Exits(
-            self._turn, self.store, self.output, self._retention, self._routes, running, self.accounts.refuse
-        )
+        parts = (self._turn, self.store, self.output, self._retention, self._routes, self.sources)
+        self._exits = Exits(*parts, running, self.accounts.refuse)
         self._entrance = Entrance(
             turn=self._turn,
             fragments=self._fragments,
@@ -211,7 +210,7 @@ class Worker:
             case Garbled(conn=conn, why=why, text=text):
                 self._entrance.refuse(conn, why, text)
         self._turn.commands += self._folders.ask(now)
-        return self._turn.commands
+        return self.sources.before_sends(self._turn.commands)
 
     # The disk
 

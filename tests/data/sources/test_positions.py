@@ -7,15 +7,16 @@ from hypothesis import strategies as st
 
 from rove.data.events import Go, KeepPositions, Produced
 from rove.data.settings import WorkerSettings
-from rove.data.sources.positions import Fed, Replayed, SourceAt
+from rove.data.sources.positions import AHEAD_MAX, Fed, Replayed, SourceAt
 from rove.data.sources.sources import PATIENCE_US, Sources
 from rove.data.worker import Worker
 from rove.model.batch import Header, empty
 from rove.model.clock import MICROS_MIN
+from rove.model.events import Arrived, Send
 from rove.model.ids import NodeId, QueryId
-from rove.model.messages import Tally
+from rove.model.messages import PROTOCOL, Data, Peer, Tally, Welcome
 from rove.model.spans import Coverage
-from tests.data.test_worker import COLUMNS, ORIGIN, rows
+from tests.data.test_worker import COLUMNS, ORIGIN, fragment, orders, rows
 
 Q, LATER = QueryId("q"), QueryId("later")
 
@@ -104,6 +105,74 @@ def test_a_source_that_goes_on_has_a_line_before_it_has_counted_a_row() -> None:
     device = Worker(WorkerSettings(node=NodeId("device"), kind="device"), 2)
     device.accounts.goes_on(SourceAt(ORIGIN, 3, {Q: Fed(0, 0, 0)}))
     assert device.report().tallies == (Tally(query=Q, origin=ORIGIN),)
+
+
+def reading(start: int, at: SourceAt | None) -> Worker:
+    """A device that reads a file, has little room, and has not reached its parent yet."""
+    settings = WorkerSettings(
+        node=NodeId("device"), kind="device", parents=(NodeId("west"),), memory_bytes=4_000, evict="fifo"
+    )
+    device = Worker(settings, start)
+    device.add_source("s", ORIGIN, COLUMNS, replays=True, at=at)
+    peers = (Peer(node=NodeId("west"), address="there"),)
+    device.handle(orders(fragment(NodeId("west"), (ORIGIN,)), peers=peers), 0)
+    return device
+
+
+def heard(device: Worker) -> list[Header]:
+    """The parent hears a device; the headers of the batches that are sent now."""
+    welcome = Welcome(PROTOCOL, NodeId("west"), 7, device.start, 0, 10**6)
+    sent = [each.message for each in device.handle(Arrived("west", welcome), 1_000) if isinstance(each, Send)]
+    return [message.header for message in sent if isinstance(message, Data)]
+
+
+def test_a_position_is_kept_before_batches_are_sent_that_no_start_has_sent_before() -> None:
+    device = reading(1, None)
+    heard(device)
+    kept: list[tuple[int, SourceAt]] = []
+    for seq in range(60):
+        sent = device.handle(Produced(ORIGIN, rows(), seq), 2_000 + seq)
+        assert isinstance(sent[-1], Send)
+        kept += [(seq, at) for each in sent[:-1] if isinstance(each, KeepPositions) for at in each.positions]
+        assert kept[-1][1].sent > seq
+        assert sum(not isinstance(each, Send) for each in sent) <= 1
+    assert [seq for seq, _ in kept] == [0, 5, 16, 39], "few batches wait for the disk"
+
+
+def test_numbers_are_reserved_when_positions_are_kept_anyway_and_within_a_bound() -> None:
+    source = Replayed(ORIGIN)
+    assert source.sends(header(0))
+    for seq in range(1, 5):
+        assert not source.sends(header(seq))
+    source.safe({}, 5)
+    assert source.at(5).sent == 13, "twice as many as since the last time"
+    source.safe({}, 5)
+    assert source.at(5).sent == 13, "nothing was sent since"
+    for seq in range(5, 3_000):
+        source.sends(header(seq))
+        source.safe({}, seq + 1) if seq % 1_000 == 0 else None
+        assert seq < source.at(seq + 1).sent <= seq + 1 + AHEAD_MAX
+    later = Replayed(ORIGIN, source.at(3_000))
+    assert later.sent_before(source.at(3_000).sent - 1)
+    assert not later.sent_before(source.at(3_000).sent)
+    assert later.at(3_000).sent == source.at(3_000).sent
+
+
+def test_batches_that_may_have_arrived_before_a_restart_are_not_merged_with_later_ones() -> None:
+    """Whoever has taken batch 0 before drops its header, and counts the others."""
+    device, position = reading(1, None), SourceAt(ORIGIN, 0)
+    heard(device)
+    for each in device.handle(Produced(ORIGIN, rows(), 0), 2_000):
+        position = each.positions[0] if isinstance(each, KeepPositions) else position
+    again = reading(2, position)
+    for seq in range(100):
+        again.handle(Produced(ORIGIN, rows(), seq), seq)
+    headers = heard(again)
+    evicted = [(h.seq, h.through, h.evicted) for h in headers if h.evicted]
+    apart, merged = evicted[: position.sent], evicted[position.sent :]
+    assert apart == [(seq, seq, 2) for seq in range(position.sent)]
+    assert [seq for seq, _, _ in merged] == [position.sent], "all others are merged"
+    assert sum(h.evicted + h.born for h in headers) == 200
 
 
 @given(st.data())

@@ -15,6 +15,7 @@ from rove.data.fragment.emitted import Emitted
 from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.link.receipts import FrameReceipt
 from rove.data.link.routes import Routes
+from rove.data.sources.sources import Sources
 from rove.data.store.retention import Retention
 from rove.data.store.store import Store
 from rove.data.turn import Turn
@@ -26,7 +27,8 @@ from rove.model.messages import ROWS_BYTES_MAX
 
 
 class Exits:
-    """The output, store and routes of one node, for its queries. `count` counts batches that could not be passed on."""
+    """The output, store, routes and sources of one node, for its queries. `count` counts batches that could not be
+    passed on."""
 
     def __init__(
         self,
@@ -35,11 +37,12 @@ class Exits:
         output: Output,
         retention: Retention,
         routes: Routes,
+        sources: Sources,
         queries: Mapping[QueryId, RunningFragment],
         count: Callable[[str], None],
     ) -> None:
         self._turn, self._store, self._output, self._retention = turn, store, output, retention
-        self._routes, self._queries, self._count = routes, queries, count
+        self._routes, self._sources, self._queries, self._count = routes, sources, queries, count
 
     def emit(
         self,
@@ -102,7 +105,8 @@ class Exits:
             raise ProtocolError("unexpected", f"query `{header.query}` has no next node here for stage {header.stage}")
         if receipt is not None:
             receipt.hold()
-        entry = self._store.put(header, rows, receipt, self._turn.now, alone=running.replays)
+        again = running.replays or self._sources.sent_before(header)
+        entry = self._store.put(header, rows, receipt, self._turn.now, alone=again)
         self._turn.commands += self._routes.send(running, entry, self._turn.now, running.fragment.overtakes)
         if not entry.number:
             self._turn.commands += self._retention.waits(entry, running, self._turn.now)

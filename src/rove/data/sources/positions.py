@@ -6,6 +6,10 @@ may not be safe: one that no other node has acked and that is not on a disk. It 
 
 A query gets the batches from `first` on, and an empty header for the numbers before. Its rows before `next` are counted
 in `produced`, so that a later start goes on counting where the position is.
+
+No batch is sent before a position is kept that says so: `sent` is above the numbers of all batches that any start has
+sent. A batch below it may have arrived, so a later start does not merge its counts with those of others. A position
+reserves numbers ahead, so that few batches wait for the disk.
 """
 
 from __future__ import annotations
@@ -20,6 +24,8 @@ from rove.model.batch import Header
 from rove.model.ids import Origin, QueryId
 from rove.model.spans import Coverage, Spans
 
+AHEAD_MIN, AHEAD_MAX = 4, 256  # how many numbers a position reserves ahead of the batches that were sent
+
 
 class Fed(msgspec.Struct, frozen=True, array_like=True):
     """How far one query has come: its first batch, the first that may not be safe, and the rows counted before that."""
@@ -30,11 +36,13 @@ class Fed(msgspec.Struct, frozen=True, array_like=True):
 
 
 class SourceAt(msgspec.Struct, frozen=True, array_like=True):
-    """The position of a source: its name, how many batches it has made, and how far its queries have come."""
+    """The position of a source: its name, how many batches it has made, how far its queries have come, and the number
+    from which on no batch was sent."""
 
     origin: Origin
     reached: int
     fed: dict[str, Fed] = {}
+    sent: int = 0
 
     @property
     def next(self) -> int:
@@ -59,6 +67,8 @@ class Replayed:
     def __init__(self, origin: Origin, at: SourceAt | None = None) -> None:
         self.origin, self.resumes = origin, at is not None
         self._reached = 0 if at is None else at.reached
+        self._sent_before = self._reserved = 0 if at is None else at.sent
+        self._sent = self._fresh = 0  # above all batches that this start has sent; how many since numbers were reserved
         fed = {} if at is None else at.fed
         self._queries = {query: _Going(each.first, each.next, each.produced) for query, each in fed.items()}
 
@@ -109,6 +119,7 @@ class Replayed:
         """Everything is safe, except from these numbers on, by query. `made` is the number of batches made, or made
         again: a batch that an earlier start has left on the disk is counted when it is made again, and no position
         passes it before. O(queries, and batches that have become safe)."""
+        self._reserve()
         for query, going in self._queries.items():
             low = max(going.next, min(unsafe.get(query, made), made))
             while going.unsafe and going.unsafe[0][0] < low:
@@ -119,7 +130,27 @@ class Replayed:
         """The position, when batches up to `made` were made, or made again."""
         self._reached = max(self._reached, made)
         fed = {query: Fed(g.first, g.next, g.produced) for query, g in sorted(self._queries.items())}
-        return SourceAt(self.origin, self._reached, fed)
+        return SourceAt(self.origin, self._reached, fed, self._reserved)
+
+    def sends(self, header: Header) -> bool:
+        """A batch is about to be sent. Returns whether the position must be kept before that."""
+        if header.through < self._sent:
+            return False
+        self._sent, self._fresh = header.through + 1, self._fresh + 1
+        if self._sent <= self._reserved:
+            return False
+        self._reserve()
+        return True
+
+    def sent_before(self, number: int) -> bool:
+        """Whether an earlier start may have sent a batch."""
+        return number < self._sent_before
+
+    def _reserve(self) -> None:
+        """Reserve twice as many numbers as were used since the last time."""
+        if self._fresh:
+            ahead = min(max(2 * self._fresh, AHEAD_MIN), AHEAD_MAX)
+            self._reserved, self._fresh = max(self._reserved, self._sent + ahead), 0
 
 
 def _within(number: int, spans: Spans) -> bool:

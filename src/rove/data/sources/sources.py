@@ -12,13 +12,14 @@ from dataclasses import dataclass
 import pyarrow as pa
 from msgspec.structs import replace
 
-from rove.data.events import Go, KeepPositions, Produced, Wait
+from rove.data.events import Command, Go, KeepPositions, Produced, Wait
 from rove.data.sources.positions import Replayed, SourceAt
 from rove.model.batch import Batch, Header, empty
 from rove.model.clock import END, MICROS_MIN
 from rove.model.errors import UnknownOrigin
+from rove.model.events import Send
 from rove.model.ids import SOURCE, Origin, QueryId
-from rove.model.messages import Fragment, SourceHere
+from rove.model.messages import Data, Fragment, SourceHere
 from rove.model.schema import conformed, parse_schema
 from rove.model.spans import Coverage
 
@@ -152,6 +153,26 @@ class Sources:
             return []
         self._kept = kept
         return [kept]
+
+    def before_sends(self, commands: list[Command]) -> list[Command]:
+        """The commands, with the positions to keep before batches are sent, if they must be kept. O(commands)."""
+        if not any(True for _ in self._replayed()):
+            return commands
+        due = False
+        for command in commands:
+            if isinstance(command, Send) and isinstance(command.message, Data):
+                header = command.message.header
+                source = self._all.get(header.origin.unsided)
+                if source is not None and source.replayed is not None:
+                    due |= source.replayed.sends(header)
+        if not due:
+            return commands
+        return [*self.positions(), *(each for each in commands if not isinstance(each, KeepPositions))]
+
+    def sent_before(self, header: Header) -> bool:
+        """Whether an earlier start of this node may have sent a batch that one of its sources makes again."""
+        source = self._all.get(header.origin.unsided)
+        return source is not None and source.replayed is not None and source.replayed.sent_before(header.seq)
 
     def replays(self, origin: Origin) -> bool:
         """Whether the batches of an origin can be made again."""
