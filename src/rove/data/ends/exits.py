@@ -103,9 +103,9 @@ class Exits:
         """Pass a batch on to the next node. Its sender keeps it until the next node has acked it."""
         if running.route is None:
             raise ProtocolError("unexpected", f"query `{header.query}` has no next node here for stage {header.stage}")
+        again = running.replays or self._sources.sent_before(header)
         if receipt is not None:
             receipt.hold()
-        again = running.replays or self._sources.sent_before(header)
         entry = self._store.put(header, rows, receipt, self._turn.now, alone=again)
         self._turn.commands += self._routes.send(running, entry, self._turn.now, running.fragment.overtakes)
         if not entry.number:
