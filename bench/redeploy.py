@@ -33,7 +33,7 @@ figures with other shapes, intermediates and climbing joins: there they carry 25
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -66,8 +66,8 @@ PAPER = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
     """What is varied, and how long runs take. Where strategies are judged, a change comes every `interval_s`, `changes`
-    times; elsewhere changes come for `other_s`. Stateful queries have twice as many mobile sources, as a join has two
-    sides."""
+    times, and each has several `rounds`, in turns, because the machine may be busier at times; elsewhere changes come
+    for `other_s`. Stateful queries have twice as many mobile sources, as a join has two sides."""
 
     queries: int
     edges: int
@@ -82,6 +82,7 @@ class Sizes:
     calm_s: float
     interval_s: float
     changes: int
+    rounds: int
     other_s: float
     timeout_s: float
     all_ways: bool = True  # run the baselines in every variation, not only where they are judged
@@ -101,6 +102,7 @@ SMOKE = Sizes(
     calm_s=1.0,
     interval_s=0.5,
     changes=2,
+    rounds=1,
     other_s=0.5,
     timeout_s=10.0,
     all_ways=False,
@@ -115,10 +117,11 @@ QUICK = Sizes(
     shapes=("circle",),
     between=(8,),
     climbing_s=(0.25,),
-    warm_s=1.0,
-    calm_s=4.0,
+    warm_s=0.5,
+    calm_s=2.0,
     interval_s=1.0,
-    changes=4,
+    changes=3,
+    rounds=2,
     other_s=2.0,
     timeout_s=10.0,
     all_ways=False,
@@ -137,6 +140,7 @@ FULL = Sizes(
     calm_s=20.0,
     interval_s=1.0,
     changes=120,
+    rounds=1,
     other_s=120.0,
     timeout_s=120.0,
 )
@@ -148,32 +152,41 @@ CLIMBING = partial(Joined, batch_rows=1_000, late=4, at="edge")  # about 0.4 MB 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What one run measured. Latencies of batches are in ms."""
+    """What one run measured, or several together. Latencies are in µs."""
 
     changes: int
     completed: int
     deploying_s: float  # in which some query was being redeployed
     placing_s: float
-    calm_ms: dict[int, float]
-    changing_ms: dict[int, float]
+    calm_us: list[int]
+    changing_us: list[int]
     made: int
     lost: int
 
+    def __add__(self, other: Run) -> Run:
+        return Run(**{each.name: getattr(self, each.name) + getattr(other, each.name) for each in fields(self)})
+
     def slowdown(self) -> float:
         """How much longer the slowest results took while something changed."""
-        return self.changing_ms[95] / self.calm_ms[95]
+        return _percentiles(self.changing_us)[95] / _percentiles(self.calm_us)[95]
 
     def shown(self) -> dict[str, float]:
+        phases = {"calm": _percentiles(self.calm_us), "changing": _percentiles(self.changing_us)}
         return {
             "changes": self.changes,
             "completed": self.completed,
             "deployment, s": self.deploying_s,
             "of it placement, s": self.placing_s,
-            **{f"calm p{p}, ms": self.calm_ms[p] for p in PERCENTILES},
-            **{f"changing p{p}, ms": self.changing_ms[p] for p in PERCENTILES},
+            **{f"{name} p{p}, ms": found[p] for name, found in phases.items() for p in PERCENTILES},
             "rows": self.made,
             "rows lost": self.lost,
         }
+
+
+def _percentiles(latencies_us: list[int]) -> dict[int, float]:
+    """In ms."""
+    found = np.percentile(latencies_us, PERCENTILES) / 1e3 if latencies_us else [float("nan")] * len(PERCENTILES)
+    return dict(zip(PERCENTILES, map(float, found), strict=True))
 
 
 class Clock:
@@ -249,16 +262,11 @@ def measure(point: Point, way: str, sizes: Sizes) -> Run:
             completed=clock.completed,
             deploying_s=clock.deploying_s,
             placing_s=placing_s,
-            calm_ms=_percentiles(calm),
-            changing_ms=_percentiles(changing),
+            calm_us=calm,
+            changing_us=changing,
             made=world.workload.made,
             lost=world.workload.missing(),
         )
-
-
-def _percentiles(latencies_us: list[int]) -> dict[int, float]:
-    found = np.percentile(latencies_us, PERCENTILES) / 1e3 if latencies_us else [float("nan")] * len(PERCENTILES)
-    return dict(zip(PERCENTILES, map(float, found), strict=True))
 
 
 def points(sizes: Sizes) -> Iterator[Point]:
@@ -337,12 +345,10 @@ def run(sizes: Sizes, data: Path | None = None) -> dict[str, Any]:
     every = list(points(sizes))
     found: dict[tuple[str, float | str], dict[str, Run]] = {}
     with Progress(transient=True) as progress:
-        task = progress.add_task("redeployments", total=sum(len(point.ways) for point in every))
-        for point in every:
-            for way in point.ways:
-                progress.update(task, description=f"{point.figure} {point.at}, {way}")
-                found.setdefault((point.figure, point.at), {})[way] = measure(point, way, sizes)
-                progress.advance(task)
+        turns = [(point, way) for point in every for way in point.ways * (sizes.rounds if point.judged else 1)]
+        for point, way in progress.track(turns, description="redeployments"):
+            runs, measured = found.setdefault((point.figure, point.at), {}), measure(point, way, sizes)
+            runs[way] = runs[way] + measured if way in runs else measured
     stateless, stateful = (found[f"{kind}, sources", sizes.sources[-1]] for kind in KINDS)
     ours, all_ours = stateless["ours"], [runs["ours"] for runs in found.values()]
     checks = [
@@ -377,6 +383,6 @@ def _curves(found: dict[tuple[str, float | str], dict[str, Run]]) -> dict[str, d
         if isinstance(at, str):
             continue
         for way, each in runs.items():
-            for what, value in (("deployment, s", each.deploying_s), ("p95, ms", each.changing_ms[95])):
+            for what, value in (("deployment, s", each.deploying_s), ("p95, ms", _percentiles(each.changing_us)[95])):
                 curves.setdefault(f"{what}, against {figure}", {}).setdefault(way, {})[float(at)] = value
     return curves
