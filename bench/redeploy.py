@@ -120,9 +120,9 @@ QUICK = Sizes(
     warm_s=0.5,
     calm_s=2.0,
     interval_s=1.0,
-    changes=3,
+    changes=2,
     rounds=2,
-    other_s=2.0,
+    other_s=1.0,
     timeout_s=10.0,
     all_ways=False,
 )
