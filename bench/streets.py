@@ -1,12 +1,13 @@
-"""A network of edges with moving devices, in one process and real time: the world of `rove bench redeploy`.
+"""A network of edges with moving devices, in one process: the world of `rove bench redeploy`.
 
     device ─► edge ─► (intermediates) ─► gateway       tree: each edge has its own way to the gateway
                                                        full: all edges are linked, and one has a way to the gateway
                                                        circle: each edge has two neighbours, and one has a way
 
-Every query reads a stream of its own, which several devices make. Some of these devices are mobile. A change moves all
-mobile devices to the next edge: the coordinator is told so (`relink`), as NebulaStream's simulator does it. The nodes
-are workers as in production, with queues instead of sockets.
+Every query reads streams of its own, which several devices make (`bench/workloads`). Some of these devices are mobile.
+A change moves all mobile devices to the next edge: the coordinator is told so (`relink`), as NebulaStream's simulator
+does it. Or no device moves, and the operators of each query `climb`: a change drains the nodes where they run, and they
+leave with their state for the next node above. The nodes are workers as in production, with queues instead of sockets.
 
 Every node, and the coordinator, has a core of its own (`bench/cores`), as on the paper's server with 64 of them.
 """
@@ -16,16 +17,17 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import cache, partial
+from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
-import rove
-from bench import football
-from bench.cores import CoreTime, WatchedNet
-from rove.control.asks.requests import LinkChange, Relink, Relinked, Submit, Submitted
+import pyarrow as pa
+
+from bench.cores import CoreTime, Links, WatchedNet
+from bench.workloads import Filtered, Workload
+from rove.control.asks.requests import Drain, LinkChange, Relink, Relinked, Submit, Submitted
 from rove.control.deployment.holistic import Redeploy
 from rove.control.deployment.query import QueryState
 from rove.data.events import Produced
@@ -34,8 +36,6 @@ from rove.model.batch import Header
 from rove.model.ids import NodeId, Origin, QueryId
 from rove.model.messages import Sink
 from rove.plan import codec
-from rove.plan.optimizer import optimize
-from rove.plan.stages import Stages
 
 Shape = Literal["tree", "full", "circle"]
 GATEWAY = NodeId("gateway")
@@ -54,30 +54,22 @@ class Streets:
     edges: int = 10
     shape: Shape = "tree"
     between: int = 0
-    batch_rows: int = 50
-    batch_s: float = 0.5  # between two batches of a source
-    plan: Callable[[str], Stages] = field(default=lambda stream: stateless(stream))
-
-
-@cache
-def stateless(stream: str) -> Stages:
-    """A filter and a map, as in the paper's stateless queries."""
-    rows = rove.Session.local().stream(stream, schema=football.COLUMNS)
-    return Stages.of({"out": optimize(rows.where("vx > 0").selectExpr("sid", "ts", "v * 2 AS v2").plan)})
+    climbs: bool = False  # all devices of a query are at one edge, and its operators move
+    bytes_per_s: float | None = None  # of every link
+    workload: Callable[[], Workload] = Filtered
 
 
 class World:
     """The network, its sources, and the latency of each batch that has arrived, in µs."""
 
     def __init__(self, folder: Path, streets: Streets, redeploy: Redeploy, clock: CoreTime) -> None:
-        self.streets, self.net, self.now_us = streets, WatchedNet(folder, clock, redeploy), clock.now_us
-        self.machine = self.net.machine
+        links = None if streets.bytes_per_s is None else Links(streets.bytes_per_s, 0)
+        self.net, self.now_us = WatchedNet(folder, clock, redeploy, links), clock.now_us
+        self.streets, self.machine = streets, self.net.machine
         self.edges = [NodeId(f"edge{n}") for n in range(streets.edges)]
-        self.latencies: list[int] = []
-        self.made: dict[tuple[QueryId, Origin], int] = {}  # rows by query and source
+        self.workload, self.latencies = streets.workload(), list[int]()
         self._numbers: dict[NodeId, int] = {}  # of the next batch
         self._at: dict[NodeId, int] = {}  # the edge of each mobile device, by its number
-        self._batches = [football.rows(streets.batch_rows, seed) for seed in range(5)]
         self._add(GATEWAY, "gateway", ())
         self._build_edges()
         devices = self._build_devices()
@@ -86,8 +78,8 @@ class World:
         self.net.on_arrival(GATEWAY, self._arrived)
         self._wait(lambda: all(self.machine.membership.topology.reaches(d, GATEWAY) for d in devices))
         for query in range(streets.queries):
-            plan = codec.encode(streets.plan(f"s{query}"))
-            self.net.ask("submit", Submit(name=f"q{query}", plan=plan, sink=Sink(kind="discard")), Submitted)
+            plan, sink = codec.encode(self.workload.plan(query)), Sink(kind="discard", node=GATEWAY)
+            self.net.ask("submit", Submit(name=f"q{query}", plan=plan, sink=sink), Submitted)
         self._wait(self.is_idle)
         self._devices = devices
 
@@ -117,10 +109,12 @@ class World:
         devices = []
         for query in range(self.streets.queries):
             for n in range(self.streets.sources):
-                name, home = NodeId(f"d{query}.{n}"), (query + n) % len(self.edges)
+                name = NodeId(f"d{query}.{n}")
+                home = (query if self.streets.climbs else query + n) % len(self.edges)
                 mobile = n < self.streets.mobile
                 self._add(name, "device", tuple(self.edges) if mobile else (self.edges[home],))
-                self.net.worker(name).worker.add_source(f"s{query}", self._origin(name), football.COLUMNS)
+                stream = self.workload.stream(query, n)
+                self.net.worker(name).worker.add_source(stream, Origin(stream, name), self.workload.columns)
                 devices.append(name)
                 if mobile:
                     self._at[name] = home
@@ -147,7 +141,9 @@ class World:
         self.net.add_node(settings)
 
     def _arrived(self, header: Header) -> None:
-        self.latencies.append(self.now_us() - header.produced_at)
+        took_us = self.workload.arrived(header, self.now_us())
+        if took_us is not None:
+            self.latencies.append(took_us)
 
     def _wait(self, condition: Callable[[], bool]) -> None:
         if not self.net.run_until(condition, BUILT_S):
@@ -155,31 +151,32 @@ class World:
 
     # Running
 
-    def _origin(self, device: NodeId) -> Origin:
-        return Origin(f"s{device[1:].partition('.')[0]}", device)
-
     def start(self) -> None:
         """The sources begin now. They take turns."""
-        every_us = int(self.streets.batch_s * 1e6)
+        every_us = self.workload.batch_us
         for n, device in enumerate(self._devices):
             first_us = self.now_us() + n * every_us // len(self._devices)
-            self.net.feed(device, first_us, partial(self._make, device, every_us))
+            self.net.feed(device, first_us, partial(self._make, device))
 
     def stop(self) -> None:
-        """The sources make no more."""
+        """The sources make no more, but for a last batch if the workload needs one."""
         for device in self._devices:
             self.net.sources.pop(device, None)
+            rows = self.workload.last(self._numbers.get(device, 0))
+            if rows is not None:
+                self._produce(device, rows, self.now_us())
             self.net._schedule(device)
 
-    def _make(self, device: NodeId, every_us: int, due_us: int) -> int:
+    def _make(self, device: NodeId, due_us: int) -> int:
         """Make a batch that was due then. Returns when the next one is due."""
-        origin, number = self._origin(device), self._numbers.get(device, 0)
-        rows = self._batches[number % len(self._batches)]
-        self.net.worker(device)._handle(Produced(origin, rows, due_us))
+        number = self._numbers.get(device, 0)
         self._numbers[device] = number + 1
-        key = QueryId(f"q{origin.name[1:]}"), origin
-        self.made[key] = self.made.get(key, 0) + rows.num_rows
-        return due_us + every_us
+        self._produce(device, self.workload.batch(*_numbered(device), number, due_us), due_us)
+        return due_us + self.workload.batch_us
+
+    def _produce(self, device: NodeId, rows: pa.RecordBatch, due_us: int) -> None:
+        origin = Origin(self.workload.stream(*_numbered(device)), device)
+        self.net.worker(device)._handle(Produced(origin, rows, due_us))
 
     def take_latencies(self) -> list[int]:
         """The latencies since the last call, in µs."""
@@ -215,10 +212,41 @@ class World:
         link = worker.links().get(edge)
         return link is not None and link.up and all(running.route == edge for running in worker.running().values())
 
-    def delivered(self) -> int:
-        """Rows of all sources that have reached the sink."""
-        counts = self.net.worker(GATEWAY).worker.output.counts
-        return sum(counts[key].delivered for key in self.made if key in counts)
+
+class Climbing(World):
+    """A tree in which the operators of query n begin at edge n. Each change moves all of them to the next node, as
+    long as there is one below the gateway."""
+
+    def __init__(self, folder: Path, streets: Streets, redeploy: Redeploy, clock: CoreTime) -> None:
+        self._climbed = 0
+        super().__init__(folder, streets, redeploy, clock)
+
+    def move(self) -> int:
+        for query in range(self.streets.queries):
+            self.net.send("drain", Drain(name=self._station(query)))
+        self._climbed += 1
+        return self.streets.queries
+
+    def is_idle(self) -> bool:
+        """Whether the operators are where they should be, and their whole state with them. O(nodes of the queries)."""
+        return super().is_idle() and all(self._is_whole(query) for query in range(self.streets.queries))
+
+    def _is_whole(self, query: int) -> bool:
+        deployment = self.machine.deployments.queries[QueryId(f"q{query}")].deployment
+        parts = {} if deployment is None else deployment.tree.parts
+        here = parts.get(self._station(query))
+        return here is not None and bool(here.hosts) and not any(part.moves for part in parts.values())
+
+    def _station(self, query: int) -> NodeId:
+        """The node where the operators of a query should be."""
+        edge = self.edges[query % len(self.edges)]
+        return NodeId(f"{edge}.{self._climbed - 1}") if self._climbed else edge
+
+
+def _numbered(device: NodeId) -> tuple[int, int]:
+    """The number of a device's query, and its own in there."""
+    query, _, number = device[1:].partition(".")
+    return int(query), int(number)
 
 
 @contextmanager
@@ -226,7 +254,7 @@ def built(streets: Streets, redeploy: Redeploy) -> Iterator[World]:
     """A network that is closed at the end of the block."""
     clock = CoreTime()
     with tempfile.TemporaryDirectory() as folder, clock.kept():
-        world = World(Path(folder), streets, redeploy, clock)
+        world = (Climbing if streets.climbs else World)(Path(folder), streets, redeploy, clock)
         try:
             yield world
         finally:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from bench import migrate
 from bench.chain import NEW, ChainSizes, built, pairs
-from bench.migrate import TOO_LONG_MS, moved, raw_mb_per_s, recreated
+from bench.migrate import TOO_LONG_MS, Run, moved, moved_once, raw_mb_per_s, recreated
 from tests.bench.smoke import smoke
 
 SIZES = ChainSizes(windows=64, window_bytes=64 * 1024, bytes_per_s=10e6)
@@ -26,6 +27,22 @@ def test_rows_wait_little_behind_a_state() -> None:
     assert at_least_ms < ours.whole_ms < 2 * at_least_ms
     assert ours.pause_ms < ours.whole_ms / 4
     assert ours.wire_mb < 1.5 * SIZES.state_bytes / 2**20
+
+
+@pytest.mark.parametrize(("whole_ms", "pause_ms"), [(30.0, 34.0), (200.0, 10.0)])
+def test_a_state_that_moves_before_the_next_batch_is_due_is_moved_while_one_is(
+    monkeypatch: pytest.MonkeyPatch, whole_ms: float, pause_ms: float
+) -> None:
+    def once(sizes: ChainSizes, hop_by_hop: bool, due_in_s: float = 0.0) -> Run:
+        return Run(pause_ms=10 + due_in_s * 1e3, whole_ms=whole_ms, wire_mb=1)
+
+    monkeypatch.setattr(migrate, "moved_once", once)
+    assert moved(SIZES).pause_ms == pytest.approx(pause_ms)
+
+
+def test_the_next_batch_is_due_so_long_after_a_move_has_begun() -> None:
+    small = ChainSizes(windows=4)
+    assert 0 < moved_once(small, due_in_s=0.01).whole_ms < small.every_s * 1e3
 
 
 def test_with_state_transfer_the_state_goes_from_node_to_node_and_results_wait_for_all_of_it() -> None:

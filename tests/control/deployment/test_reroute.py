@@ -8,6 +8,7 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
+from rove.control.deployment import reroute
 from rove.control.deployment.deployment import Deployment
 from rove.control.deployment.reroute import lead, move
 from rove.control.placement import Load, Placement, Request, strategy
@@ -122,6 +123,42 @@ def test_whatever_breaks_nobody_passes_by_what_remembers_and_nobody_else_is_dist
             assert topology.broken_on(new) <= topology.broken_on(old)
             if not topology.broken_on(old):
                 assert new == old
+
+
+def test_a_node_that_runs_all_its_operators_gets_another_route_as_if_they_were_placed_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two deployments see the same links break. One of them places operators anew at each move."""
+    swapped: list[bool] = []
+    runs_all = reroute._runs_all
+
+    def noted(*arguments) -> bool:  # type: ignore[no-untyped-def]
+        swapped.append(runs_all(*arguments))
+        return swapped[-1]
+
+    for seed in range(150):
+        random = Random(seed)
+        topology = city(random)
+        asked = drawn(random, topology, hinted=random.random() < 0.3)
+        loads = Load(), Load()
+        try:
+            one, other = (put_down(asked, topology, load) for load in loads)
+        except RoveError:
+            continue
+        nodes = dict.fromkeys(p.node for sources in asked.sources.values() for p in sources)
+        for _ in range(6):
+            for _ in range(random.randint(1, 3)):
+                link = random.choice(topology.links())
+                topology.mark(link.a, link.b, works=random.random() < 0.4)
+            monkeypatch.setattr(reroute, "_runs_all", noted)
+            look(one, asked, topology, loads[0], *nodes)
+            monkeypatch.setattr(reroute, "_runs_all", lambda *_: False)
+            look(other, asked, topology, loads[1], *nodes)
+            assert one.tree.parts == other.tree.parts, seed
+            assert one.fragments == other.fragments
+            assert loads[0] == loads[1]
+    assert sum(swapped) > 30
+    assert not all(swapped)
 
 
 @pytest.mark.parametrize("seed", range(120))

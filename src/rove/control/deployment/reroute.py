@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 
-import msgspec
+from msgspec.structs import replace
 
 from rove.control.deployment.deployment import Deployment
 from rove.control.deployment.part import At, Part
@@ -44,7 +45,13 @@ def move(
 ) -> list[NodeId]:
     """Give each of these nodes whose route is broken a better route, if one passes all operators that hold its state.
     Returns the nodes that moved. O(nodes × stages × height), once more for each node that cannot move."""
-    going = dict.fromkeys(node for node in nodes if has_better(deployment, node, topology))
+    better = {node: route for node in nodes if (route := _better(deployment, node, topology))}
+    position = deployment.journal.position
+    if all(_runs_all(deployment, request, node, topology) for node in better):
+        if all(_swap(deployment, node, route, topology) for node, route in better.items()):
+            return list(better)
+        deployment.roll_back(position)
+    going = dict.fromkeys(better)
     while going:
         position = deployment.journal.position
         broken = {node: topology.broken_on(deployment.tree.route(node)) for node in going}
@@ -60,6 +67,43 @@ def move(
         for node in stuck if going.keys() & set(stuck) else list(going):
             going.pop(node, None)
     return []
+
+
+def _runs_all(deployment: Deployment, request: Request, node: NodeId, topology: Topology) -> bool:
+    """Whether a node runs all operators for its rows itself, but for those that have to be where all routes end. On
+    another route a placement would put every operator where it is. O(route + stages)."""
+    part = deployment.tree.parts[node]
+    if part != Part(next=part.next, hosts=part.hosts, sources=part.sources) or deployment.tree.children.get(node):
+        return False
+    if topology.is_drained(node) or (request.lacks and any(request.lacks(stage, node) for stage in part.hosts)):
+        return False
+    return all(_has_to_be(deployment, source, node) for source in dict.fromkeys(stage for stage, _ in part.sources))
+
+
+def _swap(deployment: Deployment, node: NodeId, route: list[NodeId], topology: Topology) -> bool:
+    """Give a node that runs all its operators another route. Returns whether fewer links of it are broken, and its rows
+    are taken in order where they were. O(route)."""
+    tree, part, position = deployment.tree, deployment.tree.parts[node], deployment.journal.position
+    broken = topology.broken_on(tree.route(node))
+    gone = _without(deployment, {node: part}, {node: _met(deployment, node)})
+    fresh = {n: Part(next=above) for n, above in pairwise(route[1:]) if n in gone or n not in tree}
+    deployment.put({**gone, **fresh, node: replace(part, next=route[1])})
+    disturbed = deployment.meetings.disturbed(deployment.journal, position)
+    return topology.broken_on(tree.route(node)) < broken and not disturbed
+
+
+def _has_to_be(deployment: Deployment, source: Stage, node: NodeId) -> bool:
+    """Whether every operator for rows of a source is on the source's node, or has to be at the root: because it takes
+    rows in order there, or reads nothing but operators there. O(stages)."""
+    stages, at_root = deployment.terms.stages, set[Stage]()
+    for stage, at in deployment.meetings.walk((source, node)):
+        if at == node:
+            continue
+        inputs = stages.inputs[stage]
+        if at != deployment.root or not (ordered(stages.operators[stage]) or at_root.issuperset(inputs)):
+            return False
+        at_root.add(stage)
+    return True
 
 
 def relieve(deployment: Deployment, request: Request, node: NodeId, topology: Topology, load: Load) -> bool:
@@ -131,7 +175,7 @@ def _joined(
     found: dict[NodeId, Part | None] = {}
     for node, above in placed.routes.items():
         old = deployment.tree.parts.get(node) or Part(next=above)
-        new = msgspec.structs.replace(
+        new = replace(
             old,
             hosts=tuple(sorted({*old.hosts, *hosts.get(node, ())})),
             sources=(*old.sources, *(pair for pair in made.get(node, ()) if pair not in old.sources)),
@@ -179,11 +223,16 @@ def _met(deployment: Deployment, node: NodeId) -> dict[Stage, NodeId]:
 
 def has_better(deployment: Deployment, node: NodeId, topology: Topology) -> bool:
     """Whether there is a route with fewer broken links than the node's own. O(height)."""
+    return bool(_better(deployment, node, topology))
+
+
+def _better(deployment: Deployment, node: NodeId, topology: Topology) -> list[NodeId]:
+    """The best route of a node, if it has fewer broken links than its own; empty otherwise. O(height)."""
     broken = topology.broken_on(deployment.tree.route(node)) if deployment.placed(node) else 0
     if not broken or not topology.has(node) or not topology.reaches(node, deployment.root):
-        return False
+        return []
     best, route, at = topology.routes([node], deployment.root), list[NodeId](), node
     while at is not None:
         route.append(at)
         at = best[at]  # type: ignore[assignment]
-    return topology.broken_on(route) < broken
+    return route if topology.broken_on(route) < broken else []

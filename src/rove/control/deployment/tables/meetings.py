@@ -53,9 +53,13 @@ class Meetings:
         """The operators that run on a node, in order."""
         return sorted(stage for stage in self._tree.runs[node] if self.runs(stage, node))
 
+    def walk(self, source: At) -> tuple[At, ...]:
+        """The operators that take rows of a source, with their nodes, in the order of the plan."""
+        return self._walks.get(source, ())
+
     def met(self, source: At) -> tuple[At, ...]:
         """The ordered operators that take rows of a source, with their nodes."""
-        return self._ordered_of(self._walks.get(source, ()))
+        return self._ordered_of(self.walk(source))
 
     def disturbed(self, journal: Journal, position: int) -> list[NodeId]:
         """The nodes whose rows met ordered operators in other places at an earlier position of the journal, without
