@@ -77,6 +77,8 @@ def test_times_without_a_zone_are_utc_and_that_is_said(data: Any) -> None:
         (pa.table([[1], [2]], names=["coach", "coach"]), "data of `t` has 2 columns named `coach`"),
         ([{"coach": 1, "trian": 2}], "`t` has no column `trian`"),
         ([{"coach": "one"}], "a value is not: Could not convert 'one'"),
+        ([{"coach": 1}, {"coach": 1.5}], "column `coach` of `t` is int, and a value is not: 1.5 is not a whole number"),
+        (pd.DataFrame({"coach": [1.5, None]}), "column `coach` of `t` is int, and the data has double"),
         ({"coach": [1, 2]}, "data of `t` is list; give a pyarrow table, a pandas frame, a list of dicts"),
         (5, "data of `t` is int; give a pyarrow table"),
         ("rows", "data of `t` is str; give a pyarrow table"),
@@ -86,6 +88,27 @@ def test_what_does_not_fit_is_refused_by_name(data: Any, text: str) -> None:
     with pytest.raises(SchemaMismatch) as refused:
         by_origin("t", parse_schema("coach int"), data)
     assert text in str(refused.value)
+
+
+def test_integers_of_a_pandas_frame_may_be_missing() -> None:
+    frame = pd.DataFrame({"coach": [1, None], "n": [2**53, 1]})
+    assert rows_of(frame, "coach int, n bigint") == [{"coach": 1, "n": 2**53}, {"coach": None, "n": 1}]
+    assert rows_of([{"coach": 2.0}], "coach int") == [{"coach": 2}]
+
+
+@pytest.mark.parametrize(
+    ("schema", "row", "text"),
+    [
+        ("a array<int>", {"a": [1, 2.5]}, "2.5 is not a whole number"),
+        ("a struct<x: array<bigint>>", {"a": {"x": [0.1]}}, "0.1 is not a whole number"),
+        ("a map<string,int>", {"a": {"k": 0.5}}, "0.5 is not a whole number"),
+        ("a timestamp", {"a": 1_777_881_602}, "is a number; give a datetime, or a text such as"),
+        ("a date", {"a": 20_000}, "is a number; give a datetime"),
+    ],
+)
+def test_a_value_that_would_be_cut_is_refused(schema: str, row: dict[str, Any], text: str) -> None:
+    with pytest.raises(SchemaMismatch, match=text):
+        by_origin("t", parse_schema(schema), [row])
 
 
 def test_wide_and_nested_types_are_taken_if_their_values_fit() -> None:

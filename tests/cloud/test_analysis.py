@@ -29,6 +29,13 @@ STATEMENTS = {
     "SELECT a, explode(arr) AS x FROM t": "append update",
     "SELECT x, count(*) AS n FROM t LATERAL VIEW explode(arr) e AS x GROUP BY x": "update",
     "SELECT DISTINCT a FROM t": "append update",
+    "SELECT n, count(*) AS m FROM (SELECT a, count(*) AS n FROM t GROUP BY a) GROUP BY n": "",
+    "SELECT n, u.c FROM (SELECT a, count(*) AS n FROM t GROUP BY a) v JOIN u ON v.a = u.a": "",
+    "SELECT c, n FROM (SELECT a, count(*) AS n FROM t GROUP BY a) v JOIN k ON v.a = k.a": "update",
+    "SELECT DISTINCT n FROM (SELECT a, count(*) AS n FROM t GROUP BY a)": "update",
+    "SELECT w, max(n) AS m FROM (SELECT window(ts, '9 seconds') w, a, count(*) n FROM t GROUP BY 1, 2) GROUP BY w": (
+        "append update"
+    ),
     "SELECT a FROM t UNION SELECT a FROM u": "append update",
     "SELECT t.a, c FROM t JOIN u ON t.a = u.a": "append update",
     "SELECT t.a, c FROM t, u WHERE t.a = u.a": "append update",
@@ -101,6 +108,8 @@ def test_the_list_says_what_streaming_spark_says(spark: Any, session: rove.Sessi
         "SELECT row_number() OVER (ORDER BY a) AS q FROM t",
         "SELECT sum(a) OVER (PARTITION BY b) AS q FROM t",
         "SELECT median(DISTINCT a) AS q FROM t",
+        "SELECT rank() OVER w AS q FROM t WINDOW w AS (ORDER BY a)",
+        "SELECT monotonically_increasing_id() AS q FROM t",
         "SELECT t.a, c FROM t JOIN u ON t.a < u.c",
     ],
 )

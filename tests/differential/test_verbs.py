@@ -18,6 +18,7 @@ Verb = Callable[[Any, Any, Any, Any], Any]  # of two streams, a table, and the f
 EDGE: dict[str, Verb] = {
     "withColumns": lambda t, u, k, F: t.withColumns({"x": F.col("a") + 1, "b": F.lit(0)}),
     "withColumnsRenamed": lambda t, u, k, F: t.withColumnsRenamed({"a": "x", "nope": "y"}),
+    "brackets": lambda t, u, k, F: t[t.a > 1][["a", "b"]].select(F.lit([1, 2]).alias("l"), "a")[["l"]],
     "toDF": lambda t, u, k, F: u.toDF("p", "q", "r", "s"),
     "transform": lambda t, u, k, F: t.transform(lambda df, n: df.select((F.col("a") + n).alias("q")), 2),
     "a name of an expression": lambda t, u, k, F: t.select(F.expr("a + 1"), F.col("b") * 2),
@@ -91,6 +92,8 @@ IN_SPARK: dict[str, Verb] = {
 }
 REFUSED: dict[str, tuple[Verb, str]] = {
     "orderBy": (lambda t, u, k, F: t.orderBy("a"), "orderBy.* cannot be used on a stream: it would need all rows"),
+    "over": (lambda t, u, k, F: t.select(F.max("a").over(None)), "streaming Spark has no OVER"),
+    "brackets": (lambda t, u, k, F: t[1.5], "brackets take a name, a place"),
     "limit": (lambda t, u, k, F: t.limit(2), "limit.* cannot be used on a stream: which rows of a stream come first"),
     "describe": (lambda t, u, k, F: t.describe(), "describe.* cannot be used on a stream: it would need all rows"),
     "count": (lambda t, u, k, F: t.count(), "count.* cannot be used on a stream: a query runs for ever"),

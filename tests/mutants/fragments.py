@@ -6,6 +6,34 @@ from rove.cli.mutants import Mutant
 
 FRAGMENTS = (
     Mutant(
+        "queries share what they compute whatever is below it",
+        "data/operators/shared_results.py",
+        "    return codec.encode(plan)\n",
+        "    return repr(run[-1].schema).encode()\n",
+        test="tests/data/operators/test_shared_results.py::test_each_query_gets_what_it_would_get_alone",
+    ),
+    Mutant(
+        "the users' functions of queries count as equal",
+        "data/operators/shared_results.py",
+        "isinstance(op, Map) or ",
+        "",
+        test="tests/data/operators/test_shared_results.py::test_a_users_function_is_not_shared",
+    ),
+    Mutant(
+        "results that queries share are never forgotten",
+        "data/turn.py",
+        "        self.shared.begin()\n",
+        "",
+        test="tests/data/operators/test_shared_results.py::test_results_are_forgotten_at_the_next_event",
+    ),
+    Mutant(
+        "rows that queries share are those of the last batch",
+        "data/operators/shared_results.py",
+        "self._computed.get((id(data), key))",
+        "next((found for (_, each), found in self._computed.items() if each == key), None)",
+        test="tests/data/operators/test_shared_results.py::test_never_more_results_are_kept_than_allowed",
+    ),
+    Mutant(
         "an operator that moves to another node loses what it has",
         "data/fragment/deployment.py",
         "                self.exits.emit(known, known.pipeline.end((*fragment.runs, *fragment.ends)))\n",

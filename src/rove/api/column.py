@@ -12,7 +12,9 @@ from copy import copy
 from decimal import Decimal
 from typing import Any
 
+from rove.model.errors import ExpressionError, PlanError
 from rove.model.names import quoted, quoted_text, unmarked
+from rove.plan.expressions.tokens import NO_OVER
 
 _PATH = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
 
@@ -70,6 +72,10 @@ class Column:
 
     def eqNullSafe(self, other: Any) -> Column:
         return self._infix("<=>", other)
+
+    def over(self, window: Any) -> Column:
+        """Refused: streaming Spark has no OVER."""
+        raise ExpressionError(NO_OVER)
 
     def isin(self, *values: Any) -> Column:
         given = values[0] if len(values) == 1 and isinstance(values[0], list | tuple | set | frozenset) else values
@@ -260,4 +266,18 @@ def literal(value: Any) -> str:
             sign, rest = ("-", -value) if value < dt.timedelta() else ("", value)
             clock = str(dt.timedelta(seconds=rest.seconds, microseconds=rest.microseconds)).rjust(8, "0")
             return f"INTERVAL '{sign}{rest.days} {clock}' DAY TO SECOND"
+        case list() | tuple():
+            return f"array({', '.join(literal(each) for each in value)})"
     raise TypeError(f"no SQL literal for {value!r} of type {type(value).__name__}")
+
+
+def bracketed(stream: Any, key: Any) -> Any:
+    """`stream[0]`, `stream[["a", "b"]]` and `stream[condition]`, as on a DataFrame."""
+    match key:
+        case Column():
+            return stream.where(key)
+        case list() | tuple():
+            return stream.select(*key)
+        case int():
+            return stream[stream.columns[key]]
+    raise PlanError(f"brackets take a name, a place, a list of columns or a condition, got {key!r}")

@@ -57,7 +57,7 @@ def _table(data: Given, schema: pa.Schema, whose: str) -> pa.Table:
     if isinstance(data, pa.RecordBatch):
         return pa.Table.from_batches([data])
     if type(data).__module__.partition(".")[0] == "pandas":
-        return pa.Table.from_pandas(data, preserve_index=False)
+        return _whole_again(pa.Table.from_pandas(data, preserve_index=False), schema)
     if hasattr(data, "__arrow_c_stream__"):
         return pa.table(data)
     rows = list(data) if isinstance(data, Iterable) and not isinstance(data, str | bytes) else [data]
@@ -69,6 +69,18 @@ def _table(data: Given, schema: pa.Schema, whose: str) -> pa.Table:
         f"data of {whose} is {type(data).__name__}; give a pyarrow table, a pandas frame, a list of dicts, or for each "
         "device one of these"
     )
+
+
+def _whole_again(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Integers of a pandas frame, which has made fractions of them because one is missing."""
+    for n, field in enumerate(table.schema):
+        known = schema.field(field.name).type if schema.names.count(field.name) == 1 else field.type
+        if pt.is_integer(known) and pt.is_floating(field.type):
+            try:
+                table = table.set_column(n, field.name, table.column(n).cast(known))
+            except pa.ArrowInvalid:
+                continue  # a fraction: `_column` refuses it by its name
+    return table
 
 
 def _table_of_dicts(rows: list[Mapping[str, Any]], schema: pa.Schema, whose: str) -> pa.Table:
@@ -90,6 +102,8 @@ def _table_of_dicts(rows: list[Mapping[str, Any]], schema: pa.Schema, whose: str
 
 def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
     """Python's values as a column. Dates and times may be texts as in JSON, such as 2026-05-04T08:00:02Z."""
+    for value in values:
+        _refuse_cut(value, kind)
     if not pt.is_temporal(kind):
         return pa.array(values, kind)
     if any(isinstance(value, datetime) and value.tzinfo is None for value in values):
@@ -99,6 +113,25 @@ def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
     texts = pa.array(values, pa.string())
     zoned = any(value is not None and _ZONE.search(value) for value in values)
     return texts.cast(kind if zoned or not pt.is_timestamp(kind) else pa.timestamp("us"))
+
+
+def _refuse_cut(value: Any, kind: pa.DataType) -> None:
+    """Refuse what Arrow would take and cut: a fraction for an integer, a number for a time."""
+    match value:
+        case Mapping() if pt.is_struct(kind):
+            for field in kind.fields:
+                _refuse_cut(value.get(field.name), field.type)
+        case Mapping() if pt.is_map(kind):
+            for key, item in value.items():
+                _refuse_cut(key, kind.key_type)
+                _refuse_cut(item, kind.item_type)
+        case list() | tuple() if _is_list(kind):
+            for each in value:
+                _refuse_cut(each, kind.value_type)
+        case float() if pt.is_integer(kind) and not value.is_integer():
+            raise ValueError(f"{value} is not a whole number")
+        case int() | float() if pt.is_timestamp(kind) or pt.is_date(kind):
+            raise ValueError(f"{value} is a number; give a datetime, or a text such as 2026-05-04T08:00:02Z")
 
 
 def _column(table: pa.Table, field: pa.Field, schema: pa.Schema, whose: str) -> pa.ChunkedArray:
@@ -173,8 +206,8 @@ def run_cut(cut: Cut, data: LocalData) -> pa.Table:
     parts = {name: result.rows for name, result in results.items()}
     if not cut.needs_spark:
         return parts[cut.lower[0][0]]
-    from rove.cloud.compile import compile_plan
+    from rove.cloud.compile import collected, compile_plan
     from rove.cloud.session import frame_of, spark_session
 
     spark = spark_session()
-    return compile_plan(cut.upper, {name: frame_of(spark, table) for name, table in parts.items()}).toArrow()
+    return collected(compile_plan(cut.upper, {name: frame_of(spark, table) for name, table in parts.items()}))

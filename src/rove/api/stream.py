@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from rove.api.column import Column, literal, path
+from rove.api.column import Column, bracketed, literal, path
 from rove.model.clock import parse_duration
 from rove.model.errors import NoSuchVerb, PlanError
 from rove.model.ids import checked_name
@@ -79,10 +79,11 @@ class Stream:
     def __repr__(self) -> str:
         return f"Stream[{schema_text(self._plan.schema)}]"
 
-    def __getitem__(self, name: str) -> Column:
-        column = Column(path(name))
-        build.selected(self._rows(), [_item(column, None)])  # an unknown name is refused here, not later
-        return self._own(name) if name in self._plan.schema.names else column
+    def __getitem__(self, name: Any) -> Any:
+        if not isinstance(name, str):
+            return bracketed(self, name)
+        build.selected(self._rows(), [_item(Column(path(name)), None)])  # an unknown name is refused here, not later
+        return self._own(name) if name in self._plan.schema.names else Column(path(name))
 
     def __getattr__(self, name: str) -> Column:
         if not name.startswith("_") and name in self._plan.schema.names:

@@ -10,8 +10,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+import pyarrow as pa
+
 from rove.model.clock import duration_text
-from rove.model.errors import EdgeRefusal, PlanError, SchemaMismatch
+from rove.model.errors import DataError, EdgeRefusal, PlanError, SchemaMismatch
 from rove.model.names import quoted
 from rove.model.schema import WINDOW, schema_text, type_name
 from rove.plan.aggregates import AggregateCall, StateColumn, state_name
@@ -99,6 +101,16 @@ def compile_plan(plan: Operator, frames: Mapping[str, Any]) -> Any:
         raise PlanError(f"Spark refuses this query: {refusal(error)}") from error
     except Py4JJavaError as error:  # a fault in Spark itself
         raise PlanError(f"Spark fails to read this query: {refusal(error.java_exception.toString())}") from error
+
+
+def collected(frame: Any) -> pa.Table:
+    """All rows of a DataFrame. What Spark cannot compute is an error of ours, in Spark's words."""
+    from pyspark.errors import PySparkException
+
+    try:
+        return frame.toArrow()
+    except PySparkException as error:
+        raise DataError(f"Spark cannot compute this: {refusal(error)}") from None
 
 
 def refusal(error: Exception | str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Mapping
@@ -39,6 +40,8 @@ _STREAMING: dict[str, str] = {
     "spark.shuffle.io.retryWait": "200ms",
     "spark.locality.wait": "0",
 }
+# PySpark's loggers that print every error that it raises, with its Java stack. Rove raises the error in its own words.
+_REPEAT_ERRORS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 
@@ -69,6 +72,8 @@ def spark_session(
     builder = SparkSession.builder.master(master).appName(name)
     for key, value in chosen.items():
         builder = builder.config(key, value)
+    for logger in _REPEAT_ERRORS:
+        logging.getLogger(logger).setLevel(logging.CRITICAL)
     session = builder.getOrCreate()
     if archive is not None and record:
         archive.build_at_exit(session)

@@ -381,6 +381,8 @@ def _window_spec(plan: Operator, each: Item) -> tuple[Window | Foreign, Expr | N
         return _foreign_window(plan, each, "session windows grow with their rows; Spark holds that state"), None
     if name == "window":
         time, *spans = node.expressions
+        if written := next((s for s in spans if not isinstance(s, exp.Literal)), None):
+            raise ExpressionError("write the lengths of a window as text: '10 seconds'", each.text, span(written))
         moment = bind_node(time, plan.schema, each.text)
         if moment.dtype == WINDOW or refusal_of(moment):
             own = moment.dtype == WINDOW
@@ -390,9 +392,11 @@ def _window_spec(plan: Operator, each: Item) -> tuple[Window | Foreign, Expr | N
             raise TypeMismatch(f"window needs a timestamp, got {type_name(moment.dtype)}", each.text, span(time))
         time_name = plan.traits.event_time
         if time_name and not (isinstance(moment, Column) and moment.name == time_name):
-            raise PlanError(
-                f"`{each.text}` is not a window of the event time `{time_name}`, so it would never close; "
-                "name its column in withWatermark"
+            raise ExpressionError(
+                f"event time is `{time_name}` here (after a join that of the left side); a window of another time "
+                "would never close: name its column in withWatermark, or swap the sides of the join",
+                each.text,
+                span(time),
             )
         return Window.parse([s.name for s in spans]), moment
     if isinstance(node, exp.Column) and len(node.parts) == 1:

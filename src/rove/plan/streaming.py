@@ -9,8 +9,12 @@ from __future__ import annotations
 from rove.model.errors import PlanError
 from rove.model.schema import WINDOW
 from rove.plan.expressions.tree import Column, columns_of, sql
-from rove.plan.operators import Join, Operator, SparkAggregate, SparkSelect, walk
+from rove.plan.operators import Aggregate, Join, Operator, SparkAggregate, SparkSelect, walk
 
+_TWICE = (
+    "streaming Spark has no output mode `update` for a group or a join over the results of a group without a window: "
+    "they change, and it does not take a row back. Group by a window in the first, and use `append`"
+)
 _OUTER = ("left_outer", "right_outer", "full_outer")
 _NEEDS_TIME = (
     "a {how} join of two streams needs event time, or its rows would wait for ever: call withWatermark on both sides, "
@@ -54,6 +58,8 @@ def refuse_unstreamable(plan: Operator, mode: str) -> None:
 
 
 def _refusal(step: Operator, mode: str) -> str | None:
+    if mode == "update" and _holds_state(step) and any(_changes(s) for each in step.inputs for s in walk(each)):
+        return _TWICE
     match step:
         case SparkAggregate() if mode == "append" and not _closes(step):
             return _no_end("groupBy(F.window(time, '10 seconds'), …)")
@@ -64,6 +70,23 @@ def _refusal(step: Operator, mode: str) -> str | None:
         case Join() if step.keeps_rows:
             return _join(step, mode)
     return None
+
+
+def _holds_state(step: Operator) -> bool:
+    """Whether Spark keeps rows or groups for a step over a stream."""
+    match step:
+        case SparkSelect():
+            return step.needs_update
+        case Join():
+            return step.keeps_rows
+    return isinstance(step, SparkAggregate | Aggregate)
+
+
+def _changes(step: Operator) -> bool:
+    """Whether a step gives a group again when it has more rows."""
+    return (
+        isinstance(step, SparkAggregate) or (isinstance(step, SparkSelect) and step.needs_update)
+    ) and not step.static
 
 
 def _no_end(example: str) -> str:

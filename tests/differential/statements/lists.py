@@ -92,6 +92,32 @@ LISTS: tuple[Clause, ...] = (
         a -> b AS q
         """,
     ),
+    # Columns whose names are words of SQL, and functions without parentheses
+    *every(
+        "list",
+        """
+        date + 1 AS q
+        x.left * left + timestamp AS q
+        date * left AS q, left(s, 1) AS z
+        time + INTERVAL 1 DAY AS q, x.time - INTERVAL '2' HOURS AS z
+        date NOT NULL AS q
+        +date AS q
+        s:date AS q
+        """,
+        **{"from": "(SELECT a AS date, b AS left, a AS timestamp, ts AS time, s FROM t) AS x"},
+    ),
+    *every(
+        "list",
+        """
+        5D + a AS q, a::bigint + 1 AS z, 2 * left('12', 1)::int AS y
+        current_timestamp > ts AS q, current_date > DATE '2020-01-01' AS z
+        s:a
+        st:x AS q
+        a - to_date(ts) AS q
+        to_date(ts) - DATE '2025-12-30' AS q
+        INTERVAL '1-2' YEAR TO MONTH AS y
+        """,
+    ),
     # Aliases that later entries read
     *every(
         "list",

@@ -32,6 +32,11 @@ RELATIONS: tuple[Clause, ...] = (
         t UNPIVOT (v FOR k IN (a, b))
         """,
     ),
+    Clause("from", "t JOIN (SELECT 1 AS n, 'y' AS l UNION ALL SELECT 2, NULL) v ON t.a = v.n", {"list": "t.a, b, l"}),
+    Clause("from", "t CROSS JOIN (SELECT 1 AS x WHERE false) o", {"list": "a, x"}),
+    Clause("from", "t CROSS JOIN (SELECT count(*) AS n) o", {"list": "a, n"}),
+    Clause("from", "t CROSS JOIN (SELECT *) o", {"list": "a"}),
+    Clause("from", "t JOIN u ON t.a = u.a", {"list": "count(*) AS n", "group": "window(u.ts, '10 seconds')"}),
     Clause("from", "t AS x", {"list": "x.a, x.b"}),
     Clause("from", "t AS x ", {"list": "t.a"}),
     Clause("from", "u AS x(k, l, m, n)", {"list": "k, x.l, m"}),

@@ -15,7 +15,6 @@ from rove.data.fragment.emitted import Emitted
 from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.link.receipts import FrameReceipt
 from rove.data.link.routes import Routes
-from rove.data.rows import encode_rows
 from rove.data.sources.sources import Sources
 from rove.data.store.retention import Retention
 from rove.data.store.store import Store
@@ -62,7 +61,7 @@ class Exits:
                     continue
             same = batch is not None and each.batch.data is batch.data
             header = replace(each.batch.header, query=running.fragment.query, stage=each.stage)
-            rows = payload if same and payload is not None else encode_rows(each.batch.data)
+            rows = payload if same and payload is not None else self._turn.shared.encoded(each.batch.data)
             if rows is not None and len(rows) > ROWS_BYTES_MAX:  # too large for a link, so only its header goes on
                 self._count("oversize")
                 header, rows = replace(header, rows=0, born=0, lost=header.lost + header.born), None
@@ -104,9 +103,9 @@ class Exits:
         """Pass a batch on to the next node. Its sender keeps it until the next node has acked it."""
         if running.route is None:
             raise ProtocolError("unexpected", f"query `{header.query}` has no next node here for stage {header.stage}")
+        again = running.replays or self._sources.sent_before(header)
         if receipt is not None:
             receipt.hold()
-        again = running.replays or self._sources.sent_before(header)
         entry = self._store.put(header, rows, receipt, self._turn.now, alone=again)
         self._turn.commands += self._routes.send(running, entry, self._turn.now, running.fragment.overtakes)
         if not entry.number:

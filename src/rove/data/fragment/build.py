@@ -10,6 +10,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
+import pyarrow as pa
+
 from rove.data.fragment.intake import Intake
 from rove.data.fragment.watermarks import Watermarks
 from rove.data.operators.count_window import CountWindowConfig
@@ -17,7 +19,8 @@ from rove.data.operators.join import JoinConfig
 from rove.data.operators.logic import Logic, Stateless
 from rove.data.operators.open_rows import OpenRows
 from rove.data.operators.scan import ScanConfig
-from rove.data.operators.stateless_run import compiled
+from rove.data.operators.shared_results import SharedResults, key_of
+from rove.data.operators.stateless_run import compiled, rows_through
 from rove.data.operators.watermark import WatermarkConfig
 from rove.data.operators.window import WindowConfig
 from rove.model.errors import EdgeRefusal, PlanError
@@ -75,6 +78,7 @@ class Step:
     feeds_memory: bool = False  # whether a stateful operator here takes the output in order
     sides_alike: bool = False  # a union whose inputs read one source, so the same batch comes in on several sides
     _compiled: list[Stateless] | None = None
+    _key: bytes | None = None
 
     @property
     def compiled(self) -> list[Stateless]:
@@ -83,6 +87,14 @@ class Step:
         if self._compiled is None:
             self._compiled = compiled(self.run)
         return self._compiled
+
+    def rows(self, data: pa.RecordBatch, shared: SharedResults | None) -> pa.RecordBatch:
+        """Rows after the run of stateless operators. Another query may have computed them."""
+        if shared is None:
+            return rows_through(self.compiled, data)
+        if self._key is None:
+            self._key = key_of(self.run)
+        return shared.through(self._key, self.compiled, data)
 
     @property
     def text(self) -> str:

@@ -84,7 +84,7 @@ class Deployment:
                 raise PlanError(f"the plan of `{query}` has not come yet")
             opening = OpeningFragment(fragment, plan, resumes)
             if known is None:
-                opening.running = RunningFragment(fragment, plan, not self.output.durable, self.read)
+                opening.running = self._running(fragment, plan)
                 heard = () if waits is None else waits.fragment.feeds
                 opening.early = [] if waits is None else waits.early
                 opening.early += self._missed(query, [o for o in fragment.feeds if o not in heard])
@@ -93,6 +93,9 @@ class Deployment:
             return False
         self.openings.take(query)
         return self.go_on(opening)
+
+    def _running(self, fragment: Fragment, plan: bytes) -> RunningFragment:
+        return RunningFragment(fragment, plan, not self.output.durable, self.read, shared=self.turn.shared)
 
     def go_on(self, opening: OpeningFragment) -> bool:
         """Begin a fragment if its folders are open; if not, wait for them. Returns whether its route has changed."""
@@ -150,7 +153,7 @@ class Deployment:
         elif opening.running is not None:
             running = opening.running
         else:  # the version that it should replace has left since
-            running = RunningFragment(fragment, opening.plan, not self.output.durable, self.read)
+            running = self._running(fragment, opening.plan)
             early = self._missed(query, fragment.feeds)
         running.pipeline.moves.forget(fragment.sends)
         self.output.begin(running)

@@ -20,7 +20,6 @@ from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.link.parking import Parked, Parking
 from rove.data.link.receipts import FrameReceipt
 from rove.data.link.unheard import Unheard, Word
-from rove.data.rows import encode_rows
 from rove.data.sources.sources import Sources
 from rove.data.turn import Turn
 from rove.model.batch import Batch, Header, without_rows
@@ -85,7 +84,7 @@ class Entrance:
             return
         if running.remembers and self.output.durable:
             header = replace(header, query=query, stage=stage)
-            self.input_log.append(running, header, encode_rows(batch.data), None)
+            self.input_log.append(running, header, self.turn.shared.encoded(batch.data), None)
             return
         self.run(running, stage, batch, None, None)
 

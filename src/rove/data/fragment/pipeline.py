@@ -26,7 +26,8 @@ from rove.data.operators.faulted import TEXT_MAX, Fault, rows_outside, set_aside
 from rove.data.operators.join import JoinLogic
 from rove.data.operators.logic import NOTHING, Logic, Output, stepped
 from rove.data.operators.ordered import OrderedLogic
-from rove.data.operators.stateless_run import rows_through, through
+from rove.data.operators.shared_results import SharedResults
+from rove.data.operators.stateless_run import rows_through
 from rove.data.operators.window import WindowLogic
 from rove.model.batch import Batch, Header
 from rove.model.clock import END
@@ -54,7 +55,7 @@ class Pipeline:
     `waits` are the origins that come in, by the stage of the source or stateful operator that makes them; `makes` the
     origins of the stateful operators here. With `forgets` an origin may begin in the middle of its numbers, after a
     restart. With `goes_on`, output goes to another node, which applies what is missing; without, it has reached its
-    end.
+    end. Pipelines on one node have results in common (`shared`).
     """
 
     def __init__(
@@ -65,8 +66,9 @@ class Pipeline:
         runs: Collection[Stage] | None = None,
         forgets: bool = False,
         goes_on: bool = False,
+        shared: SharedResults | None = None,
     ) -> None:
-        self._stages, self._goes_on = stages, goes_on
+        self._stages, self._goes_on, self._shared = stages, goes_on, shared
         self._waits: dict[Stage, dict[Origin, None]] = {s: dict.fromkeys(origins) for s, origins in waits.items()}
         here = {Stage(n) for n in range(len(stages.operators))} if runs is None else set(runs)
         self._steps = Steps(stages, self.waited(), makes, here, forgets)
@@ -378,7 +380,7 @@ class Pipeline:
             batch = Batch(replace(batch.header, origin=batch.header.origin.on_side(side)), batch.data)
         elif step.run and batch.data is not None:
             try:
-                batch = through(step.compiled, batch)
+                batch = stepped(batch.header, step.rows(batch.data, self._shared))
             except DataError as fault:
                 batch = self._without_faults(step, batch, fault, emitted)
         self._send(step.door, batch, emitted, left)

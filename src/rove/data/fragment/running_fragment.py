@@ -21,6 +21,7 @@ from rove.data.link.queue import Queue
 from rove.data.link.unheard import Word
 from rove.data.operators.faulted import fault_schema
 from rove.data.operators.folded import folded_schema, folds_into, window_at
+from rove.data.operators.shared_results import SharedResults
 from rove.data.rows import decode_rows, unpack_rows
 from rove.model.batch import Batch, Header
 from rove.model.errors import PlanError, ProtocolError, must
@@ -52,15 +53,17 @@ class RunningFragment:
         read: Reader = by_name,
         sent: bool = False,
         names: Mapping[Stage, Origin] = MappingProxyType({}),
+        shared: SharedResults | None = None,
     ) -> None:
-        self.fragment, self._plan, self._forgets, self._read = fragment, plan, forgets, read
+        self.fragment, self._plan, self._forgets, self._read, self._shared = fragment, plan, forgets, read, shared
         self.stages: Stages = decode(plan, read, fragment.loads, later(read))
         self._check()
         # The origins to wait for are set by `expect`: on a node with a disk they have their place among the batches. So
         # have new names of operators (`rename`): those that run already keep their `names` until then.
         goes_on = fragment.next is not None
         self.runs = frozenset(fragment.runs if sent else (*fragment.runs, *fragment.ends))  # the operators that run now
-        self.pipeline = Pipeline(self.stages, {}, {**fragment.makes, **names}, self.runs, forgets, goes_on)
+        makes = {**fragment.makes, **names}
+        self.pipeline = Pipeline(self.stages, {}, makes, self.runs, forgets, goes_on, shared)
         self.route = fragment.next  # the route that is used now
         self.machine = Machine(FRAGMENT, FragmentState.RUNNING, f"the fragment of query `{fragment.query}`")
         self.fault = ""  # why rows were lost here for the first time
@@ -79,7 +82,7 @@ class RunningFragment:
             return self
         alike = self.goes_on_with(fragment, plan)
         names = self.pipeline.names() if alike else {}
-        new = RunningFragment(fragment, plan, self._forgets, self._read, sent, names)
+        new = RunningFragment(fragment, plan, self._forgets, self._read, sent, names, self._shared)
         new.pipeline.adopt(self.pipeline, alike)
         new.pipeline.know(fragment.knows)
         new.machine, new.kept = self.machine, self.kept

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import pyarrow as pa
-from msgspec.structs import replace
 
 from rove.data.operators.filter import FilterConfig
 from rove.data.operators.logic import Stateless
 from rove.data.operators.map import MapConfig
 from rove.data.operators.project import ProjectConfig
 from rove.data.operators.select import SelectConfig
-from rove.model.batch import Batch
 from rove.plan.expressions.tree import Column, columns_of
 from rove.plan.operators import Filter, Map, Operator, Project
 
@@ -43,14 +41,6 @@ def compiled(run: list[Operator]) -> list[Stateless]:
                 steps.append(MapConfig(function, columns).build())
                 schema = operator.schema
     return steps
-
-
-def through(steps: list[Stateless], batch: Batch) -> Batch:
-    """Apply a run of stateless steps. A batch that loses all rows becomes a header."""
-    data = rows_through(steps, batch.data)
-    if not data.num_rows:
-        return Batch(replace(batch.header, rows=0))
-    return Batch(replace(batch.header, rows=data.num_rows), data)
 
 
 def rows_through(steps: list[Stateless], data: pa.RecordBatch) -> pa.RecordBatch:

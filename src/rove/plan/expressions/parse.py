@@ -46,6 +46,13 @@ _DIALECT = RoveSpark()
 _BEFORE = "SELECT "  # makes a statement of an expression
 _BEGINS = (TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN)  # how a query begins
 
+# Functions that may stand without parentheses, as the standard of SQL writes them.
+_WITHOUT_PARENTHESES: dict[type[exp.Expr], str] = {
+    exp.CurrentTimestamp: "current_timestamp",
+    exp.CurrentDate: "current_date",
+    exp.CurrentUser: "current_user",
+}
+
 
 def parse_expression(text: str) -> exp.Expression:
     """The syntax tree of one scalar expression, with an optional alias."""
@@ -115,6 +122,8 @@ def _parse(statement: str, text: str) -> exp.Expression:
         raise ParseError("the expression is nested too deeply", text[:200]) from error
     if len(nodes) != 1 or nodes[0] is None:
         raise ParseError("expected one expression or statement", text)
+    for each in list(nodes[0].find_all(*_WITHOUT_PARENTHESES)):
+        each.replace(exp.Anonymous(this=_WITHOUT_PARENTHESES[type(each)]))
     return cast(exp.Expression, nodes[0])
 
 

@@ -15,6 +15,7 @@ from sqlglot import exp
 from rove.model.errors import ExpressionError, ParseError
 from rove.model.schema import BIGINT, DECIMAL_DIGITS_MAX, DOUBLE, INT
 from rove.plan.expressions.parse import RoveSpark, given, parse_expression, span
+from rove.plan.expressions.tokens import NO_OVER
 from rove.plan.expressions.tree import Literal, literal
 
 BINARY_OPERATORS: dict[type[exp.Expression], str] = {
@@ -120,7 +121,6 @@ _SPOKEN = (
 )  # fmt: skip
 # Kinds that are printed in another way than they were written, with the same meaning.
 _PRINTED_OTHERWISE = (exp.BitwiseLeftShift, exp.BitwiseRightShift, exp.StrPosition, exp.RawString, exp.Concat)
-NO_OVER = "streaming Spark has no OVER; group by a window of event time, or use scan(…)"
 _OPERANDS = (exp.All, exp.Any, exp.Distinct)  # they are no expressions by themselves
 _NEVER: dict[type[exp.Expr], str] = {
     exp.Window: NO_OVER,
@@ -129,6 +129,7 @@ _NEVER: dict[type[exp.Expr], str] = {
     exp.Placeholder: "a statement has no parameters; write the value",
     exp.Parameter: "a statement has no parameters; write the value",
 }
+_COUNTER = "monotonically_increasing_id"
 
 
 def unread_argument(node: exp.Expr) -> str:
@@ -146,6 +147,8 @@ def refuse_never(node: exp.Expr, text: str) -> None:
         for kind, why in _NEVER.items():
             if isinstance(part, kind):
                 raise ExpressionError(why, text, span(part))
+        if isinstance(part, exp.Anonymous) and part.name.lower() == _COUNTER:
+            raise ExpressionError(f"streaming Spark has no `{_COUNTER}`; use uuid()", text, span(part))
 
 
 def refuse_unspoken(node: exp.Expr, text: str) -> None:

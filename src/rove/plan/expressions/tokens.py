@@ -6,6 +6,7 @@ Law: what would be lost between the text and the tree is refused here, before th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from sqlglot.tokenizer_core import TokenType
@@ -46,17 +47,16 @@ _PAIRS: dict[tuple[TokenType, TokenType], str] = {
     (TokenType.ALIAS, TokenType.STRING): "an alias is a name, not a string; use backticks",
     (TokenType.NOT, TokenType.IS): "NOT before IS; write IS NOT",
 }
-_VALUES = (
-    TokenType.VAR,
-    TokenType.IDENTIFIER,
-    TokenType.NUMBER,
-    TokenType.STRING,
-    TokenType.R_PAREN,
-    TokenType.R_BRACKET,
-    TokenType.NULL,
-    TokenType.TRUE,
-    TokenType.FALSE,
-    TokenType.END,
+_NAMES_WINDOW = [TokenType.ALIAS, TokenType.L_PAREN]  # what comes after the name in `WINDOW w AS (…)`
+NO_OVER = "streaming Spark has no OVER; group by a window of event time, or use scan(…)"
+_ENDS_VALUE = (TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.STRING, TokenType.R_PAREN, TokenType.R_BRACKET)
+# Words after which a value begins. Any other word can be a column: `date`, `timestamp` and `left` are words of SQL too.
+_BEGINS_VALUE = frozenset(
+    """
+    all and any as between by case cross cube distinct div else escape except exists filter from having if ilike in
+    is join lateral like not on or pivot regexp rlike rollup select set some then union unpivot using values when where
+    with
+    """.split()
 )
 
 
@@ -74,14 +74,37 @@ def refuse_loose(tokens: Sequence[Any], text: str, offset: int, signs: bool) -> 
                 why = "EXCEPT needs names in parentheses"
             case TokenType.PIPE_GT:
                 raise _at(token, "`|>` is not read here; write the steps as subqueries", text, offset)
+            case TokenType.COLON if _ends_value(tokens, n - 1) and not _in_fields(tokens[:n]):
+                raise _at(token, "`:` is not read here; for a field of a variant write variant_get(…)", text, offset)
+            case TokenType.WINDOW if [t.token_type for t in tokens[n + 2 : n + 4]] == _NAMES_WINDOW:
+                raise _at(token, f"WINDOW cannot be used on a stream: {NO_OVER}", text, offset)
             case TokenType.USING if after != TokenType.L_PAREN:
                 why = "USING needs names in parentheses"
-            case TokenType.PLUS if signs and before not in _VALUES:
+            case TokenType.PLUS if signs and not _ends_value(tokens, n - 1):
                 raise _at(token, "a plus sign before a value changes nothing; leave it out", text, offset)
-            case TokenType.NULL if before == TokenType.NOT and n > 1 and tokens[n - 2].token_type in _VALUES:
+            case TokenType.NULL if before == TokenType.NOT and _ends_value(tokens, n - 2):
                 why = "NOT NULL after a value; write IS NOT NULL"
+            case kind if kind in _JOINS[1:] and before == TokenType.STAR and after not in (*_JOINS, TokenType.OUTER):
+                why = None  # a product with a column or function of that name
         if why is not None:
             raise _at(tokens[n - 1] if before == TokenType.COMMA else token, f"not Spark SQL: {why}", text, offset)
+
+
+def _in_fields(before: Sequence[Any]) -> bool:
+    """Whether a colon after these tokens stands in a type: `struct<a: int>`."""
+    pairs = pairwise(before)
+    return any(a.token_type == TokenType.STRUCT and b.token_type == TokenType.LT for a, b in pairs)
+
+
+def _ends_value(tokens: Sequence[Any], n: int) -> bool:
+    """Whether a value can end with a token, so that a sign after it stands between two values."""
+    if n < 0:
+        return False
+    kind, word = tokens[n].token_type, str(tokens[n].text).lower()
+    if kind in _ENDS_VALUE:
+        return True
+    named = n > 0 and tokens[n - 1].token_type == TokenType.DOT and kind != TokenType.STAR
+    return named or (word.replace("_", "a").isalnum() and word not in _BEGINS_VALUE)
 
 
 def _at(token: Any, why: str, text: str, offset: int) -> ParseError:

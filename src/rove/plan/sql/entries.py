@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
 from sqlglot import exp
 
-from rove.model.errors import ExpressionError, UnknownColumn
+from rove.model.errors import ExpressionError, RoveError, UnknownColumn, UnknownFunction
 from rove.plan import build
 from rove.plan.build import Item
+from rove.plan.expressions.bind import bind_node
 from rove.plan.expressions.parse import span
 from rove.plan.operators import Operator
 from rove.plan.sql.column_names import Types, spark_name
@@ -55,8 +57,19 @@ def entries_of(nodes: Sequence[exp.Expression], scope: Scope, types: Types, text
 def own_name(node: exp.Expression, types: Types, text: str) -> str:
     """The name that Spark gives to an entry without an alias."""
     if (name := spark_name(node, types)) is None:
+        _refuse_unknown(node, types, text)
         raise ExpressionError("give this column a name with AS: only Spark knows the one it makes", text, span(node))
     return name
+
+
+def _refuse_unknown(node: exp.Expression, types: Types, text: str) -> None:
+    """Refuse a function that nobody has by its name, before a name for its column is asked for."""
+    try:
+        bind_node(node, pa.schema(list(types.items())), text)
+    except UnknownFunction:
+        raise
+    except RoveError:
+        return
 
 
 def listed(plan: Operator, entries: Sequence[Entry], text: str) -> Operator:

@@ -149,6 +149,8 @@ class _Over:
             return self._result(node, name)
         if isinstance(node, exp.Column):
             return self._column(node)
+        if isinstance(node, exp.Anonymous) and node.name.lower() == "window_time":
+            raise ExpressionError("Spark has window_time(…) only over the results of a group", self.text, span(node))
         for child in list(node.iter_expressions()):
             child.replace(self._replaced(child))
         return node

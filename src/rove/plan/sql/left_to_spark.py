@@ -17,7 +17,7 @@ from rove.model.errors import ExpressionError, ParseError
 from rove.plan import build
 from rove.plan.expressions.bind import bind_node
 from rove.plan.expressions.parse import RoveSpark, parse_expression, parse_query, span
-from rove.plan.expressions.syntax import NO_OVER
+from rove.plan.expressions.tokens import NO_OVER
 from rove.plan.expressions.tree import Column, fallible, refusal_of
 from rove.plan.operators import VIEW, Filter, Operator, Project, SparkSelect
 from rove.plan.sql.entries import WINDOWS

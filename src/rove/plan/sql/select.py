@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from rove.model.errors import ExpressionError, PlanError
+from rove.model.errors import ExpressionError
 from rove.plan import build
 from rove.plan.expressions.parse import span
 from rove.plan.operators import Deduplicate, Operator
@@ -25,13 +25,15 @@ from rove.plan.sql.scope import star_of
 if TYPE_CHECKING:
     from rove.plan.sql.query import Names, Translator
 
+_NO_NAME = "__rove_none"
+
 
 def select(asked: Translator, part: Reading, names: Names) -> Operator:
     """The plan of a SELECT whose WITH has been read."""
     part.skip("hint")  # hints change the cost of a query in Spark, never its rows
     source, distinct = part.take("from_"), part.take("distinct")
     if source is None:
-        raise PlanError("the statement reads no stream; add FROM")
+        source = _one_row(part, asked.text)
     if distinct is not None:
         with Reading(distinct, asked.text):
             pass
@@ -45,6 +47,19 @@ def select(asked: Translator, part: Reading, names: Names) -> Operator:
     else:
         plan = _select(asked, part, source, names, asks)
     return plan if distinct is None else Deduplicate(plan, ())
+
+
+def _one_row(part: Reading, text: str) -> exp.From:
+    """What a SELECT without FROM reads, as in `(SELECT 1 AS x)`: a table of one row, whose column has no name."""
+    for node in part.look().get("expressions", ()):
+        if star_of(node) is not None:
+            raise ExpressionError("`*` needs a FROM: there are no columns here", text, span(node))
+    row = exp.Tuple(expressions=[exp.Literal.number(0)])
+    unnamed = exp.TableAlias(columns=[exp.to_identifier(_NO_NAME)])
+    source = exp.From(this=exp.Values(expressions=[row], alias=unnamed))
+    part.change("from_", source)
+    part.skip("from_")
+    return source
 
 
 def _check_order(items: list[exp.Expression], given: dict[str, Any], text: str) -> None:

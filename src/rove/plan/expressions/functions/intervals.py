@@ -71,12 +71,13 @@ def interval(args: tuple[Expr, ...]) -> Expr:
             years = re.fullmatch(r"([+-]?)(\d+)-(\d+)", written, re.ASCII)
             if not years or int(years[3]) > 11:
                 raise ParseError(f"`{written}` is not an interval of years and months, as in '1-2'")
-            return _months((int(years[2]) * 12 + int(years[3])) * (-1 if years[1] == "-" else 1))
+            count = (int(years[2]) * 12 + int(years[3])) * (-1 if years[1] == "-" else 1)
+            return _months(count, f"'{written}' YEAR TO MONTH")
         return _span(written, first, last)
     if not re.fullmatch(r"[+-]?(\d+(\.\d*)?|\.\d+)", written, re.ASCII) or (first != "second" and "." in written):
         raise Refused(f"the interval `{written}` {unit} is left to Spark")
     if first in UNIT_MONTHS and first != "quarter":
-        return _months(int(written) * UNIT_MONTHS[first])
+        return _months(int(written) * UNIT_MONTHS[first], f"'{int(written)}' {first.upper()}")
     if first not in UNIT_US:
         raise Refused(f"intervals in {unit} are left to Spark")
     size = Decimal(written) * UNIT_US[first]
@@ -115,8 +116,9 @@ def _duration(size: int, whole_days: bool) -> Literal:
     return Literal(DAY_TIME, pa.scalar(size, DAY_TIME), text)
 
 
-def _months(count: int) -> Literal:
-    return Literal(YEAR_MONTH, pa.scalar(count, BIGINT), f"INTERVAL '{count}' MONTH")
+def _months(count: int, written: str) -> Literal:
+    """As it was written: an interval of years has another type in Spark than one of months."""
+    return Literal(YEAR_MONTH, pa.scalar(count, BIGINT), f"INTERVAL {written}")
 
 
 def whole_days(expr: Expr) -> bool:
@@ -136,8 +138,7 @@ def plus(args: tuple[Expr, ...]) -> Expr:
 def minus(args: tuple[Expr, ...]) -> Expr:
     a, b = args
     if a.dtype == b.dtype == DATE:
-        kernel = lambda x, y: pc.cast(pc.multiply(pc.subtract(_days(x), _days(y)), DAY_US), DAY_TIME)  # noqa: E731
-        return Call(DAY_TIME, "-", args, kernel, template="({0} - {1})")
+        raise Refused("only Spark has intervals of whole days; datediff(…) counts them at the edge")
     if a.dtype in (DATE, *MOMENTS) and b.dtype in (DATE, *MOMENTS):
         kind = a.dtype if a.dtype != DATE else b.dtype
         if {a.dtype, b.dtype} == set(MOMENTS):
@@ -146,10 +147,6 @@ def minus(args: tuple[Expr, ...]) -> Expr:
         kernel = lambda x, y: pc.cast(pc.subtract_checked(micros(x), micros(y)), DAY_TIME)  # noqa: E731
         return Call(DAY_TIME, "-", sides, kernel, fallible=True, template="({0} - {1})")
     return _moved(a, b, -1)
-
-
-def _days(x: Datum) -> Datum:
-    return days_of(x) if isinstance(x, pa.Array) else pc.cast(pc.cast(x, INT), BIGINT)
 
 
 def _moved(a: Expr, b: Expr, sign: int) -> Expr:
