@@ -265,6 +265,20 @@ COORDINATOR = (
         test="tests/control/deployment/test_reroute.py::test_whatever_breaks_nobody_passes_by_what_remembers_and_nobody_else_is_disturbed",
     ),
     Mutant(
+        "an operator begins where rows of a new source may wait that have not passed it",
+        "control/deployment/reroute.py",
+        "            if host == source_node and deployment.hosts(reads, host):\n",
+        "            if False:\n",
+        test="tests/control/deployment/test_reroute.py::test_an_operator_that_takes_batches_in_order_is_not_put_where_rows_of_a_new_source_may_wait",
+    ),
+    Mutant(
+        "a device that is new to a query runs the operators of one of its streams",
+        "control/deployment/reroute.py",
+        "            if host == source_node and deployment.hosts(reads, host):\n",
+        "            if host == source_node:\n",
+        test="tests/control/deployment/test_reroute.py::test_operators_for_two_streams_of_a_device_that_is_new_to_a_query_run_there",
+    ),
+    Mutant(
         "a move takes nodes out that others need",
         "control/deployment/reroute.py",
         "if shared or part.sources or part.moves or remembers or node == deployment.root:",

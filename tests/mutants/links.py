@@ -409,9 +409,23 @@ LINKS = (
     Mutant(
         "a batch that its sender has kept is computed",
         "data/link/unheard.py",
-        "word.heard = not word.kept",
-        "word.heard = True",
+        "self.heard = not self.kept",
+        "self.heard = True",
         test=f"{UNHEARD}::test_a_batch_whose_sender_left_the_session_without_the_ack_is_dropped_and_comes_again",
+    ),
+    Mutant(
+        "a batch that was kept is dropped although its sender has sent it again and heard the ack",
+        "data/link/unheard.py",
+        "            self._keepers.discard(peer)\n",
+        "            pass\n",
+        test=f"{UNHEARD}::test_a_batch_that_came_again_before_it_was_taken_is_computed_when_the_later_ack_is_heard",
+    ),
+    Mutant(
+        "word of a batch that one sender has kept never comes if the other one died",
+        "data/link/unheard.py",
+        "            if not (word.frames or word.heard):\n",
+        "            if not (word.frames or word.heard or word.kept):\n",
+        test=f"{UNHEARD}::test_a_batch_that_one_sender_has_kept_is_dropped_when_the_other_one_cannot_tell",
     ),
     Mutant(
         "a link that takes frames back says that all of them were acked",

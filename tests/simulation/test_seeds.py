@@ -99,6 +99,12 @@ DRAWN = (
     (2486, 12),  # the same
     (1902, 6),  # the checker looked before the coordinator had noticed that the second process of a name was gone
     (3303, 12),  # a device that read a file again after a restart merged batches that had arrived with evicted ones
+    (4688, 12),  # the same
+    (3489, 6),  # a watermark began on a device with rows of its new source, which went past it; it waited for them
+    (
+        3692,
+        6,
+    ),  # a batch was parked twice, because its sender began a new session; it was dropped as one that comes again
 )
 
 

@@ -11,11 +11,12 @@ from msgspec.structs import replace
 from rove.control.deployment import reroute
 from rove.control.deployment.deployment import Deployment
 from rove.control.deployment.reroute import lead, move
-from rove.control.placement import Load, Placement, Request, strategy
+from rove.control.placement import Load, Placement, Request, SourceAt, strategy
 from rove.control.topology.topology import Link, Node, Topology
 from rove.model.errors import RoveError
-from rove.model.ids import NodeId, Stage
+from rove.model.ids import NodeId, Origin, Stage
 from rove.model.messages import Sink
+from rove.plan.stages import ordered
 from tests.control.checker import check, path
 from tests.control.cities import city, drawn, numbered, request, stages, town
 from tests.control.planned import deployed
@@ -24,10 +25,10 @@ from tests.control.twin import agree
 WEST, EAST, GATEWAY = NodeId("west"), NodeId("east"), NodeId("gw")
 
 
-def cells(slots: int = 8) -> Topology:
-    """Two devices below two cells, with little room on the devices."""
+def cells(slots: int = 8, room: int = 1) -> Topology:
+    """Two devices below two cells, with little `room` on the devices."""
     nodes = [Node(GATEWAY, "gateway"), *(Node(c, "edge", slots) for c in (WEST, EAST))]
-    devices = [Node(NodeId(d), "device", 1) for d in ("d1", "d2")]
+    devices = [Node(NodeId(d), "device", room) for d in ("d1", "d2")]
     links = [Link(c, GATEWAY) for c in (WEST, EAST)] + [Link(d.id, c) for d in devices for c in (WEST, EAST)]
     topology = Topology([*nodes, *devices], links)
     for device in devices:
@@ -195,6 +196,39 @@ def test_sources_that_come_go_and_are_absent_leave_what_the_whole_placement_says
         link = random.choice(topology.links())
         topology.mark(link.a, link.b, works=random.random() < 0.5)
         look(deployment, asked, topology, load, *(n for n, p in deployment.tree.parts.items() if p.sources))
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_an_operator_that_takes_batches_in_order_is_not_put_where_rows_of_a_new_source_may_wait(known: bool) -> None:
+    """A device that has started again keeps rows of its new source until the source has a place. Where the query is not
+    known there are no such rows."""
+    topology, asked, load = cells(room=8), request("late filter", {"s": ["d1", "d2"]}), Load()
+    sinks = {"out": Sink(kind="log")}
+    deployment = deployed(asked, strategy("cloud_only")(asked, topology, Load()), sinks if asked.sink else {}, load)
+    device = NodeId("d1")
+    part = deployment.tree.parts[device]
+    assert part.hosts == (0,)
+    deployment.put({device: replace(part, sources=()) if known else None})
+    again = Origin("s", "d1", 2)
+    lead(deployment, asked, Stage(0), SourceAt(again, device), topology, load)
+    deployment.settle()
+    agree(deployment, asked)
+    there = deployment.tree.parts[device]
+    assert there.sources == ((0, again),)
+    assert known != any(ordered(asked.stages.operators[stage]) for stage in there.hosts)
+
+
+def test_operators_for_two_streams_of_a_device_that_is_new_to_a_query_run_there() -> None:
+    topology, asked, load, device = cells(room=8), request("join", {"s": ["d2"], "t": ["d2"]}), Load(), NodeId("d1")
+    sinks = {name: Sink(kind="log") for name in ("out", *(name for name, _ in asked.stages.outputs))}
+    deployment = deployed(asked, strategy("cloud_only")(asked, topology, Load()), sinks if asked.sink else {}, load)
+    for stage, found in asked.sources.items():
+        stream = found[0].origin.name
+        lead(deployment, asked, stage, SourceAt(Origin(stream, "d1"), device), topology, load)
+    deployment.settle()
+    agree(deployment, asked)
+    there = [asked.stages.operators[stage] for stage in deployment.tree.parts[device].hosts]
+    assert sum(ordered(operator) for operator in there) == 2
 
 
 def test_what_is_taken_back_leaves_nothing_behind() -> None:

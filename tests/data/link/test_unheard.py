@@ -121,6 +121,37 @@ def test_a_batch_whose_sender_left_the_session_without_the_ack_is_dropped_and_co
     assert (delivered(edge), made(edge)) == ((1, 1, 0), 1)
 
 
+def test_a_batch_that_came_again_before_it_was_taken_is_computed_when_the_later_ack_is_heard() -> None:
+    """Both frames are parked, because the query is not known yet. The first one is of a session that is over."""
+    edge = Worker(WorkerSettings(node=NodeId("edge"), kind="edge"), 1)
+    below = Learned(0, ((NodeId("east"), VAN.node),))
+    edge.handle(Arrived("coordinator", Orders(PROTOCOL, (), (), learn=below)), 0)
+    edge.handle(Arrived(b"east", hello(b"east", 1)), 0)
+    send(edge, 1, 0)
+    edge.handle(Arrived(b"east", hello(b"east", 2, left=1)), 3)
+    send(edge, 1, 0, 4)
+    deploy(edge, part(1, VAN), 5)
+    assert [said for said in lines(edge.handle(Tick(), 5)) if "Ack" in said] == ["to east: Ack 1, tell"]
+    heard(edge, 1, 6)
+    assert delivered(edge) == (0, 1, 0)
+
+
+def test_a_batch_that_one_sender_has_kept_is_dropped_when_the_other_one_cannot_tell(edge: Worker) -> None:
+    send(edge, 1, 0)
+    send(edge, 1, 0, 3, b"west")
+    edge.handle(Arrived(b"west", hello(b"west", 2, left=1)), 4)
+    edge.handle(Tick(), 4)
+    edge.handle(Arrived(b"east", hello(b"east", 2)), 5)  # its process has died
+    edge.handle(Tick(), 5)
+    assert delivered(edge) == (0, 0, 1)
+    edge.handle(Tick(), 5 + PATIENCE_US)
+    assert not [t for t in edge.report().tallies if t.origin == VAN], "it comes again"
+    edge.handle(Arrived(b"west", hello(b"west", 3)), 6 + PATIENCE_US)
+    send(edge, 1, 0, 6 + PATIENCE_US, b"west")
+    heard(edge, 1, 7 + PATIENCE_US, b"west")
+    assert delivered(edge) == (0, 1, 0)
+
+
 def test_a_link_that_takes_frames_back_says_which_acks_it_had_heard() -> None:
     device, edge = met()
     offered(device, 3)

@@ -8,6 +8,9 @@ A session may end before the sender has told. If it says in its next session tha
 batch again, and the batch is dropped here. If it cannot tell, because its process has died, the batch waits: until it
 comes again; or a later batch of its origin comes another way, because routes keep the order of an origin; or for
 `PATIENCE_US`. So long it also waits for a sender that is silent.
+
+A sender may send a batch again before the batch has got as far as here, so two frames with it come from one sender. The
+fate of the later one counts. If another sender has kept the batch, the batch comes again.
 """
 
 from __future__ import annotations
@@ -26,14 +29,32 @@ class Word:
     """The word of the senders of one batch that they have let go of it. It is `heard`, or they have `kept` the batch
     and send it again. `places` are the operators, by identity and origin, that wait for it."""
 
-    __slots__ = ("_receipt", "frames", "heard", "kept", "places", "query", "waits")
+    __slots__ = ("_keepers", "_receipt", "frames", "heard", "places", "query", "waits")
 
     def __init__(self, query: QueryId, receipt: FrameReceipt) -> None:
         self.query, self._receipt = query, receipt
-        self.heard = self.kept = False
+        self.heard = False
+        self._keepers: set[NodeId] = set()  # the senders that have kept the batch
         self.frames = 0  # the frames with this batch whose fate is open
         self.places: list[tuple[str, Origin]] = []
         self.waits: list[Word] = []  # those that wait for the frame of this one: itself, or the first of this batch
+
+    @property
+    def kept(self) -> bool:
+        """Whether a sender has kept the batch and sends it again."""
+        return bool(self._keepers)
+
+    def told(self, peer: NodeId, fate: AckFate) -> None:
+        """The fate of one frame with this batch is known."""
+        self.frames -= 1
+        if fate is AckFate.KEPT:
+            self._keepers.add(peer)
+        else:
+            self._keepers.discard(peer)
+
+    def settle(self) -> None:
+        """Nothing more will be known of it."""
+        self.heard = not self.kept
 
     def came_with(self, other: Word) -> bool:
         """Whether two batches came in one session."""
@@ -75,8 +96,8 @@ class Unheard:
             self._look(now)
         while self._unknown and self._unknown[0][0] <= now:
             word = self._unknown.popleft()[1]
-            if not (word.frames or word.heard or word.kept):
-                word.heard = True
+            if not (word.frames or word.heard):
+                word.settle()
                 found.append(word)
         return found
 
@@ -85,12 +106,11 @@ class Unheard:
         waiting = self._links.get(link.peer, deque())
         while waiting and (fate := waiting[0][0].fate) is not AckFate.WAITS:
             word = waiting.popleft()[1]
-            word.frames -= 1
-            word.kept |= fate is AckFate.KEPT
+            word.told(link.peer, fate)
             if fate is AckFate.UNKNOWN:
                 self._unknown.append((now + PATIENCE_US, word))
             elif not word.frames:
-                word.heard = not word.kept
+                word.settle()
                 found.append(word)
         if not waiting:
             self._links.pop(link.peer, None)
@@ -104,6 +124,6 @@ class Unheard:
         for peer, waiting in silent.items():
             if now - self._silent[peer] >= PATIENCE_US:
                 for _, word in self._links.pop(peer):
-                    word.frames -= 1
+                    word.told(peer, AckFate.UNKNOWN)
                     self._unknown.appendleft((now, word))
                 waiting[0][0].link.asks = False
