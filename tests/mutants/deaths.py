@@ -11,7 +11,7 @@ _DECISION = (
 _STORY = "tests/simulation/test_deaths.py"
 _GOES_ON = f"{_STORY}::test_the_windows_of_an_edge_that_died_go_on_on_another_edge_and_what_it_had_is_missing"
 _AGAIN = f"{_STORY}::test_an_edge_that_counted_as_dead_and_starts_again_leaves_and_doubles_nothing"
-_RETURNS = f"{_STORY}::test_an_edge_that_was_cut_off_and_comes_back_alive_leaves_and_what_it_alone_had_is_missing"
+
 
 DEATHS = (
     Mutant(
@@ -64,13 +64,6 @@ DEATHS = (
         "        record = self._dead.pop(node, None)\n        if record is not None:\n",
         "        record = self._dead.pop(node, None)\n        if record is None:\n",
         test=_AGAIN,
-    ),
-    Mutant(
-        "a node that comes back alive reports differences to what it said before",
-        "control/members/membership.py",
-        "            member.tallies, member.held, member.number = {}, (), NO_REPORT\n",
-        "            member.tallies, member.held = {}, ()\n",
-        test=_RETURNS,
     ),
     Mutant(
         "operators begin anew under a name that had numbers before",

@@ -13,7 +13,9 @@ from rove.control.deployment.deployment import Deployment
 from rove.control.members.accounts import excess
 from rove.model.ids import NodeId, QueryId, Stage
 from rove.plan.stages import Stages, merges, stateful
+from rove.sim.draws import deaths
 from rove.sim.queries import START_US
+from rove.sim.scenario import run_seed
 from tests.simulation.story import Story
 from tests.simulation.test_transcripts import LOG, counts
 
@@ -171,6 +173,12 @@ def test_operators_that_are_wanted_on_a_node_by_name_wait_for_it() -> None:
         story.passes(20)
     assert owners(story) == {"east"}
     assert "is wanted there by name" in reasons(story)
+
+
+@pytest.mark.parametrize("seed", [200, 201, 202, 203, 204])
+def test_edges_that_stay_dead_among_other_faults(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deaths, "DEATHS", 1.0)
+    assert run_seed(seed, 3, (deaths.plan_deaths,)).trouble == ""
 
 
 def test_the_replacement_dies_as_well() -> None:

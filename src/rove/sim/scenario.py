@@ -29,7 +29,6 @@ from rove.sim.checkers import (
     check_sums,
 )
 from rove.sim.draws.damage import plan_damage, plan_forgotten, plan_full, plan_lies
-from rove.sim.draws.deaths import plan_deaths
 from rove.sim.draws.drains import plan_drains
 from rove.sim.draws.faults import HEAL_US, plan_faults, plan_leaves, plan_moves, plan_relapses
 from rove.sim.draws.forger import check_refused, plan_forger
@@ -69,7 +68,6 @@ DRAWS: tuple[Draw, ...] = (
     plan_files,
     plan_drains,
     plan_updates,
-    plan_deaths,
 )  # each has a random generator of its own
 STRATEGIES = ("bottom_up", "bottom_up", "shortest_path", "cloud_only", "ilp")
 

@@ -25,6 +25,7 @@ from rove.sim.world import World
 SECOND_US = 1_000_000
 DEATHS = 0.3  # the share of histories with edges that die for long
 TOP = NodeId("top")
+LASTS_US = HEAL_US + 3 * SECOND_US  # sources make rows until every edge is back
 RIDES = ("rides", "stops")  # streams of the devices below these edges alone
 
 
@@ -45,9 +46,8 @@ def plan_deaths(world: World, random: Random) -> None:
     together = random.random() < 0.6  # all devices know the same edges, so that one edge has the rows of all
     for n in range(random.randint(1, 4)):
         name = NodeId(f"rider{n}")
-        sources = tuple(
-            SimSource(stream, Origin(stream, name), random.choice((300_000, 800_000)), 3, 30) for stream in RIDES
-        )
+        every_us = random.choice((400_000, 800_000))
+        sources = tuple(SimSource(stream, Origin(stream, name), every_us, 3, LASTS_US // every_us) for stream in RIDES)
         known = tuple(cells if together else random.sample(cells, random.choice((1, 2, 2, 2, len(cells)))))
         world.add_node(WorkerSettings(node=name, kind="device", parents=known, slots=8), sources=sources)
         world.at(random.randint(0, SECOND_US), partial(world.start, name))
