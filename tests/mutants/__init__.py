@@ -9,6 +9,7 @@ from __future__ import annotations
 from tests.mutants.below import BELOW
 from tests.mutants.books import BOOKS
 from tests.mutants.coordinator import COORDINATOR
+from tests.mutants.deaths import DEATHS
 from tests.mutants.ends import ENDS
 from tests.mutants.fragments import FRAGMENTS
 from tests.mutants.links import LINKS
@@ -30,6 +31,7 @@ MUTANTS = (
     *COORDINATOR,
     *MESSAGES,
     *MOVES,
+    *DEATHS,
     *BOOKS,
     *BELOW,
     *SOURCES,

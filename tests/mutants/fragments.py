@@ -299,7 +299,7 @@ FRAGMENTS = (
     Mutant(
         "earlier input is not read back after a restart",
         "data/fragment/deployment.py",
-        "            self.replay.pending.on_disk(query, input_folder(query), self.folders.upto(input_folder(query)))\n",
+        "            self.replay.pending.on_disk(query, memory, self.folders.upto(memory))\n",
         "",
         seed=0,
     ),

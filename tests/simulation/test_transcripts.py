@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from rove.control.deployment.dead.decision import Patience
+from rove.model.ids import Stage
 from rove.model.messages import Sink
 from rove.model.schema import parse_schema
 from rove.plan import build
 from rove.plan.expressions.parse import parse_expression
 from rove.plan.operators import Operator, Source, Watermark
 from rove.plan.optimizer import optimize
-from rove.plan.stages import Stages
+from rove.plan.stages import Stages, merges, stateful
 from rove.sim.queries import COLUMNS
 from tests.simulation.story import Story
 
@@ -200,7 +203,39 @@ def update(story: Story) -> None:
     story.passes(1)
 
 
-SCENES = (join_and_leave, rollout, move, crash_with_replay, drain, drain_with_a_crash, update)
+def edge_dies(story: Story) -> None:
+    with story.quietly():
+        story.coordinator()
+        story.world.coordinator.be_patient(Patience(8_000_000, 8_000_000))
+        story.node("gateway", "gateway", durable=True)
+        for name in ("east", "west"):
+            story.node(name, "edge", "gateway")
+        story.node("device", "device", "east", "west", stream="readings")
+        story.passes(3)
+        partial = [n for n, op in enumerate(counts().operators) if stateful(op) and not merges(op)]
+        story.submit("q", replace(counts(), hints=tuple((Stage(n), "edge") for n in partial)), LOG)
+        story.passes(4)
+        story.makes("device")
+        story.passes(2)
+    story.comment(
+        "The east runs a window, and holds rows of it. It dies, and has no disk. The device makes rows meanwhile, and "
+        "keeps them: the coordinator waits for the east for eight seconds."
+    )
+    story.kill("east")
+    story.passes(4)
+    story.makes("device")
+    story.passes(3.4)
+    story.comment(
+        "It counts as dead. The window begins anew on the west, under another name, and the device sends there what "
+        "was not acked. Nobody waits for what the east had acked."
+    )
+    story.passes(2)
+    story.comment("The east starts again. It has no part in the query, and is told nothing of it.")
+    story.start("east")
+    story.passes(2)
+
+
+SCENES = (join_and_leave, rollout, move, crash_with_replay, drain, drain_with_a_crash, update, edge_dies)
 
 
 @pytest.mark.parametrize("scene", SCENES)

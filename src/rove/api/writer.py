@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any, Literal
 from rove.api.by_value import pickled
 from rove.api.query import Query
 from rove.api.session import LOCAL
-from rove.control.asks.requests import PATIENCE_US, CloudKind, CloudSink, Submit, Submitted, Update, check_sink
+from rove.control.asks.requests import (
+    FOR_EVER_US,
+    PATIENCE_US,
+    CloudKind,
+    CloudSink,
+    Submit,
+    Submitted,
+    Update,
+    check_sink,
+)
 from rove.control.sink_options import check_options
 from rove.model.clock import parse_duration
 from rove.model.errors import PlanError, nearest
@@ -30,8 +39,10 @@ if TYPE_CHECKING:
 
 STRATEGY = "bottom_up"
 FORMATS = ("parquet", "console", "memory", "postgres", "noop", "files", "log")
-OPTIONS = ("strategy", "returnTimeout", "replication", "routes", "degrade", "onFault")  # all other options go to Spark
+# All other options go to Spark.
+OPTIONS = ("strategy", "returnTimeout", "replaceTimeout", "replication", "routes", "degrade", "onFault")
 FOLD = "fold"  # a value of `degrade`
+NEVER = "never"  # a value of `replaceTimeout`
 KEPT_BY_ROVE = {
     "checkpointLocation": "rove cloud keeps checkpoints in the folder given with --state",
     "path": "rove cloud keeps tables in the folder given with --tables",
@@ -69,6 +80,7 @@ class StreamWriter:
         self._name = ""
         self._strategy = STRATEGY
         self._patience_us, self._patience_of = PATIENCE_US, dict[str, int]()
+        self._replace_us: int | None = None
         self._replication, self._copies = 1, True
         self._thins, self._folds = 0, False
         self._stops_at_fault = False
@@ -88,6 +100,9 @@ class StreamWriter:
         """`strategy`: how operators are placed: bottom_up, shortest_path, cloud_only or ilp.
         `returnTimeout`: how long event time waits for a device that is away. The default is `5 minutes`.
         `returnTimeout.STREAM` sets it for the devices of one stream.
+        `replaceTimeout`: how long an edge may be silent before its operators start on another node, or `never`. What
+        they remembered is lost then, and counted. The default is the coordinator's, which waits longer for an edge with
+        a disk.
         `replication`: the most routes from each device that share no node. A device with several routes need not wait
         for the coordinator when one breaks. `routes`: after a device was away, it sends what it kept over `all` routes
         at once, or over the `best` one. `degrade`: what a device that is away does when its store is full, before it
@@ -103,6 +118,8 @@ class StreamWriter:
             self._patience_us = parse_duration(str(value), key)
         elif key.startswith("returnTimeout."):
             self._patience_of[key.partition(".")[2]] = parse_duration(str(value), key)
+        elif key == "replaceTimeout":
+            self._replace_us = FOR_EVER_US if value == NEVER else parse_duration(str(value), key)
         elif key == "replication":
             self._replication = _at_least(1, key, value)
         elif key == "degrade":
@@ -242,6 +259,7 @@ class StreamWriter:
             strategy=self._strategy,
             patience_us=self._patience_us,
             patience_of=self._patience_of,
+            replace_us=self._replace_us,
             replication=self._replication,
             copies=self._copies,
             thins=self._thins,

@@ -160,6 +160,10 @@ class Fragment(msgspec.Struct, frozen=True, kw_only=True):
     above: int = 0
     # A node with sources keeps what it has until the next version comes (`control/deployment/holistic`).
     holds: bool = False
+    # Makers whose earlier batches were taken by a node that has died: operators begin with the first batch that comes.
+    anywhere: tuple[Origin, ...] = ()
+    # The version in which the operators here began anew. A node with a disk keeps their input apart from earlier input.
+    anew: int = 0
 
 
 class SourceHere(msgspec.Struct, frozen=True, kw_only=True):

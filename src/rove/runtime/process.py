@@ -109,6 +109,7 @@ def run_worker(section: WorkerSection, stopped: Stopped | None = None) -> None:
 def run_coordinator(section: CoordinatorSection, stopped: Stopped | None = None) -> None:
     """The coordinator, until it is told to stop."""
     from rove.control.coordinator import Coordinator
+    from rove.control.deployment.dead.decision import Patience
     from rove.runtime.disk.catalog import Catalog
 
     stopped = stopped or _by_signals()
@@ -129,7 +130,9 @@ def run_coordinator(section: CoordinatorSection, stopped: Stopped | None = None)
         if section.metrics:
             metrics = _metrics(section.metrics, stopped.bell, keys)
             log.info("metrics are at %s", metrics.url)
-        shell = CoordinatorShell(Coordinator(keys is not None, operator, section.redeploy), wires, catalog, metrics)
+        machine = Coordinator(keys is not None, operator, section.redeploy)
+        machine.absence.deaths.patience = Patience.of_seconds(section.replace_durable_s, section.replace_s)
+        shell = CoordinatorShell(machine, wires, catalog, metrics)
         shell.start()
         _ready("coordinator", "coordinator", wires.address)
         _loop(shell, wires, stopped)

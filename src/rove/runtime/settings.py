@@ -71,6 +71,10 @@ class CoordinatorSection(msgspec.Struct, frozen=True, kw_only=True):
     # What is redeployed when a route changes: what it touched; or, for comparison, whole queries, serial or concurrent.
     # With state_transfer, also for comparison, an operator that moves takes rows only when its whole state has come.
     redeploy: Literal["incremental", "state_transfer", "holistic_serial", "holistic_concurrent"] = "incremental"
+    # How long an edge without a disk may be silent before its operators start on another node; -1: for ever.
+    replace_s: Annotated[float, msgspec.Meta(ge=-1)] = 30
+    # The same for an edge with a disk, whose state comes back with it.
+    replace_durable_s: Annotated[float, msgspec.Meta(ge=-1)] = 600
 
 
 class CloudSection(msgspec.Struct, frozen=True, kw_only=True):

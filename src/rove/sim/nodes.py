@@ -11,6 +11,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from rove.control.coordinator import Coordinator
+from rove.control.deployment.dead.decision import Patience
 from rove.data.events import DiskWork, Remember
 from rove.data.settings import WorkerSettings
 from rove.data.sources.positions import SourceAt
@@ -99,8 +100,18 @@ class SimCoordinator:
     kept: dict[tuple[str, str], bytes] = field(default_factory=dict)
     machine: Coordinator | None = None
     skew_us: int = 0  # how far its wall clock is off
+    patience: Patience = field(
+        default_factory=Patience
+    )  # how long edges may be silent before their operators start elsewhere
+
+    def be_patient(self, patience: Patience) -> None:
+        """From now on, and after a restart."""
+        self.patience = patience
+        if self.machine is not None:
+            self.machine.absence.deaths.patience = patience
 
     def start(self) -> Coordinator:
         self.machine = Coordinator()
+        self.machine.absence.deaths.patience = self.patience
         self.machine.restore((kind, name, data) for (kind, name), data in self.kept.items())
         return self.machine

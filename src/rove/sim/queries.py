@@ -25,9 +25,9 @@ DELAY = "3 seconds"
 KEYS = 4
 
 
-def some_query(random: Random) -> Stages:
+def some_query(random: Random, streams: tuple[str, ...] = STREAMS) -> Stages:
     """A random query that the edge can run, over one stream or two."""
-    plan = _steps(_source(random), random)
+    plan = _steps(_source(random, streams), random)
     match random.choice(("plain", "window", "window", "window", "hop", "scan", "count", "join", "union")):
         case "window":
             plan = _window(_timed(plan), random, f"{random.choice((5, 10, 30))} seconds")
@@ -40,9 +40,9 @@ def some_query(random: Random) -> Stages:
             calls = (build.aggregate_call(parse_expression("max(value)"), timed.schema, "max(value)", "most"),)
             plan = CountWindow(timed, ("key",), calls, SECOND_US, random.choice((2, 5)))
         case "join":
-            plan = _join(random)
+            plan = _join(random, streams)
         case "union":
-            other = _steps(_source(random), random)
+            other = _steps(_source(random, streams), random)
             plan = _window(_timed(build.united(plan, other)), random, "10 seconds")
     if "total" in plan.schema.names and random.random() < 0.5:
         plan = _where(plan, "total > 10")
@@ -85,8 +85,8 @@ def some_rows(random: Random, key: str, clock_us: int, rows: int, spread_us: int
     )
 
 
-def _source(random: Random) -> Operator:
-    return Source(random.choice(STREAMS), SCHEMA)
+def _source(random: Random, streams: tuple[str, ...]) -> Operator:
+    return Source(random.choice(streams), SCHEMA)
 
 
 def _steps(plan: Operator, random: Random) -> Operator:
@@ -122,11 +122,11 @@ def _window(plan: Operator, random: Random, *spans: str) -> Operator:
     return build.grouped(plan, groups, [build.item(text) for text in chosen])
 
 
-def _join(random: Random) -> Operator:
+def _join(random: Random, streams: tuple[str, ...]) -> Operator:
     """Two streams, or the same stream twice, joined within a window."""
     sides = []
     for prefix in ("l", "r"):
-        plan = _steps(_source(random), random)
+        plan = _steps(_source(random, streams), random)
         plan = _timed(plan)
         items = ["window(ts, '10 seconds') AS w", "key", f"value AS {prefix}v"]
         sides.append(build.selected(plan, [build.item(text) for text in items]))

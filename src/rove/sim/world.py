@@ -90,6 +90,7 @@ class World:
             set()
         )  # queries with a short return timeout: rows of devices that are away become late
         self.forgot: set[QueryId] = set()  # queries that lost the state of an operator with a node without a disk
+        self.replaced: set[QueryId] = set()  # queries with operators that were started elsewhere without their state
         self.dead: set[Origin] = set()  # origins that ended with their processes
         self.hurt: set[QueryId] = set()  # queries with a folder on a disk that has lost something of it
         self.unreadable: set[QueryId] = set()  # of those, queries whose log names damage to its readers

@@ -28,6 +28,7 @@ NOT_A_PLACE = (
 )
 TABLE_BYTES_MAX = 8 * 1024 * 1024  # of rows of a table in one answer
 PATIENCE_US = 300_000_000  # how long event time waits for a node that is away
+FOR_EVER_US = -1  # operators of a silent node never start elsewhere
 
 
 class CloudSink(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,6 +54,7 @@ class Submit(msgspec.Struct, frozen=True, kw_only=True):
     cloud: CloudSink | None = None  # None if the rows stay in the log, or end on a node
     patience_us: int = PATIENCE_US
     patience_of: dict[str, int] = {}  # by stream, where it differs
+    replace_us: int | None = None  # how long an edge may be silent before its operators start elsewhere
     replication: int = 1  # routes from each source that share no node
     copies: bool = True  # batches kept without a route are sent over all routes; else over the best
     thins: int = 0  # keep every n-th row of batches that a device has no room for; 0 means evict them whole

@@ -132,6 +132,8 @@ class Troubles:
                 then = f"event time waits for it, for {query.patience_us(node) / 1_000_000:g} s at most (returnTimeout)"
             else:
                 then = "rows wait there and below it"
+            if (verdict := self._absence.deaths.verdicts.get((query.id, node))) is not None:
+                then = f"{then}; {verdict.why}"
             yield self._trouble(f"{what}: {then}. Start it, or bring it into reach", since, node, holding.by(node))
 
     def _missing(self, query: Query) -> Iterator[Trouble]:

@@ -145,6 +145,13 @@ class Deployment:
             below = ((other, self.tree.parts[other]) for other in self.source_nodes(node) if other != node)
             self.put({other: replace(part, above=part.above + 1) for other, part in below})
 
+    def forget(self, nodes: Iterable[NodeId]) -> None:
+        """Earlier batches that were made on these nodes are with a node that has died: readers begin with the first one
+        that comes. O(their routes)."""
+        marked = {n: replace(p, forgotten=True) for n in nodes if (p := self.tree.parts.get(n)) and not p.forgotten}
+        self.put(marked)
+        self._dirty |= self.meetings.above(marked)
+
     def hold(self, holding: bool) -> None:
         """Let all nodes keep what they have, or go on. Every fragment gets a new version. O(nodes)."""
         if holding != self.holding:

@@ -15,13 +15,14 @@ from msgspec.structs import replace
 from rove.control.deployment import migration
 from rove.control.deployment.alternatives import alternatives
 from rove.control.deployment.change_set import ChangeSet
+from rove.control.deployment.dead import replacement
 from rove.control.deployment.deployment import Deployment
 from rove.control.deployment.holistic import Holistic, Redeploy, place_anew
 from rove.control.deployment.part import PartRecord
 from rove.control.deployment.query import Query, QueryEvent, QueryRecord
 from rove.control.deployment.reroute import has_better, lead, move, relieve
 from rove.control.deployment.rollout import Rollout
-from rove.control.deployment.touched import Touched, Waiting
+from rove.control.deployment.touched import Touched, Waiting, no_route, no_sources
 from rove.control.members.below import Below
 from rove.control.members.membership import Membership
 from rove.control.placement import Load, Placement, Request, SourceAt, strategy
@@ -146,7 +147,10 @@ class Deployments:
     def touch_node(self, node: NodeId) -> None:
         """A node was removed. O(its queries)."""
         for query in self.live(node):
-            self._touch(query).nodes[node] = None
+            touched = self._touch(query)
+            touched.nodes[node] = None
+            if query.deployment is not None and replacement.remembers(query.deployment, node):
+                touched.dead[node] = None
 
     def touch_start(self, node: NodeId) -> None:
         """A node has restarted and has lost its state. O(its queries)."""
@@ -174,6 +178,10 @@ class Deployments:
         for query in self.live(node):
             self._touch(query).drained[node] = None
         self.touch_links(node, relay=True)
+
+    def touch_dead(self, query: Query, node: NodeId) -> None:
+        """A node counts as dead for a query."""
+        self._touch(query).dead[node] = None
 
     def touch_moved(self, node: NodeId, moved: Iterable[tuple[QueryId, Origin]]) -> None:
         """A node says that states have left it, or have come to it, whole. A migration is over when both nodes have
@@ -302,7 +310,7 @@ class Deployments:
                 return query.request(gateway, sources, self._membership.troubled.lacking)
         known = (self._membership.sources_of(stream, columns) for stream, columns in query.columns.items())
         cut_off = next((node for nodes in known for node in nodes.values()), None)
-        return Waiting(_no_sources(query) if cut_off is None else _no_route(cut_off, sink.node or candidates[0]))
+        return Waiting(no_sources(query.streams) if cut_off is None else no_route(cut_off, sink.node or candidates[0]))
 
     def _reaching(self, query: Query, end: NodeId) -> dict[Stage, tuple[SourceAt, ...]]:
         """The sources of a query that have a route to its end."""
@@ -334,6 +342,7 @@ class Deployments:
             query.moved.pop(state, None)
         for node in {**query.drained, **touched.drained}:
             self._drain(query, deployment, request, node)
+        nodes |= replacement.follow(query, deployment, request, topology, self.load, touched.dead)
         move(deployment, request, nodes, topology, self.load)
         for node in nodes:
             self._lead_new(query, deployment, request, node)
@@ -355,7 +364,7 @@ class Deployments:
         for node, absent in touched.absent.items():
             deployment.set_absent(node, absent)
         self._alternatives(query, deployment, request)
-        query.wait("" if deployment.sourced else _no_sources(query), self.now)
+        query.wait("" if deployment.sourced else no_sources(query.streams), self.now)
         return self.rolled_out(query, deployment)
 
     def _to_look_at(self, query: Query, touched: Touched) -> dict[NodeId, None]:
@@ -400,7 +409,7 @@ class Deployments:
             if origin in have:
                 continue
             if not self._reaches(node, deployment.root):
-                query.leave_out(origin, node, _no_route(node, deployment.root), self.now)
+                query.leave_out(origin, node, no_route(node, deployment.root), self.now)
                 continue
             position = deployment.journal.position
             try:
@@ -489,12 +498,3 @@ class Deployments:
                 load.slots[node] = load.slots.get(node, 0) + used
         if load.slots != self.load.slots:
             raise PlanError("the slots that queries take contradict the load")
-
-
-def _no_sources(query: Query) -> str:
-    streams = ", ".join(f"`{stream}`" for stream in query.streams)
-    return f"waits for sources of {streams}; start a device that has one"
-
-
-def _no_route(node: NodeId, end: NodeId) -> str:
-    return f"`{node}` has no route to `{end}`; start the nodes between them, or give `{node}` another --parent"

@@ -126,6 +126,7 @@ def fragment(
     ending = [s for s in part.ends if s in number and s not in running]
     waits: dict[Stage, set[Origin]] = {}
     knows: dict[Stage, set[Origin]] = {}
+    anywhere: set[Origin] = set()
     away = _Away(meetings, absent)
     for maker in meetings.read_by(node):
         stage, host = maker
@@ -135,6 +136,8 @@ def fragment(
             # An absent node is known to others but not waited for. It waits for itself.
             book = knows if host != node and absent and away(maker) else waits
             book.setdefault(number[stage], set()).update(origins)
+            if (made := parts.get(host)) is not None and made.forgotten:
+                anywhere.update(origins)
     feeds = tuple(sorted(o for _, o in part.sources))
     return Fragment(
         query=terms.query,
@@ -162,6 +165,8 @@ def fragment(
         awaits={number[s]: state for s, state in part.awaits},
         whole=terms.whole and bool(part.awaits),
         above=part.above,
+        anywhere=tuple(sorted(anywhere)),
+        anew=part.anew,
     )
 
 

@@ -40,6 +40,8 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     awaits: tuple[tuple[Stage, Origin], ...] = ()  # operators whose state comes, and the origin of its pieces
     names: tuple[Named, ...] = ()  # operators that came from other nodes and keep their names
     above: int = 0  # how often a node above without a disk that takes its rows in order has restarted
+    forgotten: bool = False  # earlier batches made here are with a node that has died (`dead/replacement`)
+    anew: int = 0  # the version in which the operators here began anew, in place of those on a node that has died
 
     @property
     def moves(self) -> bool:

@@ -35,6 +35,7 @@ _ASKED = {
     "cloud": "sink in Spark",
     "patience_us": "returnTimeout",
     "patience_of": "returnTimeout of a stream",
+    "replace_us": "replaceTimeout",
     "replication": "replication",
     "copies": "use of routes",
     "thins": "degrade",
@@ -77,6 +78,7 @@ class QueryRecord(msgspec.Struct, frozen=True, kw_only=True):
     cloud: CloudSink | None = None
     patience_us: int = PATIENCE_US
     patience_of: dict[str, int] = {}  # by stream, where it differs
+    replace_us: int | None = None  # how long a node may be silent before its operators start elsewhere
     replication: int = 1  # routes that share no node, for each source
     copies: bool = True  # kept batches are sent over all routes; else over the best
     thins: int = 0  # keep every n-th row of batches that devices have no room for
@@ -99,6 +101,7 @@ class QueryRecord(msgspec.Struct, frozen=True, kw_only=True):
             cloud=asked.cloud,
             patience_us=asked.patience_us,
             patience_of=asked.patience_of,
+            replace_us=asked.replace_us,
             replication=asked.replication,
             copies=asked.copies,
             thins=asked.thins,
@@ -143,6 +146,7 @@ class Query:
     unplaced: dict[Origin, Unplaced] = field(default_factory=dict)
     cut: dict[NodeId, int] = field(default_factory=dict)  # nodes with sources whose route is broken, since when
     drained: dict[NodeId, str] = field(default_factory=dict)  # nodes that are being drained, and what holds them up
+    dead: dict[NodeId, str] = field(default_factory=dict)  # dead nodes, and why their operators cannot start elsewhere
     moved: dict[Origin, dict[NodeId, None]] = field(default_factory=dict)  # who has said that a state has moved whole
 
     @classmethod
@@ -181,7 +185,7 @@ class Query:
     @property
     def unsettled(self) -> bool:
         """Whether more routes or more room could improve its placement."""
-        return bool(self.deployment is None or self.unplaced or self.cut or self.drained)
+        return bool(self.deployment is None or self.unplaced or self.cut or self.drained or self.dead)
 
     def wait(self, reason: str, now: int) -> None:
         """Wait for something; an empty reason ends the wait. The time of a wait that goes on does not change."""

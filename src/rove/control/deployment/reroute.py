@@ -7,8 +7,9 @@ all operators that hold its state, or the source keeps its route. The routes of 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import pairwise
+from types import MappingProxyType
 
 from msgspec.structs import replace
 
@@ -129,13 +130,15 @@ def _move_all(
     """Take nodes out and put them back on routes that work. Returns the nodes without such a route."""
     parts = {node: deployment.tree.parts[node] for node in going}
     met = {node: _met(deployment, node) for node in parts}
-    deployment.put(_without(deployment, parts, met))
+    taken = _without(deployment, parts, met)
+    before = {node: deployment.tree.parts[node] for node in taken}
+    deployment.put(taken)
     stuck: list[NodeId] = []
     for node, part in parts.items():
         sources = {stage: tuple(SourceAt(o, node) for s, o in part.sources if s == stage) for stage, _ in part.sources}
         alone = _alone(deployment, request, sources, {**deployment.merging(), **met[node]})
         try:
-            deployment.put(_joined(deployment, bottom_up(alone, topology, load), sources))
+            deployment.put(_joined(deployment, bottom_up(alone, topology, load), sources, before))
         except RoveError:
             stuck.append(node)
     return stuck
@@ -162,10 +165,14 @@ def _without(
 
 
 def _joined(
-    deployment: Deployment, placed: Placement, sources: Mapping[Stage, Iterable[SourceAt]]
+    deployment: Deployment,
+    placed: Placement,
+    sources: Mapping[Stage, Iterable[SourceAt]],
+    before: Mapping[NodeId, Part] = MappingProxyType({}),
 ) -> dict[NodeId, Part | None]:
     """The change that adds a placement to the deployment. An operator that both host on a node is one instance there,
-    and a node that has a route keeps it. O(nodes of the placement)."""
+    and a node that has a route keeps it. Nodes that were taken out had a part `before`, and operators that are put back
+    there go on under the names that they had. O(nodes of the placement)."""
     hosts: dict[NodeId, list[Stage]] = {}
     for stage, nodes in placed.hosts.items():
         for node in nodes:
@@ -176,7 +183,7 @@ def _joined(
             made.setdefault(source.node, []).append((stage, source.origin))
     found: dict[NodeId, Part | None] = {}
     for node, above in placed.routes.items():
-        old = deployment.tree.parts.get(node) or Part(next=above)
+        old = deployment.tree.parts.get(node) or _back(before.get(node), above, hosts.get(node, ()))
         new = replace(
             old,
             hosts=tuple(sorted({*old.hosts, *hosts.get(node, ())})),
@@ -185,6 +192,14 @@ def _joined(
         if node not in deployment.tree or new != old:
             found[node] = new
     return found
+
+
+def _back(before: Part | None, above: NodeId | None, hosts: Collection[Stage]) -> Part:
+    """The part of a node that is put on a route, without its operators and sources."""
+    if before is None:
+        return Part(next=above)
+    names = tuple(name for name in before.names if name.stage in hosts)
+    return replace(before, next=above, hosts=(), sources=(), names=names)
 
 
 def _alone(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 
 from rove.model.ids import NodeId, Origin
@@ -13,7 +14,8 @@ NAMED_MAX = 5  # nodes of a cause that are named
 class Touched:
     """What to look at in one query: `nodes`, everything below `relays`, nodes that were `restarted`, nodes whose
     absence has changed (`absent`), nodes that lack a function that was placed there (`lacking`), states that have
-    `arrived`, nodes that are being `drained`, and, with `retry`, all sources without a place or with a broken route."""
+    `arrived`, nodes that are being `drained`, nodes that count as `dead`, and, with `retry`, all sources without a
+    place or with a broken route."""
 
     nodes: dict[NodeId, None] = field(default_factory=dict)
     relays: dict[NodeId, None] = field(default_factory=dict)
@@ -22,6 +24,7 @@ class Touched:
     lacking: dict[NodeId, None] = field(default_factory=dict)
     arrived: dict[Origin, None] = field(default_factory=dict)
     drained: dict[NodeId, None] = field(default_factory=dict)
+    dead: dict[NodeId, None] = field(default_factory=dict)
     retry: bool = False
 
     def causes(self) -> tuple[str, ...]:
@@ -34,6 +37,7 @@ class Touched:
             ([node for node, absent in self.absent.items() if not absent], "{} is back"),
             (self.lacking, "{} lacks a function"),
             (self.drained, "{} is drained, or takes part again"),
+            (self.dead, "{} counts as dead, and its operators start elsewhere"),
             ([state.node for state in self.arrived], "the state of {} has moved"),
         )
         found = [text.format(_names(list(nodes))) for nodes, text in words if nodes]
@@ -55,3 +59,12 @@ class Waiting:
     """The reason why a query cannot be placed now."""
 
     reason: str
+
+
+def no_sources(streams: Iterable[str]) -> str:
+    names = ", ".join(f"`{stream}`" for stream in streams)
+    return f"waits for sources of {names}; start a device that has one"
+
+
+def no_route(node: NodeId, end: NodeId) -> str:
+    return f"`{node}` has no route to `{end}`; start the nodes between them, or give `{node}` another --parent"

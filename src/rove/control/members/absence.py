@@ -7,6 +7,7 @@ parent counts as away, and so do the nodes behind it.
 
 from __future__ import annotations
 
+from rove.control.deployment.dead.deaths import Deaths
 from rove.control.deployment.deployments import Deployments
 from rove.control.deployment.query import Query
 from rove.control.members.membership import AWAY_US, Membership
@@ -20,13 +21,16 @@ class Absence:
 
     def __init__(self) -> None:
         self.since: int | None = None
+        self.deaths = Deaths()
         self.away: dict[QueryId, dict[NodeId, int]] = {}
         self._cut: dict[tuple[QueryId, NodeId], int] = {}  # since when nodes have no route to a query's end
 
     def look(self, deployments: Deployments, membership: Membership, now: int) -> None:
-        """Mark the queries whose absent nodes have changed. O(nodes that are silent or cut off × their queries)."""
+        """Mark the queries whose absent or dead nodes have changed. O(nodes that are silent or cut off × their
+        queries)."""
         if self.since is None:
             self.since = now
+        self.deaths.look(deployments, membership, self.since, now)
         away: dict[tuple[QueryId, NodeId], int] = {}
         for node, member in membership.silent(now):
             since = max(member.heard_us, self.since)

@@ -24,6 +24,7 @@ class EndedRecord(msgspec.Struct, frozen=True, kw_only=True, rename={"start": "i
     tallies: tuple[Tally, ...]
     gone: tuple[Origin, ...]
     lives: bool = False  # the node goes on; only these origins have ended
+    dead: bool = False  # the node is silent, and counts as dead; it may report again
 
     @property
     def name(self) -> str:
@@ -38,9 +39,11 @@ class Ended:
         self._news: dict[str, EndedRecord | None] = {}
         self._lines: dict[tuple[QueryId, Origin], dict[str, Tally]] = {}  # by query and origin, then by record
         self.gone: dict[Origin, None] = {}
+        self._dead: dict[NodeId, EndedRecord] = {}  # the starts of silent nodes that count as dead
 
     def restore(self, records: Iterable[EndedRecord]) -> None:
         self._records = {(r.node, r.start, r.lives): r for r in records}
+        self._dead = {r.node: r for r in self._records.values() if r.dead}
         for record in self._records.values():
             self._list(record)
         self._settle()
@@ -80,6 +83,23 @@ class Ended:
         kept = [replace(t, produced=0, made=0) if (t.query, t.origin) in counts else t for t in kept]
         record = EndedRecord(node=node, start=start, tallies=tuple(kept), gone=tuple(ended))
         self._keep(record)
+
+    def died(self, node: NodeId, start: int, tallies: Iterable[Tally]) -> None:
+        """A silent node counts as dead. What it counted stays counted, and what it held counts as held by nobody."""
+        if node in self._dead:
+            return
+        kept = tuple(replace(t, buffered=0, open=0, held=()) for t in tallies)
+        record = EndedRecord(node=node, start=start, tallies=kept, gone=(), dead=True)
+        self._dead[node] = record
+        self._keep(record)
+
+    def revived(self, node: NodeId) -> EndedRecord | None:
+        """A node that counted as dead reports again, or is removed. Returns what it had counted. The record goes: the
+        node says itself what it counts, or its start is over now."""
+        record = self._dead.pop(node, None)
+        if record is not None:
+            self.heard(node, record.start)
+        return record
 
     def ended(self, node: NodeId, start: int, gone: Iterable[Origin]) -> None:
         """Origins have ended while their node goes on."""

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from rove.control.members.accounts import made_since
 from rove.control.members.ended import Ended
+from rove.control.members.heard import Heard
 from rove.control.members.missing import Missing
 from rove.control.members.troubled import Troubled
 from rove.control.topology.changes import AddLink, AddNode, Change, RemoveLink, RemoveNode
@@ -24,6 +25,7 @@ from rove.model.ids import NodeId, Origin, QueryId, Version
 from rove.model.messages import Facts, Held, Kind, Peer, Report, SourceHere, Tally, digest_of
 
 AWAY_US = 5_000_000  # without a report for this long a node is away
+NO_REPORT = -2  # no report follows the one with this number
 RATE_SHARE = 0.3  # the weight of the newest report in the rate at which a node takes rows in
 
 
@@ -118,21 +120,6 @@ class Member:
         return "up" if now - self.heard_us <= AWAY_US else "away"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
-    """What a report changed. `record` is the node's record if it changed, `before` the earlier one. `relinked` are
-    nodes with a link that works now and did not before, or the other way round. `ran` maps queries that the node runs
-    in another version than before to that version; None if it no longer runs the query. `lacking` are queries with
-    functions that it cannot load."""
-
-    record: NodeRecord | None
-    before: NodeRecord | None
-    restarted: bool
-    relinked: tuple[NodeId, ...]
-    ran: dict[QueryId, Version | None]
-    lacking: list[QueryId]
-
-
 class Membership:
     """The nodes by name, and their topology."""
 
@@ -181,6 +168,7 @@ class Membership:
         self.starts[report.node] = record.start
         if member is None:
             member = self.members[report.node] = Member(record)
+        self._revive(report.node, member)
         restarted = member.start != report.start
         self._lives(member, report, record, before, restarted, now)
         if restarted:
@@ -327,8 +315,28 @@ class Membership:
         if self.topology.has(node):
             self.topology.remove_node(node)
 
+    def count_dead(self, node: NodeId) -> None:
+        """A silent node counts as dead: routes avoid it, nobody counts on what it holds, and its next report has to be
+        a whole one. O(its tallies)."""
+        member = self.members[node]
+        if self.topology.has(node) and not self.topology.is_dead(node):
+            self.topology.count_dead(node, True)
+            self.ended.died(node, member.start, member.tallies.values())
+            self.missing.forget(node)
+            member.tallies, member.held, member.number = {}, (), NO_REPORT
+
+    def _revive(self, node: NodeId, member: Member) -> None:
+        """A node reports, or is removed. If it counted as dead, its counts are its own again."""
+        if self.topology.has(node):
+            self.topology.count_dead(node, False)
+        if (record := self.ended.revived(node)) is not None:
+            member.start = record.start
+            member.tallies = {(tally.query, tally.origin): tally for tally in record.tallies}
+            member.running = member.running or dict.fromkeys((t.query for t in record.tallies), Version(0))
+
     def _over(self, member: Member | None) -> None:
         if member is not None:
+            self._revive(member.record.node, member)
             self.missing.forget(member.record.node)
             gone = [source.origin for source in member.record.sources]
             self.ended.over(member.record.node, member.start, member.tallies.values(), gone)

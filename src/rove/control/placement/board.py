@@ -137,11 +137,13 @@ class Board:
         return self._passable
 
     def fits(self, stage: Stage, node: NodeId) -> bool:
-        """Whether a node has room for an operator, or already runs it. A node that is being drained has none."""
+        """Whether a node has room for an operator, or already runs it. A node that is being drained, or counts as dead,
+        has none."""
         op = self.operators[stage]
         if node == self.request.gateway or self._is_at(stage, node):
             return True
-        if self.topology.is_drained(node) and not isinstance(op, Source | Received):
+        avoided = self.topology.is_drained(node) or self.topology.is_dead(node)
+        if avoided and not isinstance(op, Source | Received):
             return False
         if not costs_a_slot(op):
             return True

@@ -55,6 +55,7 @@ class Topology:
         self._index: dict[NodeId, int] = {}
         self._broken: set[tuple[NodeId, NodeId]] = set()
         self._drained: set[NodeId] = set()
+        self._dead: set[NodeId] = set()
         self._trees: dict[tuple[NodeId, By], _Tree] = {}
         self.change((*map(AddNode, nodes), *map(AddLink, links)))
 
@@ -127,9 +128,16 @@ class Topology:
 
     def drain(self, id: NodeId, drained: bool) -> None:
         """Set whether routes avoid a node, as they avoid broken links. O(links of the node)."""
-        if drained == (id in self._drained):
+        self._avoid(self._drained, id, drained)
+
+    def count_dead(self, id: NodeId, dead: bool) -> None:
+        """Set whether a node counts as dead: routes avoid it, as they avoid broken links. O(links of the node)."""
+        self._avoid(self._dead, id, dead)
+
+    def _avoid(self, nodes: set[NodeId], id: NodeId, avoided: bool) -> None:
+        if avoided == (id in nodes):
             return
-        (self._drained.add if drained else self._drained.discard)(id)
+        (nodes.add if avoided else nodes.discard)(id)
         for link in self._links[self.node(id).id].values():
             self._measure(link)
             self._forget(link.a, link.b)
@@ -137,6 +145,9 @@ class Topology:
 
     def is_drained(self, id: NodeId) -> bool:
         return id in self._drained
+
+    def is_dead(self, id: NodeId) -> bool:
+        return id in self._dead
 
     def change(self, batch: Iterable[Change]) -> None:
         """Apply changes in order. If one does not fit after those before it, none is applied. O(links touched)."""
@@ -249,7 +260,8 @@ class Topology:
         return sum(not self._goes(a, b) for a, b in pairwise(route))
 
     def _goes(self, a: NodeId, b: NodeId) -> bool:
-        return self.works(a, b) and not (self._drained and (a in self._drained or b in self._drained))
+        avoided = self._drained or self._dead
+        return self.works(a, b) and not (avoided and any(n in self._drained or n in self._dead for n in (a, b)))
 
     def certain(self, source: NodeId, sink: NodeId) -> frozenset[NodeId]:
         """The nodes that are on every route from a source to the sink, whatever breaks, including both ends.

@@ -35,6 +35,7 @@ class InputLog:
         self._folders = folders
         self._logs: dict[QueryId, Appending] = {}
         self._dirty: dict[QueryId, Appending] = {}
+        self._of: dict[QueryId, str] = {}  # the folder of each query
         self.duplicates: dict[tuple[str, Origin], int] = {}  # by query and origin
 
     @property
@@ -42,14 +43,19 @@ class InputLog:
         """The bytes that wait for the disk. O(queries that wait)."""
         return sum(log.partition.pending_bytes for log in self._dirty.values())
 
-    def begin(self, query: QueryId) -> bool:
+    def begin(self, query: QueryId, folder: str) -> bool:
         """Begin or go on with a query whose folder is open. Returns whether it is new here, so that its log must be
         read."""
-        partition = self._folders.get(input_folder(query))
+        partition = self._folders.get(folder)
         if query in self._logs or partition is None:
             return False
+        self._of[query] = folder
         self._logs[query] = self._dirty[query] = Appending(query, partition)
         return True
+
+    def folder(self, query: QueryId) -> str:
+        """The folder with the input of a query."""
+        return self._of.get(query, input_folder(query))
 
     def append(
         self, running: RunningFragment, header: Header, rows: Payload | None, receipt: FrameReceipt | None
@@ -74,7 +80,7 @@ class InputLog:
         for query, log in list(self._dirty.items()):
             group = log.partition.flush(now)
             if group is not None:
-                commands.append(OnDisk(input_folder(query), group))
+                commands.append(OnDisk(self._of[query], group))
             elif log.idle:
                 del self._dirty[query]
         return commands
@@ -82,9 +88,9 @@ class InputLog:
     def done(self, event: DiskDone) -> list[PendingBatch] | None:
         """A group was executed, or failed. Returns the batches that are safe now, to be computed; None if it is not
         ours."""
-        query = QueryId(event.folder.removeprefix(f"{FOLDER}/"))
+        query = query_in(event.folder)
         log = self._logs.get(query)
-        if log is None or event.folder != input_folder(query):
+        if log is None or event.folder != self._of[query]:
             return None
         safe = log.done(event)
         return [PendingBatch(query, each.header, each.rows) for each in safe if each.header is not None]
@@ -92,7 +98,7 @@ class InputLog:
     def unwritten(self) -> dict[QueryId, str]:
         """Why the disk does not take the input of which query. O(queries that wait)."""
         troubled = ((query, log.partition.trouble) for query, log in self._dirty.items())
-        return {query: f"{input_folder(query)}: {trouble}" for query, trouble in troubled if trouble}
+        return {query: f"{self._of[query]}: {trouble}" for query, trouble in troubled if trouble}
 
     def took(self, query: QueryId, origin: Origin, seq: int) -> bool:
         """Whether a batch of a source is in the log of a query, or is being written to it."""
@@ -120,7 +126,7 @@ class InputLog:
     def damage(self) -> dict[QueryId, str]:
         """What is damaged in the input of which query. O(queries)."""
         return {
-            query: f"the input of its operators is damaged: {input_folder(query)}/{text}"
+            query: f"the input of its operators is damaged: {self._of[query]}/{text}"
             for query, log in self._logs.items()
             if (text := log.partition.damage)
         }
@@ -129,7 +135,7 @@ class InputLog:
         """A query was stopped. Its folder stays, and nothing is added. Returns the headers of batches being written."""
         log = self._logs.pop(query, None)
         self._dirty.pop(query, None)
-        self._folders.forget(input_folder(query))
+        self._folders.forget(self._of.pop(query, input_folder(query)))
         return [] if log is None else [header for header in log.close() if header.kind is HeaderKind.INPUT]
 
     def waiting(self) -> Iterator[Header]:
@@ -152,6 +158,12 @@ class InputLog:
         return log
 
 
-def input_folder(query: str) -> str:
-    """The folder with the input of a query's stateful operators."""
-    return f"{FOLDER}/{query}"
+def input_folder(query: str, anew: int = 0) -> str:
+    """The folder with the input of a query's stateful operators. Operators that began `anew` have a folder of their
+    own: earlier input there is of operators whose rows others have counted as lost."""
+    return f"{FOLDER}-{anew}/{query}" if anew else f"{FOLDER}/{query}"
+
+
+def query_in(folder: str) -> QueryId:
+    """The query whose input a folder holds. Names of queries contain no slash."""
+    return QueryId(folder.partition("/")[2])

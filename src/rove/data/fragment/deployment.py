@@ -135,7 +135,7 @@ class Deployment:
             stages = decode(opening.plan, unread)
         needs = self.output.needs(fragment, stages)
         if self.output.durable and any(ordered(stages.operators[n]) for n in (*fragment.runs, *fragment.ends)):
-            needs[input_folder(fragment.query)] = NO_COLUMNS
+            needs[input_folder(fragment.query, fragment.anew)] = NO_COLUMNS
         return needs
 
     def _begin(self, opening: OpeningFragment) -> bool:
@@ -162,9 +162,9 @@ class Deployment:
         self.fragments.stopped.pop(query, None)
         self.fragments.troubles.pop(query, None)
         running.machine.step(FragmentEvent.DEPLOYED)
-        if self.input_log.begin(query):
+        if self.input_log.begin(query, memory := input_folder(query, fragment.anew)):
             running.machine.step(FragmentEvent.OPENED)
-            self.replay.pending.on_disk(query, input_folder(query), self.folders.upto(input_folder(query)))
+            self.replay.pending.on_disk(query, memory, self.folders.upto(memory))
         if fragment.feeds and (fragment.holds or (opening.resumes and not fragment.overtakes)):
             running.machine.step(FragmentEvent.RESUMED)
         self.turn.commands += self.routes.turned(query, route, running, self.turn.now)

@@ -11,7 +11,7 @@ not to be gone. So they are let in whenever they come, once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, KeysView
+from collections.abc import Collection, Iterable, Iterator, KeysView
 
 from rove.data.link.unheard import Word
 from rove.model.batch import Batch
@@ -34,6 +34,7 @@ class Intake:
         self._anywhere: set[Origin] = set()  # origins that may begin anywhere, because another node has forgotten them
         self._held: dict[Origin, dict[int, Batch]] = {}
         self._words: dict[Origin, dict[int, Word]] = {}  # of those, batches whose word is not heard
+        self.forgotten: Collection[Origin] = ()  # makers whose earlier batches are with a node that has died
         self._gone: set[Origin] = set()
         self._skipped: dict[Origin, Spans] = {}  # the gaps of those, below what is next
         self.closed = False  # whether batches are held, whatever their number, until it is known what was taken
@@ -48,7 +49,7 @@ class Intake:
         if self.closed:
             self._keep(origin, batch, word)
             return []
-        begins = expected == 0 and origin not in self._begin and (self._forgets or origin in self._anywhere)
+        begins = expected == 0 and origin not in self._begin and self._may_begin(origin)
         if begins:
             self._begin[origin] = header.seq
         word = None if origin in self._gone else word
@@ -98,7 +99,7 @@ class Intake:
         """The numbers below `upto` that were neither taken nor are held, as first and last ones. There are none if the
         beginning of the origin is not known. O(held batches)."""
         following = self._next.get(origin, upto)
-        if self.closed or (following == 0 and (self._forgets or origin in self._anywhere)):
+        if self.closed or (following == 0 and self._may_begin(origin)):
             return
         for seq, batch in sorted(self._held.get(origin, {}).items()):
             if following < min(seq, upto):
@@ -106,6 +107,10 @@ class Intake:
             following = max(following, batch.header.through + 1)
         if following < upto:
             yield following, upto - 1
+
+    def _may_begin(self, origin: Origin) -> bool:
+        """Whether an origin of which nothing was taken begins with the first batch that comes."""
+        return self._forgets or origin in self._anywhere or origin.unsided in self.forgotten
 
     def expects(self, origin: Origin) -> bool:
         """Whether the origin is waited for, or has sent batches."""
@@ -145,7 +150,7 @@ class Intake:
         """What was taken of each origin: its first number, the next one, whether it is gone for good, whether it may
         begin anywhere, and the gaps that were skipped."""
         for origin, following in sorted(self._next.items()):
-            anywhere = following == 0 and (self._forgets or origin in self._anywhere)
+            anywhere = following == 0 and self._may_begin(origin)
             skipped = self._skipped.get(origin, ())
             yield origin, self._begin.get(origin, 0), following, origin in self._gone, anywhere, skipped
 
@@ -205,7 +210,7 @@ class Intake:
         ready: list[tuple[Origin, Batch]] = []
         for origin in list(self._held):
             expected, first = self._next.get(origin, 0), min(self._held[origin])
-            if expected == 0 and origin not in self._begin and (self._forgets or origin in self._anywhere):
+            if expected == 0 and origin not in self._begin and self._may_begin(origin):
                 self._begin[origin] = expected = first
             ready += [(origin, batch) for batch in self._ready(origin, expected)]
         return ready

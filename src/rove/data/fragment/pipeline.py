@@ -117,11 +117,13 @@ class Pipeline:
                 self.rise(step, step.waits.low, emitted)
         return emitted
 
-    def know(self, origins: Mapping[Stage, Iterable[Origin]]) -> None:
-        """Accept batches of these origins too, without waiting for them."""
+    def know(self, origins: Mapping[Stage, Iterable[Origin]], forgotten: Collection[Origin] | None = None) -> None:
+        """Accept batches of these origins too, without waiting for them. Earlier batches of `forgotten` makers are with
+        a node that has died."""
         for step in self._with_memory:
             if step.intake is not None:
                 step.intake.expect(self._steps.origins_into(step.operator, origins))
+                step.intake.forgotten = step.intake.forgotten if forgotten is None else forgotten
 
     def origins_at(self, stage: Stage, waits: Mapping[Stage, Iterable[Origin]]) -> list[Origin]:
         """The origins of batches that reach a stage, if these origins come in."""

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from rove.data.accounts import Accounts
 from rove.data.ends.exits import Exits
-from rove.data.ends.input_log import FOLDER, InputLog, input_folder
+from rove.data.ends.input_log import InputLog, query_in
 from rove.data.ends.output import Output
 from rove.data.ends.pending_input import PendingBatch, PendingInput
 from rove.data.ends.wait_changes import apply_change
@@ -30,7 +30,7 @@ from rove.model.batch import Header, HeaderKind, empty
 from rove.model.clock import MICROS_MIN
 from rove.model.errors import DiskError, RoveError
 from rove.model.events import Payload
-from rove.model.ids import QueryId, Stage
+from rove.model.ids import Stage
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -57,7 +57,7 @@ class Replay:
 
     def read(self, event: LogRead) -> None:
         """A part of a query's earlier input was read back."""
-        query = QueryId(event.folder.removeprefix(f"{FOLDER}/"))
+        query = query_in(event.folder)
         for why in event.unread:
             self.accounts.refuse("damaged")
             if (running := self.fragments.running.get(query)) is not None:
@@ -88,7 +88,9 @@ class Replay:
             for first, last in running.pipeline.gaps(origin, self.sources.first_unsafe(query, origin)):
                 self.accounts.refuse("damaged")
                 gone = f"{last - first + 1} batches of {origin} from number {first} on"
-                running.lost(DiskError(f"in {input_folder(query)}, {gone} are gone, although the disk had them"))
+                running.lost(
+                    DiskError(f"in {self.input_log.folder(query)}, {gone} are gone, although the disk had them")
+                )
                 stage = running.sources[origin.name]
                 self.entrance.run(running, stage, empty(origin, first, last, MICROS_MIN), None, None)
 

@@ -84,7 +84,7 @@ class RunningFragment:
         names = self.pipeline.names() if alike else {}
         new = RunningFragment(fragment, plan, self._forgets, self._read, sent, names, self._shared)
         new.pipeline.adopt(self.pipeline, alike)
-        new.pipeline.know(fragment.knows)
+        new.pipeline.know(fragment.knows, fragment.anywhere)
         new.machine, new.kept = self.machine, self.kept
         if fragment.plan == old.plan:
             new.fault, new.pipeline.fault = self.fault, self.pipeline.fault
@@ -253,7 +253,7 @@ class RunningFragment:
     def _settle(self) -> None:
         """Work out once what is done here at each stage."""
         runs, sinks = self.runs, self.fragment.sinks
-        self.pipeline.know(self.fragment.knows)
+        self.pipeline.know(self.fragment.knows, self.fragment.anywhere)
         self.remembers = any(ordered(self.stages.operators[n]) for n in runs)
         outputs = {stage for _, stage in self.stages.outputs}
         self._touched, self._left = [], []
