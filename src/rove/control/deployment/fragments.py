@@ -162,6 +162,8 @@ def fragment(
         awaits={number[s]: state for s, state in part.awaits},
         whole=terms.whole and bool(part.awaits),
         above=part.above,
+        leads=dict(part.leads),
+        lost={number[s]: state for s, state in part.lost},
     )
 
 

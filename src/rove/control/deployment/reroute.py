@@ -7,7 +7,8 @@ all operators that hold its state, or the source keeps its route. The routes of 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
 
 import msgspec
 
@@ -48,7 +49,7 @@ def move(
     while going:
         position = deployment.journal.position
         broken = {node: topology.broken_on(deployment.tree.route(node)) for node in going}
-        stuck = _move_all(deployment, request, going, topology, load)
+        stuck = move_all(deployment, request, going, topology, load)
         if not stuck:
             routes = ((node, deployment.tree.route(node)) for node in going)
             stuck = [node for node, route in routes if topology.broken_on(route) >= broken[node]]
@@ -67,7 +68,7 @@ def relieve(deployment: Deployment, request: Request, node: NodeId, topology: To
     nothing changes. O(sources below the node × stages × height)."""
     position = deployment.journal.position
     going = dict.fromkeys(deployment.source_nodes(node))
-    stuck = _move_all(deployment, request, going, topology, load)
+    stuck = move_all(deployment, request, going, topology, load)
     stuck = stuck or deployment.meetings.disturbed(deployment.journal, position)
     part, lacks = deployment.tree.parts.get(node), request.lacks
     if part is not None and lacks is not None and any(lacks(stage, node) for stage in part.hosts):
@@ -77,19 +78,27 @@ def relieve(deployment: Deployment, request: Request, node: NodeId, topology: To
     return not stuck
 
 
-def _move_all(
-    deployment: Deployment, request: Request, going: Iterable[NodeId], topology: Topology, load: Load
+def move_all(
+    deployment: Deployment,
+    request: Request,
+    going: Iterable[NodeId],
+    topology: Topology,
+    load: Load,
+    pins: Mapping[Stage, NodeId] = MappingProxyType({}),
 ) -> list[NodeId]:
-    """Take nodes out and put them back on routes that work. Returns the nodes without such a route."""
+    """Take nodes out and put them back on routes that work, past the operators that hold their state, or that are
+    pinned. Returns the nodes without such a route."""
     parts = {node: deployment.tree.parts[node] for node in going}
-    met = {node: _met(deployment, node) for node in parts}
-    deployment.put(_without(deployment, parts, met))
+    met = {node: met_by(deployment, node) for node in parts}
+    gone = _without(deployment, parts, met)
+    before = {node: deployment.tree.parts[node] for node in gone}
+    deployment.put(gone)
     stuck: list[NodeId] = []
     for node, part in parts.items():
         sources = {stage: tuple(SourceAt(o, node) for s, o in part.sources if s == stage) for stage, _ in part.sources}
-        alone = _alone(deployment, request, sources, {**deployment.merging(), **met[node]})
+        alone = _alone(deployment, request, sources, {**deployment.merging(), **met[node], **pins})
         try:
-            deployment.put(_joined(deployment, bottom_up(alone, topology, load), sources))
+            deployment.put(_joined(deployment, bottom_up(alone, topology, load), sources, before))
         except RoveError:
             stuck.append(node)
     return stuck
@@ -109,17 +118,21 @@ def _without(
             part = tree.parts[node]
             shared = any(child not in gone for child in tree.children.get(node, ()))
             remembers = node not in theirs and any(ordered(deployment.terms.stages.operators[s]) for s in part.hosts)
-            if shared or part.sources or part.moves or remembers or node == deployment.root:
+            if shared or part.sources or part.stays or remembers or node == deployment.root:
                 break
             gone[node] = None
     return gone
 
 
 def _joined(
-    deployment: Deployment, placed: Placement, sources: Mapping[Stage, Iterable[SourceAt]]
+    deployment: Deployment,
+    placed: Placement,
+    sources: Mapping[Stage, Iterable[SourceAt]],
+    before: Mapping[NodeId, Part] = MappingProxyType({}),
 ) -> dict[NodeId, Part | None]:
     """The change that adds a placement to the deployment. An operator that both host on a node is one instance there,
-    and a node that has a route keeps it. O(nodes of the placement)."""
+    and a node that has a route keeps it. Operators on a node that had a part `before` keep their names. O(nodes of the
+    placement)."""
     hosts: dict[NodeId, list[Stage]] = {}
     for stage, nodes in placed.hosts.items():
         for node in nodes:
@@ -130,7 +143,7 @@ def _joined(
             made.setdefault(source.node, []).append((stage, source.origin))
     found: dict[NodeId, Part | None] = {}
     for node, above in placed.routes.items():
-        old = deployment.tree.parts.get(node) or Part(next=above)
+        old = deployment.tree.parts.get(node) or _bare(before.get(node), above, hosts.get(node, ()))
         new = msgspec.structs.replace(
             old,
             hosts=tuple(sorted({*old.hosts, *hosts.get(node, ())})),
@@ -139,6 +152,19 @@ def _joined(
         if node not in deployment.tree or new != old:
             found[node] = new
     return found
+
+
+def _bare(before: Part | None, above: NodeId | None, hosts: Collection[Stage]) -> Part:
+    """A part without operators and sources, with what its node knows of operators that it hosts again."""
+    if before is None:
+        return Part(next=above)
+    return Part(
+        next=above,
+        names=tuple(name for name in before.names if name.stage in hosts),
+        lost=tuple(each for each in before.lost if each[0] in hosts),
+        been=tuple(at for at in before.been if at[0] in hosts),
+        above=before.above,
+    )
 
 
 def _alone(
@@ -171,7 +197,7 @@ def _misplaced(deployment: Deployment, request: Request, placed: Placement) -> A
     return None
 
 
-def _met(deployment: Deployment, node: NodeId) -> dict[Stage, NodeId]:
+def met_by(deployment: Deployment, node: NodeId) -> dict[Stage, NodeId]:
     """The nodes where rows of a node's sources are taken in order, by stage."""
     stages = dict.fromkeys(stage for stage, _ in deployment.placed(node))
     return {s: at for source in stages for s, at in deployment.meetings.met((source, node))}
