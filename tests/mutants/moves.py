@@ -271,7 +271,7 @@ MOVES = (
         "a state that is sent again is not led",
         "control/deployment/migration.py",
         "        leads.lead(deployment, NodeId(state.node), target, (state,))\n",
-        "",
+        "        pass\n",
         test=f"{_ASIDE}test_a_state_that_is_sent_again_is_led_under_its_new_name",
     ),
     Mutant(
