@@ -200,6 +200,7 @@ def part(fragment: Fragment) -> str:
     goes = f"to {fragment.next}{others}" if fragment.next is not None else goes
     moves = [f"send state {origin}" for origin in fragment.sends.values()]
     moves += [f"await state {origin}" for origin in fragment.awaits.values()]
+    moves += [f"lead state {origin} to {node}" for origin, node in fragment.leads.items()]
     return " and ".join([f"{fragment.query} v{fragment.version} {goes}".rstrip(), *moves])
 
 

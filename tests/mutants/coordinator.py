@@ -281,8 +281,8 @@ COORDINATOR = (
     Mutant(
         "a move takes nodes out that others need",
         "control/deployment/reroute.py",
-        "if shared or part.sources or part.moves or remembers or node == deployment.root:",
-        "if part.sources or part.moves or remembers or node == deployment.root:",
+        "if shared or part.sources or part.stays or remembers or node == deployment.root:",
+        "if part.sources or part.stays or remembers or node == deployment.root:",
         test="tests/control/deployment/test_reroute.py::test_whatever_breaks_nobody_passes_by_what_remembers_and_nobody_else_is_disturbed",
     ),
     Mutant(

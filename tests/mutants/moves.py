@@ -14,6 +14,8 @@ _DRAIN = "tests/simulation/test_transcripts.py::test_machines_say_what_their_tra
 _PACE = (
     "tests/data/fragment/test_pace.py::test_a_state_takes_the_whole_link_and_rows_wait_for_a_queue_of_bounded_length"
 )
+_ASIDE = "tests/control/deployment/test_aside.py::"
+_EARLY = "tests/data/fragment/test_moves.py::test_batches_that_came_too_early_go_aside_with_the_state"
 _FOLDER = "data/fragment/reconfigure"
 
 MOVES = (
@@ -236,5 +238,69 @@ MOVES = (
         "                self._add(origin, gone, -1)\n",
         "",
         test=_WITHOUT,
+    ),
+    Mutant(
+        "a state takes the way of rows although it is led another way",
+        "data/fragment/running_fragment.py",
+        "return self.fragment.leads.get(header.origin, self.route) if header.state else self.route",
+        "return self.route",
+        test=f"{_DRAIN}[drain_to_a_sibling]",
+    ),
+    Mutant(
+        "a state leaves before the sources below send elsewhere",
+        "control/deployment/rollout.py",
+        "        return self._sender(node, deployment) if led else None\n",
+        "        return None\n",
+        test=f"{_DRAIN}[drain_to_a_sibling]",
+    ),
+    Mutant(
+        "a state leaves before the nodes on its way know it",
+        "control/deployment/rollout.py",
+        "                if found is None or runs is None or runs < found.version:\n                    return at\n",
+        "",
+        test=f"{_ASIDE}test_a_state_leaves_when_its_way_knows_it_and_nobody_sends_rows_to_the_old_node",
+    ),
+    Mutant(
+        "the way of a state is not forgotten",
+        "control/deployment/migration.py",
+        "    leads.forget(deployment, (state,))\n",
+        "",
+        test=f"{_ASIDE}test_when_a_state_has_arrived_its_way_is_forgotten_and_idle_nodes_leave",
+    ),
+    Mutant(
+        "a state that is sent again is not led",
+        "control/deployment/migration.py",
+        "        leads.lead(deployment, NodeId(state.node), target, (state,))\n",
+        "        pass\n",
+        test=f"{_ASIDE}test_a_state_that_is_sent_again_is_led_under_its_new_name",
+    ),
+    Mutant(
+        "operators move aside although a source below them has no other route",
+        "control/deployment/aside/drain.py",
+        "        if node in route or topology.broken_on(route):\n",
+        "        if False:\n",
+        test=f"{_ASIDE}test_nothing_moves_aside_if_a_source_below_has_no_other_route",
+    ),
+    Mutant(
+        "batches that came too early stay behind when a state goes aside",
+        f"{_FOLDER}/moves.py",
+        "for name, batch in came if origin in leads]\n",
+        "for name, batch in came if origin is None]\n",
+        test=f"{_EARLY}",
+    ),
+    Mutant(
+        "a chunk of state with an early batch is lost",
+        f"{_FOLDER}/moves.py",
+        "                    for each in intake.offer_early(body.early.name, early):\n",
+        "                    for each in ():\n",
+        test=f"{_EARLY}",
+    ),
+    Mutant(
+        "an operator whose state came again waits for batches that an earlier start has lost",
+        "data/fragment/intake.py",
+        "        self._onward = {origin for origin, following in self._next.items() if following}\n",
+        "        pass\n",
+        test="tests/data/fragment/test_intake.py::"
+        "test_an_origin_goes_on_anywhere_after_an_earlier_start_has_taken_its_next_batches",
     ),
 )

@@ -86,8 +86,8 @@ class Story:
     def submit(self, query: str, stages: Stages, sink: Sink) -> None:
         self.world.submit(QueryId(query), stages, sink)
 
-    def drain(self, name: str) -> None:
-        self.world.drain(NodeId(name))
+    def drain(self, name: str, back: bool = False) -> None:
+        self.world.drain(NodeId(name), back)
 
     def update(self, query: str, stages: Stages) -> None:
         self.world.update(QueryId(query), stages)

@@ -10,7 +10,7 @@ from rove.plan.expressions.parse import parse_expression
 from rove.plan.operators import CountWindow, Source, Watermark
 from rove.plan.optimizer import optimize
 from rove.plan.stages import Stages
-from rove.sim.draws import drains
+from rove.sim.draws import asides, drains
 from rove.sim.queries import SCHEMA
 from rove.sim.scenario import DRAWS, run_seed
 from tests.simulation.story import Story
@@ -21,6 +21,13 @@ from tests.simulation.test_transcripts import LOG, with_windows_on
 def test_a_drain_loses_no_row_and_doubles_none(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drains, "DRAINS", 1.0)
     outcome = run_seed(seed, 4, (drains.plan_drains,))
+    assert outcome.trouble == ""
+
+
+@pytest.mark.parametrize("seed", [167, 212, 302])
+def test_a_drain_to_the_side_loses_no_row_and_doubles_none(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asides, "ASIDES", 1.0)
+    outcome = run_seed(seed, 3, (asides.plan_asides,))
     assert outcome.trouble == ""
 
 

@@ -17,6 +17,7 @@ from rove.plan.expressions.parse import parse_expression
 from rove.plan.operators import Operator, Source, Watermark
 from rove.plan.optimizer import optimize
 from rove.plan.stages import Stages, merges, stateful
+from rove.sim.draws.asides import on_edges
 from rove.sim.queries import COLUMNS
 from tests.simulation.story import Story
 
@@ -190,6 +191,57 @@ def drain_with_a_crash(story: Story) -> None:
     story.passes(4)
 
 
+def with_windows_beside(story: Story) -> None:
+    """Two devices that reach two edges beside each other; windows, wanted on an edge, are open on east."""
+    with story.quietly():
+        story.coordinator()
+        story.node("gateway", "gateway", durable=True)
+        for name in ("west", "east"):
+            story.node(name, "edge", "gateway")
+        for name in ("d1", "d2"):
+            story.node(name, "device", "west", "east", stream="readings", slots=2)
+        story.passes(3)
+        story.submit("q", on_edges(counts()), LOG)
+        story.passes(4)
+        for name in ("d1", "d2"):
+            story.makes(name)
+        story.passes(2)
+
+
+def drain_to_a_sibling(story: Story) -> None:
+    with_windows_beside(story)
+    story.comment(
+        "East runs the partial windows of two devices. They are wanted on an edge, so no node above may run them. East "
+        "is drained: they move to west, beside it. The gateway is told first to lead their state down to west, "
+        "then west to wait for it, then the devices to send to west. When both devices have said that they do, no row "
+        "comes to east behind its windows, and it is told to send the state."
+    )
+    story.drain("east")
+    story.passes(0.5)
+    story.comment("Rows go to west now.")
+    story.makes("d1")
+    story.passes(1)
+    story.comment("Both edges have said that the state has moved. East leaves the query.")
+    story.passes(2)
+
+
+def migration_overtaken_by_a_second_move(story: Story) -> None:
+    with_windows_beside(story)
+    story.comment(
+        "East is drained, and its windows move to west. Before their state has come, east is let back, and west is "
+        "drained: the windows have to move again. West waits until it has them whole."
+    )
+    story.drain("east")
+    story.passes(0.005)
+    story.drain("east", back=True)
+    story.drain("west")
+    story.passes(0.9)
+    story.comment("The state has arrived. Now west sends it to east, under another name.")
+    story.passes(1)
+    story.makes("d1")
+    story.passes(1)
+
+
 def update(story: Story) -> None:
     with_windows_on(story, "mast", condition="value > 1")
     story.comment(
@@ -235,7 +287,18 @@ def edge_dies(story: Story) -> None:
     story.passes(2)
 
 
-SCENES = (join_and_leave, rollout, move, crash_with_replay, drain, drain_with_a_crash, update, edge_dies)
+SCENES = (
+    join_and_leave,
+    rollout,
+    move,
+    crash_with_replay,
+    drain,
+    drain_with_a_crash,
+    drain_to_a_sibling,
+    migration_overtaken_by_a_second_move,
+    update,
+    edge_dies,
+)
 
 
 @pytest.mark.parametrize("scene", SCENES)

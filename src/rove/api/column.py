@@ -14,7 +14,6 @@ from typing import Any
 
 from rove.model.errors import ExpressionError, PlanError
 from rove.model.names import quoted, quoted_text, unmarked
-from rove.plan.expressions.tokens import NO_OVER
 
 _PATH = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
 
@@ -75,6 +74,8 @@ class Column:
 
     def over(self, window: Any) -> Column:
         """Refused: streaming Spark has no OVER."""
+        from rove.plan.expressions.tokens import NO_OVER  # needs the parser
+
         raise ExpressionError(NO_OVER)
 
     def isin(self, *values: Any) -> Column:

@@ -156,6 +156,9 @@ class Fragment(msgspec.Struct, frozen=True, kw_only=True):
     # Operators that run here from now on, and the origin under which their state comes.
     awaits: dict[Stage, Origin] = {}
     whole: bool = False  # whether these take rows only when their whole state has come (for comparison)
+    lost: dict[Stage, Origin] = {}  # operators here that have lost a state on its way; it may come again
+    # States that do not take the way of rows here: the origin of the pieces, and the next node on their way.
+    leads: dict[Origin, NodeId] = {}
     # It changes when a node above without a disk, which takes rows of this node in order, has started again.
     above: int = 0
     # A node with sources keeps what it has until the next version comes (`control/deployment/holistic`).

@@ -28,6 +28,7 @@ from rove.sim.checkers import (
     check_disks,
     check_sums,
 )
+from rove.sim.draws.asides import plan_asides
 from rove.sim.draws.damage import plan_damage, plan_forgotten, plan_full, plan_lies
 from rove.sim.draws.drains import plan_drains
 from rove.sim.draws.faults import HEAL_US, plan_faults, plan_leaves, plan_moves, plan_relapses
@@ -68,6 +69,7 @@ DRAWS: tuple[Draw, ...] = (
     plan_files,
     plan_drains,
     plan_updates,
+    plan_asides,
 )  # each has a random generator of its own
 STRATEGIES = ("bottom_up", "bottom_up", "shortest_path", "cloud_only", "ilp")
 

@@ -115,3 +115,28 @@ def test_there_are_no_gaps_where_it_is_not_known_where_an_origin_begins() -> Non
     assert list(forgets.gaps(FIRST, 5)) == list(waits.gaps(FIRST, 5)) == []
     let_in(forgets, [named(FIRST, 3, None)])
     assert list(forgets.gaps(FIRST, 6)) == [(4, 5)]
+
+
+def test_an_origin_goes_on_anywhere_after_an_earlier_start_has_taken_its_next_batches() -> None:
+    """The state holds batches up to 2. An earlier start took 3 to 5, and lost them; 4 came early on the old node."""
+    intake = Intake([FIRST, OTHER])
+    intake.take_over([(FIRST, 0, 3, False, False, ()), (OTHER, 0, 3, False, False, ())])
+    intake.go_on_anywhere()
+    assert intake.offer_early(FIRST, named(FIRST, 4, None)) == []
+    assert let_in(intake, [named(FIRST, 1, None)]) == [], "a batch that the state holds says nothing new"
+    assert let_in(intake, [named(FIRST, 6, None)]) == [4, 6]
+    assert [intake.took(FIRST, seq) for seq in range(7)] == [True, True, True, False, True, False, True]
+    assert let_in(intake, [named(FIRST, 8, None)]) == [], "after that it is let in without gaps"
+    assert let_in(intake, [named(FIRST, 7, None), named(FIRST, 5, None)]) == [7, 8, 5]
+    intake.validate()
+
+
+def test_batches_that_were_held_until_the_frontier_came_go_on_anywhere_too() -> None:
+    intake = Intake([FIRST], forgets=True)
+    intake.closed = True
+    assert let_in(intake, [named(FIRST, 5, None), named(FIRST, 6, None)]) == []
+    intake.take_over([(FIRST, 0, 3, False, False, ())])
+    intake.go_on_anywhere()
+    assert [batch.header.seq for _, batch in intake.open()] == [5, 6]
+    assert list(intake.gaps(FIRST, 9)) == [(7, 8)]
+    intake.validate()

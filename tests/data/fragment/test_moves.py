@@ -16,8 +16,10 @@ from rove.data.fragment.emitted import Emitted
 from rove.data.fragment.pipeline import Pipeline
 from rove.data.fragment.reconfigure.migration import ArrivalState
 from rove.data.operators import pieces
-from rove.model.batch import Batch, merge_empties, named
+from rove.data.rows import decode_rows
+from rove.model.batch import Batch, Header, merge_empties, named
 from rove.model.errors import BrokenInvariant
+from rove.model.events import Payload
 from rove.model.ids import Origin, Stage
 from rove.plan import build
 from rove.plan.operators import Received, Source, Watermark
@@ -185,6 +187,44 @@ def test_a_window_closes_before_the_state_of_later_windows_has_come() -> None:
         new.pipeline.moves.take(stage, frontier)
     arriving = [step.arriving for step in new.pipeline._with_memory if step.arriving is not None]
     assert [each.machine.state for each in arriving] == [ArrivalState.MERGES]
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=lambda query: str(query.__name__))
+def test_batches_that_came_too_early_go_aside_with_the_state(query: Callable[[Any, Any], Any]) -> None:
+    """The second batch of an origin has not come when the state leaves, and the third one is there."""
+    feed = feed_of(7)
+    stages = Stages.of({"out": merge_aggregates(plan_of(query))})
+    stays, old, new = (Node(stages, feed) for _ in range(3))
+    origin = feed[0][1].header.origin
+    late = next(each for each in feed if each[1].header.origin == origin and each[1].header.seq == 1)
+    before, rest = [each for each in feed[: len(feed) // 2 + 2] if each is not late], feed[len(feed) // 2 + 2 :]
+    for stream, batch in (*before, late, *(each for each in rest if each is not late)):
+        stays.feed(stream, batch)
+    for stream, batch in before:
+        old.feed(stream, batch)
+    held = sorted(batch.header.seq for batch in old.pipeline.held())
+    assert held
+    assert not old.pipeline.moves.send(old.moving, set(old.moving.values())), "nothing goes up"
+    assert {batch.header.seq for batch in old.pipeline.held()} == {*held}, "they count as held until they arrive"
+    for stage, state in new.moving.items():
+        new.pipeline.moves.wait(stage, state)
+
+    def read(header: Header, rows: Payload | None) -> Batch:
+        schema = stages.operators[header.stage].schema
+        return Batch(header, None if rows is None else decode_rows(rows, schema, header.rows))
+
+    for stage, leaving in old.pipeline.moves.leaving.items():
+        for piece in iter(leaving.next, None):
+            for _ in range(2):
+                new.emitted += new.pipeline.moves.take(stage, piece, read)
+                new.pipeline.validate()
+    for stream, batch in (late, *(each for each in rest if each is not late)):
+        new.feed(stream, batch)
+    stays.emitted += stays.pipeline.finish()
+    new.emitted += new.pipeline.finish()
+    assert given_out(old, new) == given_out(stays)
+    tables = ([step.intake.table() for step in node.pipeline._with_memory if step.intake] for node in (stays, new))
+    assert next(tables) == next(tables), "no batch is left out"
 
 
 def test_an_arrival_goes_its_way_once() -> None:

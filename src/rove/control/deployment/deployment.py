@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
+from rove.control.deployment.aside import leads
 from rove.control.deployment.change_set import ChangeSet, difference
 from rove.control.deployment.fragments import Terms, fragment, relay
 from rove.control.deployment.part import GONE, At, Named, Part, PartRecord
@@ -242,7 +243,7 @@ class Deployment:
         version = Version(self.version + 1)
         change = difference(self.fragments, {node: self._fragment(node, version) for node in self._dirty})
         for node, new in change.fragments.items():
-            self.past_routes.add(node, _targets(new))
+            self.past_routes.add(node, (*_targets(new), *new.leads.values()))
             if node in change.update:
                 self._redirect(node, self.fragments[node], new)
         for node in change.undeploy:
@@ -367,6 +368,7 @@ class Deployment:
     def validate(self) -> None:
         """Raise if a derived table contradicts the parts. O(nodes × stages × height)."""
         self.tree.validate()
+        leads.validate(self)
         fresh = Deployment(self.terms, self.root, Load(), self.starts)
         fresh.restore((self._record(node) for node in {**self.tree.parts, **self.relays}), self.version)
         if fresh.meetings.readers != self.meetings.readers:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from rove.control.deployment import migration
 from rove.control.deployment.alternatives import alternatives
+from rove.control.deployment.aside.drain import drain
 from rove.control.deployment.change_set import ChangeSet
 from rove.control.deployment.dead import replacement
 from rove.control.deployment.deployment import Deployment
@@ -359,7 +360,7 @@ class Deployments:
             if (part := deployment.tree.parts.get(node)) is not None:
                 migration.lost(deployment, node)
                 deployment.restarted(node)
-                if not part.sources and not part.moves:  # its operators have lost their state, and get no rows
+                if not part.sources and not part.stays:  # its operators have lost their state, and get no rows
                     migration.retire(deployment, node, part)
         for node, absent in touched.absent.items():
             deployment.set_absent(node, absent)
@@ -382,7 +383,7 @@ class Deployments:
         query.drained.pop(node, None)
         topology = self._membership.topology
         if node in deployment.tree and topology.is_drained(node):
-            query.drained[node] = migration.lift(deployment, request, node, topology, self.load)
+            query.drained[node] = drain(deployment, request, node, topology, self.load)
 
     def _drop_gone(self, deployment: Deployment, node: NodeId) -> None:
         """Remove sources that have ended. A source that is away, or has no route now, keeps its place. A node that was
@@ -393,9 +394,7 @@ class Deployments:
         if part is None:
             return
         if node not in self._membership.members:
-            if part.sends:
-                migration.lost(deployment, node)
-            migration.retire(deployment, node, part)
+            migration.removed(deployment, node, part)
         elif any(origin in gone for _, origin in part.sources):
             left = tuple(pair for pair in part.sources if pair[1] not in gone)
             deployment.put({node: replace(part, sources=left)})

@@ -167,6 +167,8 @@ def fragment(
         above=part.above,
         anywhere=tuple(sorted(anywhere)),
         anew=part.anew,
+        leads=dict(part.leads),
+        lost={number[s]: state for s, state in part.lost},
     )
 
 

@@ -1,8 +1,9 @@
-"""Migrations: operators that leave a node with their state, and go on at a node above it.
+"""Migrations: operators that leave a node with their state, and go on at another one.
 
 Law: an operator has one owner. It ends on the old node and begins on the new one in the same change set. The parts of
 both nodes name the migration until both have said that it is over, so a coordinator that restarts goes on with it. The
-rows of all sources below the old node pass the new one, because it is above on the same route.
+rows of all sources below the old node pass the new one: it is above on the same route, or their routes were changed in
+the same change set (`aside`).
 
     put          the new node is told to wait for the state, then the old one to send it
     arrived      both have said so: the old node forgets the state
@@ -14,13 +15,15 @@ Every step costs O(route).
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from rove.control.deployment.aside import leads
 from rove.control.deployment.deployment import Deployment
 from rove.control.deployment.fragments import origin, state_origin
-from rove.control.deployment.part import Named, Part
+from rove.control.deployment.part import At, Named, Part
 from rove.control.placement.estimate import memory_bytes
 from rove.control.placement.placement import Load, costs_a_slot
 from rove.control.placement.request import Request
@@ -43,7 +46,7 @@ def lift(deployment: Deployment, request: Request, node: NodeId, topology: Topol
     for target in list(deployment.tree.route(node))[1:]:
         if any(deployment.hosts(s, target) for s in moving if ordered(request.stages.operators[s])):
             return f"`{target}` runs the same operators for rows of other nodes"
-        why = _unfit(deployment, request, moving, target, topology, load) or _put(deployment, node, target, moving)
+        why = unfit(deployment, request, node, moving, target, topology, load) or _put(deployment, node, target, moving)
         if not why:
             return ""
         if any(deployment.hosts(reader, target) for stage in moving for reader in request.stages.readers[stage]):
@@ -51,16 +54,26 @@ def lift(deployment: Deployment, request: Request, node: NodeId, topology: Topol
     return why
 
 
-def _unfit(
-    deployment: Deployment, request: Request, moving: list[Stage], target: NodeId, topology: Topology, load: Load
+def unfit(
+    deployment: Deployment,
+    request: Request,
+    node: NodeId,
+    moving: list[Stage],
+    target: NodeId,
+    topology: Topology,
+    load: Load,
 ) -> str:
-    """Why a node cannot take operators; empty if it can."""
+    """Why a node cannot take the operators of another one; empty if it can. A disk that has the earlier input of an
+    operator would give it that again."""
+    been = deployment.tree.parts[node].been
     operators, at = request.stages.operators, topology.node(target)
     if topology.is_drained(target):
         return f"`{target}` is being drained too"
-    if deployment.tree.parts[target].moves:
+    if (part := deployment.tree.parts.get(target)) is not None and part.moves:
         return f"`{target}` has not finished an earlier move"
     for stage in moving:
+        if (stage, target) in been and not deployment.starts.get(target):
+            return f"the disk of `{target}` has earlier input of `{describe(operators[stage])}`"
         hint = request.hints.get(stage)
         if hint not in (None, "cloud", target) and hint != at.kind:
             return f"`{describe(operators[stage])}` is wanted at `{hint}`, which `{target}` is not"
@@ -82,42 +95,75 @@ def _put(deployment: Deployment, node: NodeId, target: NodeId, moving: list[Stag
     return f"rows of `{others[0]}` pass `{target}` and are taken further up" if others else ""
 
 
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """Operators that leave a node: those `moving`, the names of those that have one, and the states of those that
+    `keep` one. Before, the node was `running` these. The operators have `been` there, and on other nodes before."""
+
+    node: NodeId
+    moving: tuple[Stage, ...]
+    keep: tuple[Stage, ...]
+    names: Mapping[Stage, Origin]
+    states: Mapping[Stage, Origin]
+    running: frozenset[Stage]
+    been: tuple[At, ...]
+
+
 def put(deployment: Deployment, node: NodeId, target: NodeId, moving: Iterable[Stage]) -> None:
-    """Move operators, with the state of those that have one, from a node to one above it on its route."""
-    terms, parts, starts = deployment.terms, deployment.tree.parts, deployment.starts
-    moving, version = list(moving), Version(deployment.version + 1)
-    keep = [stage for stage in moving if ordered(terms.stages.operators[stage])]
-    running = set(deployment.meetings.running(node))
-    old, new = parts[node], parts[target]
-    names = tuple(
-        Named(stage, name.node, name.start, starts.get(target) or 0)
-        for stage in keep
-        if stateful(terms.stages.operators[stage])
-        for name in (origin(terms, stage, node, starts, old),)
+    """Move operators, with the state of those that have one, from a node to another one."""
+    come(deployment, target, leave(deployment, node, moving))
+
+
+def leave(deployment: Deployment, node: NodeId, moving: Iterable[Stage]) -> Departure:
+    """Let operators leave a node."""
+    terms, version = deployment.terms, Version(deployment.version + 1)
+    stages, old = tuple(moving), deployment.tree.parts[node]
+    keep = tuple(stage for stage in stages if ordered(terms.stages.operators[stage]))
+    named = [stage for stage in keep if stateful(terms.stages.operators[stage])]
+    departure = Departure(
+        node,
+        stages,
+        keep,
+        {stage: origin(terms, stage, node, deployment.starts, old) for stage in named},
+        {stage: state_origin(terms, stage, node, version) for stage in keep},
+        frozenset(deployment.meetings.running(node)),
+        (*(at for at in old.been if at[0] in keep), *((stage, node) for stage in keep)),
     )
-    left = tuple(stage for stage in old.hosts if stage not in moving)
-    awaits = tuple((stage, state_origin(terms, stage, node, version)) for stage in keep)
+    left = tuple(stage for stage in old.hosts if stage not in stages)
+    sends, lost = tuple((stage, version) for stage in keep), tuple(each for each in old.lost if each[0] in left)
+    deployment.put({node: replace(old, hosts=left, sends=sends, lost=lost)})
+    return departure
+
+
+def come(deployment: Deployment, target: NodeId, departure: Departure) -> None:
+    """Let operators that leave one node go on at another."""
+    node, moving, parts = departure.node, departure.moving, deployment.tree.parts
+    new, start = parts[target], deployment.starts.get(target) or 0
+    names = tuple(Named(stage, name.node, name.start, start) for stage, name in departure.names.items())
     deployment.put(
         {
-            node: replace(old, hosts=left, sends=tuple((stage, version) for stage in keep)),
             target: replace(
                 new,
                 hosts=tuple(sorted({*new.hosts, *moving})),
-                awaits=(*new.awaits, *awaits),
+                awaits=(*new.awaits, *departure.states.items()),
                 names=(*(n for n in new.names if n.stage not in moving), *names),
-            ),
+                been=tuple(dict.fromkeys((*(at for at in new.been if at[0] not in moving), *departure.been))),
+            )
         }
     )
-    ends = running - set(deployment.meetings.running(node)) if keep else ()
-    deployment.put({node: replace(parts[node], ends=tuple(sorted(ends)))})
+    if departure.keep:
+        ends = departure.running - set(deployment.meetings.running(node))
+        deployment.put({node: replace(parts[node], ends=tuple(sorted(ends)))})
+        leads.lead(deployment, node, target, tuple(departure.states.values()))
 
 
 def arrived(deployment: Deployment, state: Origin) -> None:
     """A state has left its old node and has come whole to the new one. O(route)."""
     node, target = NodeId(state.node), awaiting(deployment, state)
-    part = deployment.tree.parts.get(node)
     if target is not None:
         deployment.put({target: _without(deployment.tree.parts[target], (state,))})
+    leads.forget(deployment, (state,))
+    part = deployment.tree.parts.get(node)
     if part is not None:
         left = tuple(sent for sent in part.sends if state_origin(deployment.terms, sent[0], node, sent[1]) != state)
         if left != part.sends:
@@ -126,11 +172,22 @@ def arrived(deployment: Deployment, state: Origin) -> None:
 
 
 def prune(deployment: Deployment, node: NodeId) -> None:
-    """Take a node out that nothing is left to do for."""
-    part = deployment.tree.parts.get(node)
-    idle = part is not None and not (part.hosts or part.sources or part.moves or part.gone)
-    if idle and node != deployment.root and not deployment.tree.children.get(node):
-        deployment.put({node: None})
+    """Take a node out that nothing is left to do for, and so on upwards. O(route)."""
+    for at in list(deployment.tree.route(node)) if node in deployment.tree else ():
+        part = deployment.tree.parts[at]
+        idle = not (part.hosts or part.sources or part.stays or part.gone)
+        if not idle or at == deployment.root or deployment.tree.children.get(at):
+            return
+        deployment.put({at: None})
+
+
+def removed(deployment: Deployment, node: NodeId, part: Part) -> None:
+    """A node was removed from the network. States that were leaving it, or were to pass it on a way of their own, do
+    not come any more. O(route of each)."""
+    for sender in dict.fromkeys((*((node,) if part.sends else ()), *(NodeId(state.node) for state, _ in part.leads))):
+        lost(deployment, sender)
+    if (left := deployment.tree.parts.get(node)) is not None:
+        retire(deployment, node, left)
 
 
 def retire(deployment: Deployment, node: NodeId, part: Part) -> None:
@@ -157,9 +214,12 @@ def lost(deployment: Deployment, node: NodeId) -> None:
             above = _without(deployment.tree.parts[target], states)
             stages = {stage for stage, _ in part.sends}
             names = tuple(replace(name, start=start) if name.stage in stages else name for name in above.names)
-            deployment.put({target: replace(above, names=names)})
+            given_up = tuple(each for each in deployment.tree.parts[target].awaits if each[1] in states)
+            left = tuple(each for each in above.lost if each[0] not in stages)
+            deployment.put({target: replace(above, names=names, lost=(*left, *given_up))})
             deployment.restarted(target)  # its readers learn the new names
-        deployment.put({node: replace(part, sends=(), ends=())})
+        leads.forget(deployment, states)
+        deployment.put({node: replace(deployment.tree.parts[node], sends=(), ends=())})
         prune(deployment, node)
     elif part.awaits:
         _again(deployment, node, part)
@@ -167,6 +227,7 @@ def lost(deployment: Deployment, node: NodeId) -> None:
 
 def _again(deployment: Deployment, target: NodeId, part: Part) -> None:
     version = Version(deployment.version + 1)
+    leads.forget(deployment, [state for _, state in part.awaits])
     awaits, names = [], list(part.names)
     for stage, state in part.awaits:
         sender = NodeId(state.node)
@@ -177,14 +238,17 @@ def _again(deployment: Deployment, target: NodeId, part: Part) -> None:
         awaits.append((stage, state_origin(deployment.terms, stage, sender, version)))
         now = deployment.starts.get(target) or 0
         names = [replace(name, while_start=now) if name.stage == stage else name for name in names]
-    deployment.put({target: replace(part, awaits=tuple(awaits), names=tuple(names))})
+    again = {stage for stage, _ in awaits}
+    lost = (*(each for each in part.lost if each[0] not in again), *(each for each in part.awaits if each[0] in again))
+    deployment.put({target: replace(part, awaits=tuple(awaits), names=tuple(names), lost=lost)})
+    for _, state in awaits:
+        leads.lead(deployment, NodeId(state.node), target, (state,))
 
 
 def awaiting(deployment: Deployment, state: Origin) -> NodeId | None:
     """The node that waits for a state. O(route)."""
-    if NodeId(state.node) not in deployment.tree:
-        return None
-    for node in deployment.tree.route(NodeId(state.node)):
+    led = list(leads.way(deployment, state))
+    for node in deployment.tree.route(led[-1]) if led else ():
         if any(awaited == state for _, awaited in deployment.tree.parts[node].awaits):
             return node
     return None

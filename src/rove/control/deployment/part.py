@@ -42,11 +42,19 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     above: int = 0  # how often a node above without a disk that takes its rows in order has restarted
     forgotten: bool = False  # earlier batches made here are with a node that has died (`dead/replacement`)
     anew: int = 0  # the version in which the operators here began anew, in place of those on a node that has died
+    leads: tuple[tuple[Origin, NodeId], ...] = ()  # states that pass here on a way of their own, and their next node
+    lost: tuple[tuple[Stage, Origin], ...] = ()  # operators here that have lost a state on its way, and which it was
+    been: tuple[At, ...] = ()  # nodes that operators here have left with their state, now or earlier
 
     @property
     def moves(self) -> bool:
         """Whether a state leaves this node or comes to it."""
         return bool(self.sends or self.awaits)
+
+    @property
+    def stays(self) -> bool:
+        """Whether a state leaves this node, comes to it, or passes it on a way of its own."""
+        return self.moves or bool(self.leads)
 
 
 class PartRecord(msgspec.Struct, frozen=True, kw_only=True, array_like=True):

@@ -32,12 +32,12 @@ def lead(
     that operator too. The same holds for the node of the new source if it runs the query without that operator: a node
     that has started again keeps the rows of its new sources until they have a place, as they are. O(stages × height),
     plus the nodes below a node where such an operator would be new."""
-    alone = _alone(deployment, request, {stage: (source,)}, deployment.merging())
+    alone = request_of(deployment, request, {stage: (source,)}, deployment.merging())
     for _ in request.stages.operators:
         placed = bottom_up(alone, topology, load)
         misplaced = _misplaced(deployment, request, placed, (stage, source.node))
         if misplaced is None:
-            deployment.put(_joined(deployment, placed, {stage: (source,)}))
+            deployment.put(joined(deployment, placed, {stage: (source,)}))
             return
         alone = dataclasses.replace(alone, hints={**alone.hints, misplaced[0]: misplaced[1]})
     raise TopologyError(f"`{source.origin}` cannot be placed beside the earlier sources")
@@ -58,7 +58,7 @@ def move(
     while going:
         position = deployment.journal.position
         broken = {node: topology.broken_on(deployment.tree.route(node)) for node in going}
-        stuck = _move_all(deployment, request, going, topology, load)
+        stuck = move_all(deployment, request, going, topology, load)
         if not stuck:
             routes = ((node, deployment.tree.route(node)) for node in going)
             stuck = [node for node, route in routes if topology.broken_on(route) >= broken[node]]
@@ -88,8 +88,9 @@ def _swap(deployment: Deployment, node: NodeId, route: list[NodeId], topology: T
     are taken in order where they were. O(route)."""
     tree, part, position = deployment.tree, deployment.tree.parts[node], deployment.journal.position
     broken = topology.broken_on(tree.route(node))
-    gone = _without(deployment, {node: part}, {node: _met(deployment, node)})
-    fresh = {n: Part(next=above) for n, above in pairwise(route[1:]) if n in gone or n not in tree}
+    gone = without(deployment, {node: part}, {node: met_by(deployment, node)})
+    before = {n: tree.parts.get(n) for n in gone}
+    fresh = {n: _bare(before.get(n), above, ()) for n, above in pairwise(route[1:]) if n in gone or n not in tree}
     deployment.put({**gone, **fresh, node: replace(part, next=route[1])})
     disturbed = deployment.meetings.disturbed(deployment.journal, position)
     return topology.broken_on(tree.route(node)) < broken and not disturbed
@@ -114,7 +115,7 @@ def relieve(deployment: Deployment, request: Request, node: NodeId, topology: To
     nothing changes. O(sources below the node × stages × height)."""
     position = deployment.journal.position
     going = dict.fromkeys(deployment.source_nodes(node))
-    stuck = _move_all(deployment, request, going, topology, load)
+    stuck = move_all(deployment, request, going, topology, load)
     stuck = stuck or deployment.meetings.disturbed(deployment.journal, position)
     part, lacks = deployment.tree.parts.get(node), request.lacks
     if part is not None and lacks is not None and any(lacks(stage, node) for stage in part.hosts):
@@ -124,27 +125,33 @@ def relieve(deployment: Deployment, request: Request, node: NodeId, topology: To
     return not stuck
 
 
-def _move_all(
-    deployment: Deployment, request: Request, going: Iterable[NodeId], topology: Topology, load: Load
+def move_all(
+    deployment: Deployment,
+    request: Request,
+    going: Iterable[NodeId],
+    topology: Topology,
+    load: Load,
+    pins: Mapping[Stage, NodeId] = MappingProxyType({}),
 ) -> list[NodeId]:
-    """Take nodes out and put them back on routes that work. Returns the nodes without such a route."""
+    """Take nodes out and put them back on routes that work, past the operators that hold their state, or that are
+    pinned. Returns the nodes without such a route."""
     parts = {node: deployment.tree.parts[node] for node in going}
-    met = {node: _met(deployment, node) for node in parts}
-    taken = _without(deployment, parts, met)
-    before = {node: deployment.tree.parts[node] for node in taken}
-    deployment.put(taken)
+    met = {node: met_by(deployment, node) for node in parts}
+    gone = without(deployment, parts, met)
+    before = {node: deployment.tree.parts[node] for node in gone}
+    deployment.put(gone)
     stuck: list[NodeId] = []
     for node, part in parts.items():
         sources = {stage: tuple(SourceAt(o, node) for s, o in part.sources if s == stage) for stage, _ in part.sources}
-        alone = _alone(deployment, request, sources, {**deployment.merging(), **met[node]})
+        alone = request_of(deployment, request, sources, {**deployment.merging(), **met[node], **pins})
         try:
-            deployment.put(_joined(deployment, bottom_up(alone, topology, load), sources, before))
+            deployment.put(joined(deployment, bottom_up(alone, topology, load), sources, before))
         except RoveError:
             stuck.append(node)
     return stuck
 
 
-def _without(
+def without(
     deployment: Deployment, parts: Mapping[NodeId, Part], met: Mapping[NodeId, Mapping[Stage, NodeId]]
 ) -> dict[NodeId, Part | None]:
     """The change that takes nodes out, with all nodes above them that only they need: no other route passes them, and
@@ -158,21 +165,21 @@ def _without(
             part = tree.parts[node]
             shared = any(child not in gone for child in tree.children.get(node, ()))
             remembers = node not in theirs and any(ordered(deployment.terms.stages.operators[s]) for s in part.hosts)
-            if shared or part.sources or part.moves or remembers or node == deployment.root:
+            if shared or part.sources or part.stays or remembers or node == deployment.root:
                 break
             gone[node] = None
     return gone
 
 
-def _joined(
+def joined(
     deployment: Deployment,
     placed: Placement,
     sources: Mapping[Stage, Iterable[SourceAt]],
     before: Mapping[NodeId, Part] = MappingProxyType({}),
 ) -> dict[NodeId, Part | None]:
     """The change that adds a placement to the deployment. An operator that both host on a node is one instance there,
-    and a node that has a route keeps it. Nodes that were taken out had a part `before`, and operators that are put back
-    there go on under the names that they had. O(nodes of the placement)."""
+    and a node that has a route keeps it. Operators on a node that had a part `before` keep their names. O(nodes of the
+    placement)."""
     hosts: dict[NodeId, list[Stage]] = {}
     for stage, nodes in placed.hosts.items():
         for node in nodes:
@@ -183,7 +190,7 @@ def _joined(
             made.setdefault(source.node, []).append((stage, source.origin))
     found: dict[NodeId, Part | None] = {}
     for node, above in placed.routes.items():
-        old = deployment.tree.parts.get(node) or _back(before.get(node), above, hosts.get(node, ()))
+        old = deployment.tree.parts.get(node) or _bare(before.get(node), above, hosts.get(node, ()))
         new = replace(
             old,
             hosts=tuple(sorted({*old.hosts, *hosts.get(node, ())})),
@@ -194,15 +201,24 @@ def _joined(
     return found
 
 
-def _back(before: Part | None, above: NodeId | None, hosts: Collection[Stage]) -> Part:
-    """The part of a node that is put on a route, without its operators and sources."""
+def _bare(before: Part | None, above: NodeId | None, hosts: Collection[Stage]) -> Part:
+    """A part without operators and sources, with what its node knows of operators that it hosts again."""
     if before is None:
         return Part(next=above)
-    names = tuple(name for name in before.names if name.stage in hosts)
-    return replace(before, next=above, hosts=(), sources=(), names=names)
+    return replace(
+        before,
+        next=above,
+        hosts=(),
+        sources=(),
+        others=(),
+        relay=False,
+        names=tuple(name for name in before.names if name.stage in hosts),
+        lost=tuple(each for each in before.lost if each[0] in hosts),
+        been=tuple(at for at in before.been if at[0] in hosts),
+    )
 
 
-def _alone(
+def request_of(
     deployment: Deployment,
     request: Request,
     sources: Mapping[Stage, tuple[SourceAt, ...]],
@@ -236,7 +252,7 @@ def _misplaced(deployment: Deployment, request: Request, placed: Placement, new:
     return None
 
 
-def _met(deployment: Deployment, node: NodeId) -> dict[Stage, NodeId]:
+def met_by(deployment: Deployment, node: NodeId) -> dict[Stage, NodeId]:
     """The nodes where rows of a node's sources are taken in order, by stage."""
     stages = dict.fromkeys(stage for stage, _ in deployment.placed(node))
     return {s: at for source in stages for s, at in deployment.meetings.met((source, node))}

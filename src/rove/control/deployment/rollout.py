@@ -110,6 +110,7 @@ class Rollout:
         if fragment is None or node not in self.pending:
             return False
         blocker = None if fragment.holds else self._blocker(node, fragment, deployment.fragments)
+        blocker = blocker or self._on_its_way(node, fragment, deployment)
         if blocker is not None:
             self._behind.setdefault(blocker, {})[node] = None
             return False
@@ -139,16 +140,34 @@ class Rollout:
 
     def may_leave(self, node: NodeId, deployment: Deployment) -> bool:
         """Whether a node without a part may leave: no other node still sends to it. O(nodes that sent to it)."""
+        return self._sender(node, deployment) is None
+
+    def _sender(self, node: NodeId, deployment: Deployment) -> NodeId | None:
+        """A node that still sends to another one, and was told to send elsewhere. O(nodes that sent to it)."""
         for sender, version in list(deployment.leaving(node).items()):
             runs = self._runs.get(sender)
             if sender in self._members and (runs is not None if version == GONE else runs is None or runs < version):
-                return False
+                return sender
             deployment.left(node, sender)
-        return True
+        return None
+
+    def _on_its_way(self, node: NodeId, fragment: Fragment, deployment: Deployment) -> NodeId | None:
+        """Whom a state waits for that is to leave a node on a way of its own: a node on this way that does not know it,
+        or one that still sends its rows to the old node. They do not pass the new one there. O(way + nodes that sent
+        here)."""
+        led = [state for state in fragment.sends.values() if state in fragment.leads]
+        for state in led:
+            at: NodeId | None = fragment.leads[state]
+            while at is not None:
+                found, runs = deployment.fragments.get(at), self._runs.get(at)
+                if found is None or runs is None or runs < found.version:
+                    return at
+                at = found.leads.get(state)
+        return self._sender(node, deployment) if led else None
 
     def _blocker(self, told: NodeId, part: Fragment, fragments: Mapping[NodeId, Fragment]) -> NodeId | None:
         """The first node above this one that is not ready; None if all are. O(route)."""
-        makers = (told, *(origin.maker for origin in part.makes.values() if not origin.node))
+        makers = (told, *(origin.maker for origin in part.makes.values() if origin.node != told))
         before, node = told, part.next
         while node is not None:
             fragment, runs = fragments.get(node), self._runs.get(node)

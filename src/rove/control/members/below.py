@@ -106,8 +106,8 @@ class Below:
         for above in () if fragment.next is None else (fragment.next, *fragment.others):
             if above != end:
                 self.add(node, above)
-        for origin in fragment.makes.values():
-            if not origin.node:
+        for origin in fragment.makes.values():  # an operator that came aside has the name of another node
+            if origin.node != node:
                 self.add(origin.maker, node)
 
     def heard(self, node: NodeId, known: tuple[int, int], now: int) -> list[NodeId]:
@@ -129,7 +129,7 @@ class Below:
             waiting = self._unheard.get(maker, {})
             if waiting.get(node) == position:
                 del waiting[node]
-                woken |= dict.fromkeys(self._above[maker] if "#" in maker else (NodeId(maker),))
+                woken |= dict.fromkeys((*self._above[maker], *(() if "#" in maker else (NodeId(maker),))))
             if not waiting:
                 self._unheard.pop(maker, None)
         return list(woken)

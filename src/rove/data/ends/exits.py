@@ -101,7 +101,7 @@ class Exits:
         self, running: RunningFragment, header: Header, rows: Payload | None, receipt: FrameReceipt | None
     ) -> None:
         """Pass a batch on to the next node. Its sender keeps it until the next node has acked it."""
-        if running.route is None:
+        if running.way(header) is None:
             raise ProtocolError("unexpected", f"query `{header.query}` has no next node here for stage {header.stage}")
         again = running.replays or self._sources.sent_before(header)
         if receipt is not None:

@@ -32,7 +32,9 @@ def changes_of(running: RunningFragment, kept: Frontier[Lane]) -> Iterator[Heade
         # An operator that comes with its state may get another name later, before it goes on without the rest of it.
         if maker in (*fragment.awaits, *named) and not kept.next(Lane(HeaderKind.NAME, maker, origin)):
             yield _change(HeaderKind.NAME, maker, origin)
-    for taker, origin in sorted(fragment.awaits.items()):
+    # A state that was given up before this node was told to wait for it: its operator has taken batches elsewhere.
+    unknown = [pair for pair in sorted(fragment.lost.items()) if not kept.next(Lane(HeaderKind.AWAIT_STATE, *pair))]
+    for taker, origin in (*sorted(fragment.awaits.items()), *unknown):
         if not kept.next(Lane(HeaderKind.AWAIT_STATE, taker, origin)):
             yield _change(HeaderKind.AWAIT_STATE, taker, origin)
     for lane in lanes:
@@ -55,6 +57,8 @@ def changes_of(running: RunningFragment, kept: Frontier[Lane]) -> Iterator[Heade
         met = (Lane(kind, stage, origin) for kind in (HeaderKind.EXPECT, HeaderKind.KNOW))
         if not any(map(kept.next, met)):
             yield _change(HeaderKind.KNOW, stage, origin)
+    for taker, origin in unknown:  # origins that are known by now may begin in the middle of their numbers
+        yield _change(HeaderKind.DISMISS, taker, origin)
     for origin in sorted(running.unheard(lane.origin for lane in lanes if lane.kind is not HeaderKind.GONE)):
         if not kept.next(Lane(HeaderKind.GONE, 0, origin)):
             yield _change(HeaderKind.GONE, 0, origin)

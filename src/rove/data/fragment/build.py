@@ -168,6 +168,10 @@ class Steps:
             if name.unsided == own
         ]
 
+    def inputs_of(self, stage: Stage) -> tuple[Stage, ...]:
+        """The stages of the batches that an operator takes, by its sides."""
+        return tuple(self._stages.inputs[stage])
+
     def name_of(self, stage: Stage) -> Origin | None:
         """The name of a stateful operator here; None if there is none."""
         return self._makes.get(stage) if stage in self._steps else None

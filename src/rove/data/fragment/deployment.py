@@ -142,6 +142,7 @@ class Deployment:
         fragment = opening.fragment
         query, known = fragment.query, self.fragments.running.get(fragment.query)
         route, routes = (None, ()) if known is None else (known.route, known.routes)
+        leads = {} if known is None else known.fragment.leads
         early: Iterable[tuple[str, Batch]] = opening.early
         above = 0 if known is None else known.fragment.above
         if known is not None:
@@ -169,6 +170,7 @@ class Deployment:
             running.machine.step(FragmentEvent.RESUMED)
         self.turn.commands += self.routes.turned(query, route, running, self.turn.now)
         self.turn.commands += self.routes.left(query, routes, running, self.turn.now)
+        self.turn.commands += self.routes.led(query, leads, running, self.turn.now)
         kept, running.kept = running.kept, Queue()
         self._send(running, kept)
         running = self._expect(running)
@@ -217,8 +219,9 @@ class Deployment:
     def pick_up(self, running: RunningFragment) -> None:
         """Send the batches that an earlier start kept of a query, as far as they are known."""
         for entry in self.retention.pick_up(running, self.turn.now, self.sources.replays):
-            if running.route is not None:
-                self.turn.commands += self.neighbours.link(running.route).offer(entry, self.turn.now)
+            way = running.way(entry.header)
+            if way is not None:
+                self.turn.commands += self.neighbours.link(way).offer(entry, self.turn.now)
 
     def _send(self, running: RunningFragment, entries: Iterable[KeptBatch]) -> None:
         for entry in entries:

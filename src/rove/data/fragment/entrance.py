@@ -54,6 +54,9 @@ class Entrance:
                 return
             self.parking.put(query, Parked(header, payload, receipt))
             return
+        if running.came_behind(header):  # it is not acked, because its sender takes it back
+            self.accounts.refuse("behind a state")
+            return
         self.accounts.found(query, header)
         try:
             self._advance(running, header, payload, receipt, conn)
@@ -107,9 +110,10 @@ class Entrance:
     def _state(
         self, running: RunningFragment, header: Header, payload: Payload | None, receipt: FrameReceipt | None
     ) -> None:
-        """Take a piece of state if its operator runs here; else it goes on."""
-        if not running.pipeline.moves.takes(Stage(header.stage)):
-            self.exits.forward(running, header, payload, receipt)
+        """Take a piece of state if its operator runs here; else it goes on. One that has a way of its own goes on."""
+        led = header.origin in running.fragment.leads
+        if led or not running.pipeline.moves.takes(Stage(header.stage)):
+            self._pass_on(running, header, payload, receipt)
         elif running.remembers and self.output.durable:
             self.input_log.append(running, header, payload, receipt)
         else:
@@ -120,9 +124,18 @@ class Entrance:
         meantime, the piece follows it."""
         stage = Stage(header.stage)
         if running.pipeline.moves.takes(stage):
-            self.exits.emit(running, running.pipeline.moves.take(stage, running.read(header, payload)))
+            self.exits.emit(running, running.pipeline.moves.take(stage, running.read(header, payload), running.read))
         else:
-            self.exits.forward(running, header, payload, None)
+            self._pass_on(running, header, payload, None)
+
+    def _pass_on(
+        self, running: RunningFragment, header: Header, payload: Payload | None, receipt: FrameReceipt | None
+    ) -> None:
+        """Pass a piece on. One that comes to the end of its query is of a state that has arrived or was given up."""
+        if running.way(header) is None:
+            self.accounts.refuse("an old piece")
+        else:
+            self.exits.forward(running, header, payload, receipt)
 
     def hear(self) -> None:
         """Compute batches whose senders have heard the ack since."""

@@ -32,6 +32,7 @@ class Intake:
         self._begin: dict[Origin, int] = {}  # where origins began, if the intake `forgets`
         self._forgets = forgets
         self._anywhere: set[Origin] = set()  # origins that may begin anywhere, because another node has forgotten them
+        self._onward: set[Origin] = set()  # origins that go on anywhere: an earlier start has taken the next batches
         self._held: dict[Origin, dict[int, Batch]] = {}
         self._words: dict[Origin, dict[int, Word]] = {}  # of those, batches whose word is not heard
         self.forgotten: Collection[Origin] = ()  # makers whose earlier batches are with a node that has died
@@ -49,6 +50,8 @@ class Intake:
         if self.closed:
             self._keep(origin, batch, word)
             return []
+        if origin in self._onward and header.seq >= expected:
+            return [*self._go_on_at(origin, header.seq), *self.offer(origin, batch, word)]
         begins = expected == 0 and origin not in self._begin and self._may_begin(origin)
         if begins:
             self._begin[origin] = header.seq
@@ -65,6 +68,35 @@ class Intake:
             self.duplicates += not fills
             return [batch] if fills else []
         return self._sorted_in(origin, batch, expected, word)
+
+    def offer_early(self, origin: Origin, batch: Batch) -> list[Batch]:
+        """The same for a batch that came too early on the node where the operator was."""
+        if origin not in self._onward or self.closed:
+            return self.offer(origin, batch)
+        if batch.header.through >= self._next[origin]:
+            self._keep(origin, batch, None)
+        return []
+
+    def go_on_anywhere(self) -> None:
+        """An earlier start of this node without a disk may have taken the next batches of these origins. Each goes on
+        with the first batch that comes, because a route keeps the order. The gap before it is skipped."""
+        self._onward = {origin for origin, following in self._next.items() if following}
+
+    def _go_on_at(self, origin: Origin, seq: int) -> list[Batch]:
+        """An origin goes on with this number. Returns the earlier batches that were held."""
+        self._onward.discard(origin)
+        early, following = self._held.get(origin, {}), self._next[origin]
+        ready = [early.pop(number) for number in sorted(early) if number < seq]
+        for header in (batch.header for batch in ready):
+            if following < header.seq:
+                self._skip(origin, (following, header.seq))
+            following = max(following, header.through + 1)
+        if following < seq:
+            self._skip(origin, (following, seq))
+        self._next[origin] = max(following, seq)
+        if not early:
+            self._held.pop(origin, None)
+        return ready
 
     def go_on(self, origin: Origin, anyway: bool = False) -> list[Batch]:
         """The batches that may go in since words were heard, or `anyway`. Batches that their senders have kept are
@@ -212,6 +244,9 @@ class Intake:
             expected, first = self._next.get(origin, 0), min(self._held[origin])
             if expected == 0 and origin not in self._begin and self._may_begin(origin):
                 self._begin[origin] = expected = first
+            if origin in self._onward and first >= expected:
+                self._go_on_at(origin, first)
+                expected = self._next[origin]
             ready += [(origin, batch) for batch in self._ready(origin, expected)]
         return ready
 

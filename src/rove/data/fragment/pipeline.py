@@ -222,6 +222,7 @@ class Pipeline:
 
     def held(self) -> Iterable[Batch]:
         """The batches that came too early for an operator and wait for earlier ones, or for its state."""
+        yield from self.moves.early()
         for step in self._with_memory:
             if step.intake is not None:
                 yield from step.intake.held()

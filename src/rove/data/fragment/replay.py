@@ -112,6 +112,9 @@ class Replay:
             if header.state:
                 self.entrance.merge(running, header, payload)
                 return
+            if running.came_behind(header):
+                self.accounts.refuse("behind a state")
+                return
             batch = running.read(header, payload)
             self.entrance.run(running, Stage(header.stage), batch, payload, None)
         except RoveError as error:  # it is on the disk, and every start counts it as lost again

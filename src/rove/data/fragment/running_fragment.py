@@ -105,9 +105,9 @@ class RunningFragment:
         inputs = self.stages.inputs
         sends = self.fragment.sends
         early = [
-            Emitted(inputs[stage][side], batch, passes=True)
+            Emitted(inputs[stage][side if len(inputs[stage]) > 1 else 0], batch, passes=True)
             for stage in sorted(sends)
-            for side, batch in self.pipeline.moves.send({stage: sends[stage]})
+            for side, batch in self.pipeline.moves.send({stage: sends[stage]}, self.fragment.leads)
         ]
         return self.update(self.fragment, self._plan), early
 
@@ -124,7 +124,7 @@ class RunningFragment:
             if (origin := moves.awaited(stage)) is not None and awaits.get(stage) != origin:
                 emitted += moves.give_up(stage, origin)
         for stage, origin in awaits.items():
-            moves.wait(stage, origin, self.fragment.whole)
+            moves.wait(stage, origin, self.fragment.whole, stage in self.fragment.lost)
         return emitted
 
     def arrived(self) -> list[Origin]:
@@ -150,6 +150,19 @@ class RunningFragment:
     def routes(self) -> tuple[NodeId, ...]:
         """The nodes that rows may go to from here, the best first."""
         return () if self.fragment.next is None else (self.fragment.next, *self.fragment.others)
+
+    def way(self, header: Header) -> NodeId | None:
+        """The node that a batch goes to from here: rows take the route, a state may have a way of its own. None at the
+        end."""
+        return self.fragment.leads.get(header.origin, self.route) if header.state else self.route
+
+    def came_behind(self, header: Header) -> bool:
+        """Whether a batch is behind an operator that has left sideways. Everybody below was told another way before
+        the operator left, so its sender has this batch too, and sends it that way."""
+        leads, leaving = self.fragment.leads, self.pipeline.moves.leaving
+        if not leads or not leaving or header.state:
+            return False
+        return any(each.origin in leads and header.origin.unsided in each.origins for each in leaving.values())
 
     def expect(self, waits: Mapping[Stage, Iterable[Origin]]) -> list[Emitted]:
         """Wait for exactly these origins from now on. Returns the output that this causes."""

@@ -321,6 +321,8 @@ class Link:
                 hello = Hello(PROTOCOL, self.node, self._start, *known, *self._left)
                 self._greeted_us = now
                 return [self._say(hello, now)]
+            if self.there and now - self._spoke_us >= self.beat_us:  # whoever dials must say hello again
+                return [self._say(Refused("unexpected", "a new session begins here"), now)]
             return []
         said: list[Said] = []
         unasked = self._backlog.stands_still or (bool(self._unsaid) and self._loading.unasked(self._unsaid[0]))

@@ -6,7 +6,7 @@ route. If one has already arrived, the receiver drops the duplicate by its name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.link.link import Said
@@ -14,7 +14,7 @@ from rove.data.link.neighbours import Neighbours
 from rove.data.store.kept_batch import KeptBatch
 from rove.data.store.store import Store
 from rove.model.batch import Header
-from rove.model.ids import NodeId, QueryId
+from rove.model.ids import NodeId, Origin, QueryId
 
 
 class Routes:
@@ -25,13 +25,14 @@ class Routes:
 
     def send(self, running: RunningFragment, entry: KeptBatch, now: int, overtakes: bool = False) -> list[Said]:
         """Send a batch to the next node, now or as soon as possible."""
-        if running.route is None:
+        way = running.way(entry.header)
+        if way is None:
             return []
         if running.holds:
             if not entry.gone:
                 running.kept.append(entry)
             return []
-        return self._neighbours.link(running.route).offer(entry, now, overtakes)
+        return self._neighbours.link(way).offer(entry, now, overtakes)
 
     def turned(self, query: QueryId, before: NodeId | None, running: RunningFragment, now: int) -> list[Said]:
         """A query may have another route than before. Batches that are not acked take it."""
@@ -46,6 +47,21 @@ class Routes:
         gone = [node for node in before if running.route is not None and node not in running.routes]
         taken = [entry for node in gone for entry in self._neighbours.take_back(node, query)]
         return [send for entry in taken for send in self.send(running, entry, now)]
+
+    def led(self, query: QueryId, before: Mapping[Origin, NodeId], running: RunningFragment, now: int) -> list[Said]:
+        """States had these ways of their own. Pieces whose way has changed take the new one. A state that has none any
+        more has arrived or was given up, so its pieces are dropped. O(states, and batches on these links)."""
+        leads, sends = running.fragment.leads, list[Said]()
+        changed = {origin: node for origin, node in before.items() if leads.get(origin) != node}
+        for node in dict.fromkeys(changed.values()):
+            if not any(e.header.state and e.header.origin in changed for e in self._neighbours.link(node).entries()):
+                continue
+            for entry in self._neighbours.take_back(node, query):
+                if entry.header.state and entry.header.origin in changed and entry.header.origin not in leads:
+                    self._store.drop(entry)
+                else:
+                    sends += self.send(running, entry, now)
+        return sends
 
     def changed(self, queries: Iterable[tuple[QueryId, RunningFragment]], now: int) -> list[Said]:
         """Parents are away or back. O(queries and their kept batches)."""

@@ -188,7 +188,7 @@ class Retention:
         """Put the batches of sources that an earlier start kept into the store. Output of operators is not among them,
         because it is computed again. Neither is what leaves more than once of a source that `replays`: not all of it
         may be on the disk, so all of it is made again."""
-        if self._on_disk is None or running.route is None:
+        if self._on_disk is None or (running.route is None and not running.fragment.leads):
             return []
         found = [
             (each, self._store.put(each.header, each.rows, None, now, alone=True))  # it may have arrived

@@ -50,10 +50,10 @@ def plan_drains(world: World, random: Random) -> None:
             world.at(random.randint(begins, HEAL_US), partial(world.drain, name, back=True))
         if random.random() < 0.4:
             dies = min(HEAL_US - SECOND_US, begins + random.choice((0, 50_000, 300_000, 2_000_000)))
-            world.at(dies, partial(_die, world, random.choice((LOW, HIGH)), random.random() < 0.5))
+            world.at(dies, partial(die, world, random.choice((LOW, HIGH)), random.random() < 0.5))
 
 
-def _die(world: World, name: NodeId, power: bool) -> None:
+def die(world: World, name: NodeId, power: bool) -> None:
     """Kill an edge in the middle of a move."""
     node = world.nodes[name]
     if node.worker is None or node.shelf is None:

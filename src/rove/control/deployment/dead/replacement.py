@@ -19,7 +19,7 @@ from rove.control.deployment import migration
 from rove.control.deployment.deployment import Deployment
 from rove.control.deployment.part import Named, Part
 from rove.control.deployment.query import Query
-from rove.control.deployment.reroute import _alone, _joined, _met, _without
+from rove.control.deployment.reroute import joined, met_by, request_of, without
 from rove.control.placement.bottom_up import bottom_up
 from rove.control.placement.placement import Load
 from rove.control.placement.request import Request, SourceAt
@@ -108,18 +108,18 @@ def _replace(deployment: Deployment, request: Request, node: NodeId, topology: T
         return why
     forgotten = [host for _, host in deployment.meetings.read_by(node) if host != node]
     groups = _groups(deployment, going, node)
-    theirs = {source: _met(deployment, source) for source in going}
-    deployment.put(_without(deployment, {source: before[source] for source in going}, theirs))
+    theirs = {source: met_by(deployment, source) for source in going}
+    deployment.put(without(deployment, {source: before[source] for source in going}, theirs))
     for pins, group in groups:
         sources = _sources(before, group)
         merging = {stage: at for stage, at in deployment.merging().items() if at != node}
         try:
-            placed = bottom_up(_alone(deployment, request, sources, {**merging, **dict(pins)}), topology, load)
+            placed = bottom_up(request_of(deployment, request, sources, {**merging, **dict(pins)}), topology, load)
         except RoveError as error:
             return str(error)
         if node in placed.routes:
             return f"`{group[0]}` reaches `{deployment.root}` over it alone"
-        put = _joined(deployment, placed, sources, before)
+        put = joined(deployment, placed, sources, before)
         parts = {n: _anew(deployment, n, new, before.get(n), version) for n, new in put.items() if new is not None}
         deployment.put(parts)
     if not stuck and node in tree:
@@ -155,7 +155,7 @@ def _groups(
     """The sources by the operators on other nodes that take their rows in order."""
     found: dict[tuple[tuple[Stage, NodeId], ...], list[NodeId]] = {}
     for source in going:
-        pins = tuple(sorted((s, at) for s, at in _met(deployment, source).items() if at != node))
+        pins = tuple(sorted((s, at) for s, at in met_by(deployment, source).items() if at != node))
         found.setdefault(pins, []).append(source)
     return list(found.items())
 

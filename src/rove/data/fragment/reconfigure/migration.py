@@ -23,15 +23,18 @@ from rove.data.fragment.reconfigure.pace import Pace
 from rove.data.operators.logic import Logic
 from rove.data.operators.open_rows import Closing
 from rove.data.operators.pieces import UNTIL, WHOLE
-from rove.model.batch import Batch, Header
+from rove.data.rows import encode_rows
+from rove.model.batch import Batch, Header, without_rows
 from rove.model.clock import END, MICROS_MIN
 from rove.model.errors import ProtocolError, StateError
 from rove.model.ids import Origin
 from rove.model.lifecycle import Machine, Table
+from rove.model.messages import ROWS_BYTES_MAX
 from rove.model.spans import Spans
 from rove.model.state import Snapshot, decode, encode
 
 PIECE = "piece"
+PIECE_BYTES = 4_096  # what a piece adds to the rows in it, at most
 STATE_SCHEMA = pa.schema([(PIECE, pa.binary())])
 
 
@@ -89,36 +92,54 @@ class StateFrontier(msgspec.Struct, frozen=True, array_like=True):
     forgets: bool
 
 
+class EarlyBatch(msgspec.Struct, frozen=True, array_like=True):
+    """A batch that came too early for the operator, with its `name` there."""
+
+    name: Origin
+    header: Header
+    rows: bytes | None
+
+
 class PieceBody(msgspec.Struct, frozen=True, array_like=True):
-    """The content of one piece. The first piece has the frontier."""
+    """The content of one piece. The first piece has the frontier. A piece with an early batch has no state."""
 
     state: bytes
     frontier: StateFrontier | None = None
     last: bool = False
+    early: EarlyBatch | None = None
 
 
 _DECODER = msgspec.msgpack.Decoder(PieceBody)
 
 
-def read_piece(batch: Batch, schemas: Mapping[str, pa.Schema]) -> tuple[PieceBody, Snapshot]:
+def read_piece(batch: Batch, schemas: Mapping[str, pa.Schema]) -> tuple[PieceBody, Snapshot | None]:
     """The content of a piece of a state with these tables. Bytes that are no piece raise a ProtocolError."""
     try:
         if batch.data is None:
             raise StateError("its rows are lost")
         body = _DECODER.decode(batch.data.column(0)[0].as_py())
-        return body, decode(body.state, schemas)
+        return body, None if body.early is not None else decode(body.state, schemas)
     except (msgspec.DecodeError, StateError, pa.ArrowException, ValueError, IndexError, TypeError) as error:
         raise ProtocolError("malformed", f"piece {batch.header.seq} of `{batch.header.origin}`: {error}") from error
 
 
 class Leaving:
     """The state of an operator that has ended here. It is kept until it has arrived, and its batches count as held
-    here until then."""
+    here until then. If it leaves sideways, the `early` batches go with it, because rows do not pass the node that it
+    goes to."""
 
     def __init__(
-        self, step: Step, logic: Logic, intake: Intake, origin: Origin, taken: list[tuple[str, Origin, Spans]]
+        self,
+        step: Step,
+        logic: Logic,
+        intake: Intake,
+        origin: Origin,
+        taken: list[tuple[str, Origin, Spans]],
+        early: list[tuple[Origin, Batch]] | None = None,
     ) -> None:
         self.stage, self.origin = step.stage, origin
+        self.early = early or []
+        self.origins = frozenset(name.unsided for name in intake.known())
         self.open, self.taken = step.open, taken
         self._logic, self._intake = logic, intake
         self._frontier = frontier_of(step, intake)
@@ -141,9 +162,11 @@ class Leaving:
 
     def _batches(self) -> Iterator[Batch]:
         begins = self._logic.beginning()
-        until = begins.facts.get(UNTIL, WHOLE)
-        yield self._batch(0, until, PieceBody(encode(begins), self._frontier, until == WHOLE))
-        for seq, piece in enumerate(self._logic.pieces(), 1):
+        until, last = begins.facts.get(UNTIL, WHOLE), len(self.early)
+        yield self._batch(0, until, PieceBody(encode(begins), self._frontier, until == WHOLE and not self.early))
+        for seq, (name, batch) in enumerate(self.early, 1):
+            yield self._batch(seq, until, PieceBody(b"", None, until == WHOLE and seq == last, _early(name, batch)))
+        for seq, piece in enumerate(self._logic.pieces(), 1 + len(self.early)):
             yield self._batch(seq, piece.until, PieceBody(encode(piece.state), None, piece.until == WHOLE))
 
     def _batch(self, seq: int, until: int, body: PieceBody) -> Batch:
@@ -155,12 +178,21 @@ class Leaving:
         )
 
 
+def _early(name: Origin, batch: Batch) -> EarlyBatch:
+    header, rows = batch.header, encode_rows(batch.data)
+    if rows is not None and len(rows) > ROWS_BYTES_MAX - PIECE_BYTES:  # too large for a link
+        return EarlyBatch(name, without_rows(header), None)
+    return EarlyBatch(name, header, None if rows is None else bytes(rows))
+
+
 class Arriving:
     """The state of an operator that goes on here, as far as it has come: `at_once`, or when all of it is here. Its
-    tables have these `schemas`."""
+    tables have these `schemas`. It may come `again`, after it was lost here."""
 
-    def __init__(self, origin: Origin, schemas: Mapping[str, pa.Schema], at_once: bool = True) -> None:
-        self.origin, self.schemas, self.at_once = origin, schemas, at_once
+    def __init__(
+        self, origin: Origin, schemas: Mapping[str, pa.Schema], at_once: bool = True, again: bool = False
+    ) -> None:
+        self.origin, self.schemas, self.at_once, self.again = origin, schemas, at_once, again
         self.machine = Machine(ARRIVAL, ArrivalState.WAITS, f"the arrival of `{origin}`")
         self.open: tuple[OpenBatches, ...] = ()  # those of the frontier
         self.complete_until = MICROS_MIN  # windows that close up to this watermark have their whole state

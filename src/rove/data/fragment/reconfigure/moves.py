@@ -6,10 +6,11 @@ the new operator holds the batches that reach it. From then on it takes rows, an
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Container, Iterator, Mapping
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from rove.data.fragment.build import Step, Steps
 from rove.data.fragment.emitted import Emitted
@@ -17,14 +18,18 @@ from rove.data.fragment.intake import Intake
 from rove.data.fragment.reconfigure.migration import ArrivalEvent, Arriving, Leaving, read_piece, take_frontier
 from rove.data.operators.open_rows import OpenRows
 from rove.data.operators.pieces import UNTIL, WHOLE
-from rove.model.batch import Batch
+from rove.model.batch import Batch, Header
 from rove.model.errors import RoveError
+from rove.model.events import Payload
 from rove.model.ids import Origin, Stage
 from rove.model.spans import Spans
 from rove.model.state import Snapshot
 
 if TYPE_CHECKING:
     from rove.data.fragment.pipeline import Pipeline
+
+
+Read: TypeAlias = Callable[[Header, Payload | None], Batch]
 
 
 class Moves:
@@ -37,22 +42,29 @@ class Moves:
 
     # Leaving
 
-    def send(self, origins: Mapping[Stage, Origin]) -> list[tuple[int, Batch]]:
+    def send(self, origins: Mapping[Stage, Origin], leads: Container[Origin] = ()) -> list[tuple[int, Batch]]:
         """Operators end here, and their states leave under these origins. Returns the batches that came too early for
-        them, each with the side of the operator; the node that goes on takes these. O(open windows × origins)."""
+        them, each with the side of the operator; the node that goes on takes these. States that have `leads` take their
+        early batches along. O(open windows × origins)."""
         early: list[tuple[int, Batch]] = []
         for stage, origin in origins.items():
             known, step = self.leaving.get(stage), self._step(stage)
             if known is not None and known.origin != origin:
                 known.again(origin)
             elif known is None and step is not None and step.logic is not None and step.intake is not None:
-                taken = list(self._pipeline.taken_by([step]))
-                self.leaving[stage] = Leaving(step, step.logic, step.intake, origin, taken)
+                taken, came = list(self._pipeline.taken_by([step])), list(step.intake.early())
+                along = [(name, self._at_input(stage, name, batch)) for name, batch in came if origin in leads]
+                self.leaving[stage] = Leaving(step, step.logic, step.intake, origin, taken, along)
                 for open_origin, rows in step.open.rows().items():
                     self._pipeline.count(open_origin).open -= rows
                 step.open = OpenRows()
-                early += [(name.side[-1] if name.side else 0, batch) for name, batch in step.intake.early()]
+                early += [(_side(name), batch) for name, batch in came if origin not in leads]
         return early
+
+    def _at_input(self, stage: Stage, name: Origin, batch: Batch) -> Batch:
+        """A batch as it comes to an operator: its stage is that of the operator's input."""
+        inputs = self._steps.inputs_of(stage)
+        return Batch(replace(batch.header, stage=inputs[_side(name) if len(inputs) > 1 else 0]), batch.data)
 
     def forget(self, kept: Container[Stage]) -> None:
         """Only the states of these operators are still to be kept; the others have arrived."""
@@ -61,6 +73,10 @@ class Moves:
     def open(self) -> Iterator[OpenRows]:
         """The open rows of states that leave."""
         return (each.open for each in self.leaving.values())
+
+    def early(self) -> Iterator[Batch]:
+        """The batches that came too early for operators, and leave with their states."""
+        return (batch for each in self.leaving.values() for _, batch in each.early)
 
     def taken(self) -> Iterator[tuple[str, Origin, Spans]]:
         """The batches that operators had taken whose states leave: the operator and side, the origin, the batches."""
@@ -72,13 +88,14 @@ class Moves:
 
     # Arriving
 
-    def wait(self, stage: Stage, origin: Origin, whole: bool = False) -> None:
+    def wait(self, stage: Stage, origin: Origin, whole: bool = False, again: bool = False) -> None:
         """An operator here goes on with a state that comes under this origin: when its frontier has come, or the
-        `whole` of it. If it has come, nothing changes."""
+        `whole` of it. If it has come, nothing changes. It comes `again` to a node without a disk: an earlier start of
+        it may have taken batches that follow the frontier."""
         step = self._step(stage)
         if step is None or step.logic is None or origin in step.arrived or self.awaited(stage) == origin:
             return
-        step.arriving = Arriving(origin, step.logic.snapshot().schemas, at_once=not whole)
+        step.arriving = Arriving(origin, step.logic.snapshot().schemas, not whole, again)
         if step.intake is not None:
             step.intake.closed = True
         if step.waits is not None:
@@ -98,14 +115,14 @@ class Moves:
         """Whether the operator of a stage runs here."""
         return self._step(stage) is not None
 
-    def take(self, stage: Stage, batch: Batch) -> list[Emitted]:
+    def take(self, stage: Stage, batch: Batch, read: Read | None = None) -> list[Emitted]:
         """Merge in a piece of state. Windows that waited for it may close. A piece that has come before, or that
-        nobody waits for, changes nothing."""
+        nobody waits for, changes nothing. Batches that are pieces are `read` as they would be from a link."""
         emitted: list[Emitted] = []
         step = self._step(stage)
         if step is not None and step.arriving is not None and step.arriving.origin == batch.header.origin:
             for each in step.arriving.in_order(batch):
-                self._merge(step, each, emitted)
+                self._merge(step, each, emitted, read)
         return emitted
 
     def give_up(self, stage: Stage, origin: Origin) -> list[Emitted]:
@@ -138,17 +155,24 @@ class Moves:
                 self._pipeline.rise(reader, reader.waits.low, emitted)
         return emitted
 
-    def _merge(self, step: Step, batch: Batch, emitted: list[Emitted]) -> None:
+    def _merge(self, step: Step, batch: Batch, emitted: list[Emitted], read: Read | None) -> None:
         arriving, intake, logic = step.arriving, step.intake, step.logic
         if arriving is None or intake is None or logic is None:
             return
         try:
             body, state = read_piece(batch, arriving.schemas)
-            if body.frontier is not None:
+            early = None if body.early is None or read is None else read(body.early.header, body.early.rows)
+            if state is None:
+                if body.early is not None and early is not None and intake.expects(body.early.name):
+                    for each in intake.offer_early(body.early.name, early):
+                        self._pipeline.compute(step, body.early.name, each, emitted, _side(body.early.name))
+            elif body.frontier is not None:
                 logic.begin(state)
                 arriving.open = body.frontier.open
                 for origin, rows in take_frontier(step, intake, body.frontier).items():
                     self._pipeline.count(origin).open += rows
+                if arriving.again:
+                    intake.go_on_anywhere()
             else:
                 logic.merge(state)
         except (RoveError, pa.ArrowException, KeyError, ValueError, TypeError) as error:  # bytes of another node
@@ -188,7 +212,12 @@ class Moves:
     def _open(self, step: Step, intake: Intake, emitted: list[Emitted]) -> None:
         """The operator takes rows from now on, those that were held first."""
         for origin, batch in intake.open() if intake.closed else ():
-            self._pipeline.compute(step, origin, batch, emitted, origin.side[-1] if origin.side else 0)
+            self._pipeline.compute(step, origin, batch, emitted, _side(origin))
 
     def _step(self, stage: Stage) -> Step | None:
         return next((step for step in self._steps.with_memory if step.stage == stage), None)
+
+
+def _side(name: Origin) -> int:
+    """The side of an operator at which it sees an origin."""
+    return name.side[-1] if name.side else 0
