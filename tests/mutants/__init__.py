@@ -17,18 +17,22 @@ from tests.mutants.logs import LOGS
 from tests.mutants.messages import MESSAGES
 from tests.mutants.moves import MOVES
 from tests.mutants.operators import OPERATORS
+from tests.mutants.routes import ROUTES
 from tests.mutants.sources import SOURCES
 from tests.mutants.statements import STATEMENTS
 from tests.mutants.stores import STORES
+from tests.mutants.unheard import HEARD
 
 MUTANTS = (
     *LINKS,
+    *HEARD,
     *FRAGMENTS,
     *OPERATORS,
     *STORES,
     *ENDS,
     *LOGS,
     *COORDINATOR,
+    *ROUTES,
     *MESSAGES,
     *MOVES,
     *DEATHS,

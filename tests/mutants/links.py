@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from rove.cli.mutants import Mutant
 
-UNHEARD = "tests/data/link/test_unheard.py"
-
 LINKS = (
     Mutant(
         "frames are acked when they are received, not when they are safe",
@@ -236,7 +234,7 @@ LINKS = (
     ),
     Mutant(
         "frames that are parked for a stopped query are never acked",
-        "data/fragment/deployment.py",
+        "data/fragment/deployment/deployment.py",
         "        for _, _, receipt in self.parking.take(query):\n            receipt.release()\n",
         "        self.parking.take(query)\n",
         test="tests/data/test_parked.py::test_parked_frames_are_acked_if_nobody_needs_them_any_more",
@@ -386,90 +384,6 @@ LINKS = (
         test="tests/data/link/test_sessions.py::test_a_copy_is_dropped_when_its_route_is_left",
     ),
     Mutant(
-        "a window computes a batch before its ack was heard",
-        "data/fragment/intake.py",
-        "if seq > expected or seq in words:",
-        "if seq > expected:",
-        test=f"{UNHEARD}::test_a_batch_is_computed_when_its_sender_has_heard_the_ack",
-    ),
-    Mutant(
-        "a sender that is asked for its word says nothing",
-        "data/link/link.py",
-        "if tell else pumped",
-        "if tell and pumped else pumped",
-        test=f"{UNHEARD}::test_a_sender_that_is_asked_answers_at_once",
-    ),
-    Mutant(
-        "a peer may have heard acks that were not said",
-        "data/link/link.py",
-        "max(self._heard_acks, min(acked, self._acked))",
-        "max(self._heard_acks, acked)",
-        test=f"{UNHEARD}::test_a_peer_cannot_have_heard_an_ack_that_was_not_said",
-    ),
-    Mutant(
-        "a batch that its sender has kept is computed",
-        "data/link/unheard.py",
-        "self.heard = not self.kept",
-        "self.heard = True",
-        test=f"{UNHEARD}::test_a_batch_whose_sender_left_the_session_without_the_ack_is_dropped_and_comes_again",
-    ),
-    Mutant(
-        "a batch that was kept is dropped although its sender has sent it again and heard the ack",
-        "data/link/unheard.py",
-        "            self._keepers.discard(peer)\n",
-        "            pass\n",
-        test=f"{UNHEARD}::test_a_batch_that_came_again_before_it_was_taken_is_computed_when_the_later_ack_is_heard",
-    ),
-    Mutant(
-        "word of a batch that one sender has kept never comes if the other one died",
-        "data/link/unheard.py",
-        "            if not (word.frames or word.heard):\n",
-        "            if not (word.frames or word.heard or word.kept):\n",
-        test=f"{UNHEARD}::test_a_batch_that_one_sender_has_kept_is_dropped_when_the_other_one_cannot_tell",
-    ),
-    Mutant(
-        "a link that takes frames back says that all of them were acked",
-        "data/link/link.py",
-        "self._left = (self._start, self._acks_heard)",
-        "self._left = (self._start, self._numbered)",
-        test=f"{UNHEARD}::test_a_link_that_takes_frames_back_says_which_acks_it_had_heard",
-    ),
-    Mutant(
-        "the word of one of two senders is enough",
-        "data/link/unheard.py",
-        "            elif not word.frames:\n",
-        "            else:\n",
-        test=f"{UNHEARD}::test_a_batch_that_came_two_ways_waits_for_both_senders",
-    ),
-    Mutant(
-        "word that can never come is waited for for ever",
-        "data/link/unheard.py",
-        "                self._unknown.append((now + PATIENCE_US, word))\n",
-        "                pass\n",
-        test=f"{UNHEARD}::test_nobody_waits_for_ever_for_word_of_a_peer_that_died_or_is_silent",
-    ),
-    Mutant(
-        "a batch before a watermark here waits for no word",
-        "data/fragment/pipeline.py",
-        "not (step.waits is not None or step.feeds_memory)",
-        "step.waits is None",
-        test=f"{UNHEARD}::test_a_batch_that_came_two_ways_waits_for_both_senders",
-    ),
-    Mutant(
-        "an origin that is left keeps its batches waiting for word",
-        "data/fragment/pipeline.py",
-        "                if name not in wanted:\n                    self.let_in(step, name, emitted, anyway=True)\n",
-        "                if name not in wanted:\n",
-        test=f"{UNHEARD}::test_a_batch_of_an_origin_that_nobody_waits_for_any_more_is_computed",
-    ),
-    Mutant(
-        "a batch of an origin that is gone waits for word",
-        "data/fragment/intake.py",
-        "        word = None if origin in self._gone else word\n",
-        "",
-        test=f"{UNHEARD}::test_a_batch_of_an_origin_that_is_gone_waits_for_nobody",
-    ),
-    Mutant(
         "copies stay on a route that a query has no longer",
         "data/link/routes.py",
         "        gone = [node for node in before if running.route is not None and node not in running.routes]\n",
@@ -492,7 +406,7 @@ LINKS = (
     ),
     Mutant(
         "frames that a node has sent of a query that it leaves stay, and nobody acks them",
-        "data/fragment/deployment.py",
+        "data/fragment/deployment/deployment.py",
         "        return self.neighbours.give_up(query, self.turn.now)\n",
         "        return False\n",
         test="tests/data/test_parked.py::test_a_node_that_leaves_a_query_gives_up_frames_of_others_that_it_has_sent",

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 from rove.control.members.membership import Member, NodeRecord
-from rove.control.members.missing import Doubt
+from rove.control.members.missing.missing import Doubt
 from rove.data.accounts import Accounts
 from rove.data.log.segments.commands import Sync, SyncFolder, Write
 from rove.data.rows import encode_rows

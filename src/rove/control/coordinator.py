@@ -30,8 +30,8 @@ from rove.control.members.ended import EndedRecord
 from rove.control.members.heard import Heard
 from rove.control.members.honest import honest
 from rove.control.members.invitations import Invitations, InviteRecord
-from rove.control.members.judge import Judge
 from rove.control.members.membership import Member, Membership, NodeRecord
+from rove.control.members.missing.judge import Judge
 from rove.control.members.spark_side import SparkSide
 from rove.control.order import Order
 from rove.model.errors import BadName, DiskError, ProtocolError, RoveError, TopologyError, nearest

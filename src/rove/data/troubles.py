@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from rove.data.ends.input_log import InputLog
 from rove.data.ends.output import Output
-from rove.data.fragment.fragments import Fragments
-from rove.data.fragment.opening import Openings
-from rove.data.fragment.replay import Replay
+from rove.data.fragment.deployment.fragments import Fragments
+from rove.data.fragment.deployment.opening import Openings
+from rove.data.fragment.deployment.replay import Replay
 from rove.data.link.neighbours import Neighbours
 from rove.data.log.folders import Folders
 from rove.data.store.retention import Retention

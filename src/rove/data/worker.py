@@ -34,12 +34,12 @@ from rove.data.events import (
     Remember,
     Stop,
 )
-from rove.data.fragment.deployment import Deployment
+from rove.data.fragment.deployment.deployment import Deployment
+from rove.data.fragment.deployment.fragments import Fragments
+from rove.data.fragment.deployment.opening import Openings
+from rove.data.fragment.deployment.replay import Replay
 from rove.data.fragment.entrance import Entrance
-from rove.data.fragment.fragments import Fragments
-from rove.data.fragment.opening import Openings
 from rove.data.fragment.reconfigure.leaving_states import LeavingStates
-from rove.data.fragment.replay import Replay
 from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.link.link import Link, Said
 from rove.data.link.neighbours import Neighbours

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from rove.control.asks.requests import AccountLine
 from rove.control.coordinator import Coordinator
 from rove.control.members.accounts import excess
-from rove.control.members.missing import LOOK_US
+from rove.control.members.missing.missing import LOOK_US
 from rove.data.fragment.build import ends
 from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.worker import Worker

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rove.api.accounts import verdict
 from rove.control.members.accounts import account_lines
 from rove.control.members.ended import Ended
-from rove.control.members.missing import LOOK_US, NEVER, PATIENCE_US, Missing
+from rove.control.members.missing.missing import LOOK_US, NEVER, PATIENCE_US, Missing
 from rove.model.ids import NodeId, Origin, QueryId
 from rove.model.messages import Tally
 from rove.model.spans import Coverage, Spans

@@ -16,7 +16,7 @@ from collections.abc import Container, Iterable, Mapping
 from operator import add, attrgetter
 
 from rove.control.asks.requests import AccountLine
-from rove.control.members.missing import Missing
+from rove.control.members.missing.missing import Missing
 from rove.model.clock import MICROS_MAX, MICROS_MIN
 from rove.model.ids import SOURCE, Origin, QueryId
 from rove.model.messages import Report, Tally

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from rove.control.members.accounts import made_since
 from rove.control.members.ended import Ended
 from rove.control.members.heard import Heard
-from rove.control.members.missing import Missing
+from rove.control.members.missing.missing import Missing
 from rove.control.members.troubled import Troubled
 from rove.control.topology.changes import AddLink, AddNode, Change, RemoveLink, RemoveNode
 from rove.control.topology.nodes import Link, Node

@@ -9,11 +9,12 @@ from hashlib import blake2b
 import pyarrow as pa
 
 from rove.data.fragment.emitted import Emitted
-from rove.data.fragment.pipeline import Pipeline, Saved
+from rove.data.fragment.pipeline import Pipeline
 from rove.model.batch import Batch, named
 from rove.model.errors import DataError, PlanError, UnknownOrigin
 from rove.model.ids import Origin, Stage
 from rove.model.schema import conformed, schema_text
+from rove.model.state import Saved
 from rove.plan.explain import describe
 from rove.plan.operators import Operator, Received, Source, walk
 from rove.plan.rules.split_aggregates import merge_aggregates

@@ -12,7 +12,6 @@ it came with one. It waits for the origins it was told of and no others, and get
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 import pyarrow as pa
 from msgspec.structs import replace
@@ -34,19 +33,8 @@ from rove.model.clock import END
 from rove.model.errors import DataError, StateError, must
 from rove.model.ids import Origin, Stage
 from rove.model.spans import Coverage, Spans, minus
-from rove.model.state import Snapshot
+from rove.model.state import Saved
 from rove.plan.stages import Stages, stateful
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Saved:
-    """The state of one operator: its stage, its snapshot, what it has taken, and the watermarks of its origins."""
-
-    of: str
-    state: Snapshot
-    taken: dict[Origin, int]
-    marks: dict[Origin, int]
-    low: int
 
 
 class Pipeline:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from rove.data.ends.input_log import InputLog
 from rove.data.ends.output import Output
-from rove.data.fragment.opening import Openings
+from rove.data.fragment.deployment.opening import Openings
 from rove.data.store.store import Store
 from rove.model.ids import Origin
 

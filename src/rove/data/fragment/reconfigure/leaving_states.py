@@ -15,7 +15,7 @@ from rove.data.ends.exits import Exits
 from rove.data.ends.input_log import InputLog
 from rove.data.ends.output import Output
 from rove.data.ends.pending_input import PendingInput
-from rove.data.fragment.fragments import Fragments
+from rove.data.fragment.deployment.fragments import Fragments
 from rove.data.fragment.reconfigure.migration import Leaving
 from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.rows import encode_rows

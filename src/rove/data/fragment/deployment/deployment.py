@@ -16,12 +16,12 @@ from rove.data.accounts import Accounts
 from rove.data.ends.exits import Exits
 from rove.data.ends.input_log import NO_COLUMNS, InputLog, input_folder
 from rove.data.ends.output import Output
+from rove.data.fragment.deployment.fragments import Fragments
+from rove.data.fragment.deployment.opening import OpeningFragment, Openings
+from rove.data.fragment.deployment.replay import Replay
 from rove.data.fragment.entrance import Entrance
-from rove.data.fragment.fragments import Fragments
 from rove.data.fragment.lifecycle import FragmentEvent
-from rove.data.fragment.opening import OpeningFragment, Openings
 from rove.data.fragment.reconfigure.leaving_states import LeavingStates
-from rove.data.fragment.replay import Replay
 from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.link.neighbours import Neighbours
 from rove.data.link.parking import Parking

@@ -18,8 +18,8 @@ from rove.data.ends.output import Output
 from rove.data.ends.pending_input import PendingBatch, PendingInput
 from rove.data.ends.wait_changes import apply_change
 from rove.data.events import LogRead
+from rove.data.fragment.deployment.fragments import Fragments
 from rove.data.fragment.entrance import Entrance
-from rove.data.fragment.fragments import Fragments
 from rove.data.fragment.lifecycle import FragmentEvent
 from rove.data.fragment.reconfigure.leaving_states import LeavingStates
 from rove.data.fragment.running_fragment import RunningFragment

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from rove.control.deployment.query import Query
 from rove.control.members.membership import Membership
-from rove.control.members.missing import NEVER
+from rove.control.members.missing.missing import NEVER
 from rove.model.ids import SOURCE, NodeId, Origin, QueryId
 
 

@@ -1,0 +1,1 @@
+"""Batches that were made, and that nobody holds or has counted."""

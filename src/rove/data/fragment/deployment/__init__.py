@@ -1,0 +1,1 @@
+"""How fragments come to a node, run again after a restart, and go."""
