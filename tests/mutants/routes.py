@@ -43,15 +43,15 @@ ROUTES = (
     Mutant(
         "an operator begins where rows of a new source may wait that have not passed it",
         "control/deployment/reroute.py",
-        "            if host == source_node and deployment.hosts(reads, host):\n",
+        "            if host == source_node and deployment.hosts(reads, host) and not deployment.starts.get(host):\n",
         "            if False:\n",
         test="tests/control/deployment/test_reroute.py::test_an_operator_that_takes_batches_in_order_is_not_put_where_rows_of_a_new_source_may_wait",
     ),
     Mutant(
         "a device that is new to a query runs the operators of one of its streams",
         "control/deployment/reroute.py",
-        "            if host == source_node and deployment.hosts(reads, host):\n",
-        "            if host == source_node:\n",
+        "            if host == source_node and deployment.hosts(reads, host) and not deployment.starts.get(host):\n",
+        "            if host == source_node and not deployment.starts.get(host):\n",
         test="tests/control/deployment/test_reroute.py::test_operators_for_two_streams_of_a_device_that_is_new_to_a_query_run_there",
     ),
     Mutant(

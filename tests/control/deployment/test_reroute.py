@@ -198,14 +198,17 @@ def test_sources_that_come_go_and_are_absent_leave_what_the_whole_placement_says
         look(deployment, asked, topology, load, *(n for n, p in deployment.tree.parts.items() if p.sources))
 
 
-@pytest.mark.parametrize("known", [True, False])
-def test_an_operator_that_takes_batches_in_order_is_not_put_where_rows_of_a_new_source_may_wait(known: bool) -> None:
-    """A device that has started again keeps rows of its new source until the source has a place. Where the query is not
-    known there are no such rows."""
+@pytest.mark.parametrize(("known", "disk"), [(True, True), (True, False), (False, True)])
+def test_an_operator_that_takes_batches_in_order_is_not_put_where_rows_of_a_new_source_may_wait(
+    known: bool, disk: bool
+) -> None:
+    """A device with a disk that has started again keeps rows of its new source until the source has a place. Where the
+    query is not known, or was forgotten, there are no such rows."""
     topology, asked, load = cells(room=8), request("late filter", {"s": ["d1", "d2"]}), Load()
     sinks = {"out": Sink(kind="log")}
     deployment = deployed(asked, strategy("cloud_only")(asked, topology, Load()), sinks if asked.sink else {}, load)
     device = NodeId("d1")
+    deployment.starts = {} if disk else {device: 2}
     part = deployment.tree.parts[device]
     assert part.hosts == (0,)
     deployment.put({device: replace(part, sources=()) if known else None})
@@ -215,7 +218,7 @@ def test_an_operator_that_takes_batches_in_order_is_not_put_where_rows_of_a_new_
     agree(deployment, asked)
     there = deployment.tree.parts[device]
     assert there.sources == ((0, again),)
-    assert known != any(ordered(asked.stages.operators[stage]) for stage in there.hosts)
+    assert (known and disk) != any(ordered(asked.stages.operators[stage]) for stage in there.hosts)
 
 
 def test_operators_for_two_streams_of_a_device_that_is_new_to_a_query_run_there() -> None:

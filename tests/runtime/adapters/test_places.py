@@ -15,7 +15,7 @@ from rove.runtime.adapters.sources import SourceSpec, read_spec
 from rove.runtime.disk.shelf import DiskShelf
 from rove.runtime.network.bell import Bell
 
-AT = SourceAt(Origin("s", "dev", 7), 5, {"q": Fed(1, 3, 20)})
+AT = SourceAt(Origin("s", "dev", 7), 5, {"q": Fed(1, 3, 20)}, 6)
 
 
 @pytest.fixture

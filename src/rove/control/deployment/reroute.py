@@ -29,9 +29,9 @@ def lead(
 ) -> None:
     """Add one source. An operator that takes batches in order is not put on a node that rows of earlier sources pass on
     their way to the same operator further up: it would have missed their first batches. The new source then goes up to
-    that operator too. The same holds for the node of the new source if it runs the query without that operator: a node
-    that has started again keeps the rows of its new sources until they have a place, as they are. O(stages × height),
-    plus the nodes below a node where such an operator would be new."""
+    that operator too. The same holds for the node of the new source if it runs the query without that operator and has
+    a disk: when it starts again it goes on with the query, and keeps the rows of its new sources until they have a
+    place. O(stages × height), plus the nodes below a node where such an operator would be new."""
     alone = request_of(deployment, request, {stage: (source,)}, deployment.merging())
     for _ in request.stages.operators:
         placed = bottom_up(alone, topology, load)
@@ -232,8 +232,8 @@ def request_of(
 
 def _misplaced(deployment: Deployment, request: Request, placed: Placement, new: At) -> At | None:
     """An operator that takes batches in order and was put below the place where earlier rows that pass that node meet
-    it, with that place. The node of the `new` source may have rows of it if it reads that stream already. O(nodes below
-    its new place)."""
+    it, with that place. The node of the `new` source may have rows of it if it has a disk and reads that stream
+    already. O(nodes below its new place)."""
     tree, meetings = deployment.tree, deployment.meetings
     reads, source_node = new
     for stage, hosts in sorted(placed.hosts.items()):
@@ -247,7 +247,7 @@ def _misplaced(deployment: Deployment, request: Request, placed: Placement, new:
                     for met, above in meetings.met((source, node)):
                         if met == stage and host not in tree.route(above):
                             return stage, above
-            if host == source_node and deployment.hosts(reads, host):
+            if host == source_node and deployment.hosts(reads, host) and not deployment.starts.get(host):
                 return stage, next((n for n in tree.route(host) if deployment.hosts(stage, n)), deployment.root)
     return None
 
