@@ -182,10 +182,19 @@ def _make(name: str, shape: str) -> Callable[..., Column]:
     return call
 
 
+_OVER_WINDOWS = ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead")
+_OF_USERS = ("udf", "pandas_udf", "arrow_udf", "udtf")
+
+
 def __getattr__(name: str) -> Callable[..., Column]:
     if (shape := _SHAPE_OF.get(name)) is not None:
         return _make(name, shape)
-    raise AttributeError(f'rove.functions has no `{name}`; write it as F.expr("{name}(…)")')
+    instead = f'write it as F.expr("{name}(…)")'
+    if name in _OF_USERS:
+        instead = "give a function that takes and gives Arrow batches to mapInArrow(…)"
+    elif name in _OVER_WINDOWS:
+        from rove.plan.expressions.tokens import NO_OVER as instead  # needs the parser
+    raise AttributeError(f"rove.functions has no `{name}`; {instead}")
 
 
 def __dir__() -> list[str]:
