@@ -34,7 +34,10 @@ _NO_SET = "{} needs all rows of a stream that never ends, and streaming Spark re
 def translate(text: str, lookup: Lookup) -> Operator:
     """The plan of a SELECT statement. `lookup` gives the plan of a stream."""
     try:
-        return Translator(text, lookup).query(parse_query(text), {})
+        statement = parse_query(text)
+        if isinstance(statement, exp.Select) and Reading(statement, text).look().get("from_") is None:
+            raise PlanError("the statement reads no stream; add FROM")
+        return Translator(text, lookup).query(statement, {})
     except RecursionError as error:
         raise ParseError("the statement is nested too deeply", text[:200]) from error
 
