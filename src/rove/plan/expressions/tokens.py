@@ -72,6 +72,8 @@ def refuse_loose(tokens: Sequence[Any], text: str, offset: int, signs: bool) -> 
                 why = _COMMA
             case TokenType.EXCEPT if before == TokenType.STAR and after == TokenType.FROM:
                 why = "EXCEPT needs names in parentheses"
+            case TokenType.DISTINCT if after == TokenType.R_PAREN:
+                why = "DISTINCT needs a value"
             case TokenType.PIPE_GT:
                 raise _at(token, "`|>` is not read here; write the steps as subqueries", text, offset)
             case TokenType.COLON if _ends_value(tokens, n - 1) and not _in_fields(tokens[:n]):
