@@ -56,7 +56,7 @@ LOOSE = {
     "SELECT * EXCEPT FROM t": "EXCEPT needs names",
     "SELECT t.a FROM t JOIN u USING": "USING needs names",
     "SELECT a, count(DISTINCT ) AS n FROM t GROUP BY a": "DISTINCT needs a value",
-    "SELECT sum(DISTINCT ) FILTER (WHERE b > 1) AS q, sum(DISTINCT b) FROM t GROUP BY CUBE (a)": "DISTINCT needs a value",
+    "SELECT sum(DISTINCT ) FILTER (WHERE b > 1) AS q FROM t GROUP BY CUBE (a)": "DISTINCT needs a value",
     "SELECT a FROM t * JOIN u ON t.a = u.a": "a star after a name",
     "SELECT a AS 1 FROM t": "AS with no name after it",
     "SELECT a AS , b FROM t": "AS with no name after it",
