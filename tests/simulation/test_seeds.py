@@ -97,6 +97,7 @@ DRAWN = (
     (2542, 12),  # the same, because readers did not find an index that had lost its first bytes
     (2447, 12),  # a parent died after all had healed, and the checker looked before it had computed its input again
     (2486, 12),  # the same
+    (2039, 12),  # the checker took a batch for lost that was on the disk at one stage, and waited for it at another
     (1902, 6),  # the checker looked before the coordinator had noticed that the second process of a name was gone
     (3303, 12),  # a device that read a file again after a restart merged batches that had arrived with evicted ones
     (4688, 12),  # the same

@@ -268,6 +268,11 @@ def _answers(worker: Worker, name: Name) -> bool:
         return True
     if running is not None and running.pipeline.took(origin, seq):
         return True
+    # A batch may come at two stages. Then there are two copies, and one may still wait for the disk.
+    logged = (spans for q, o, spans in worker.input_log.names() if (q, o) == (query, origin))
+    copies = sum(bool(both(spans, (seq, seq + 1))) for spans in logged)
+    if copies > sum(name in _names(header) for header in worker.input_log.waiting()):
+        return True
     # Output of operators may be written for long after their input is safe.
     return any(
         end.took(QueryId(query), origin, seq) and not any(name in _names(header) for header in end.waiting())
