@@ -27,9 +27,9 @@ from rove.plan.stages import Stages
 from rove.runtime.adapters.sources import generated, read_spec
 from rove.runtime.clock import now_us, wall_us
 from rove.runtime.disk.shelf import DiskShelf
+from rove.runtime.memory import keep_freed_memory, look_for_cycles_seldom
 from rove.runtime.network.bell import Bell
 from rove.runtime.network.keys import Keys, new_keys
-from rove.runtime.network.sockets import keep_freed_memory
 from rove.runtime.network.zeromq import Wires
 from rove.runtime.shell import WorkerShell
 
@@ -85,6 +85,7 @@ class Node:
     ) -> Node:
         """With a folder the node has a disk and a log, as a gateway does."""
         keep_freed_memory()
+        look_for_cycles_seldom()
         wires = Wires("tcp://127.0.0.1:0" if listens else "", keys)
         settings = WorkerSettings(
             node=NodeId(name),

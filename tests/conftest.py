@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
+from rove.runtime.memory import look_for_cycles_seldom
 from tests import depth
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     depth.slow = config.getoption("--slow")
+    look_for_cycles_seldom()  # as the processes that are tested
     if config.getoption("--quick"):
         sys.addaudithook(_refuse_processes)
 

@@ -22,11 +22,14 @@ def bench(
     data: Annotated[Path | None, typer.Option(help="Folder of real traces. Without it, data is generated.")] = None,
 ) -> None:
     """Run a benchmark. It prints its figures and whether they meet the promised values."""
+    from rove.runtime.memory import look_for_cycles_seldom
+
     folder = _folder()
     known = benchmarks(folder)
     if name not in known:
         raise SetupError(f"no benchmark `{name}`; {nearest(name, known)}")
     sys.path.insert(0, str(folder.parent))
+    look_for_cycles_seldom()  # as the processes that are measured
     module, report = importlib.import_module(f"bench.{name}"), importlib.import_module("bench.report")
     result: dict[str, Any] = module.run(module.SMOKE if smoke else module.QUICK if quick else module.FULL, data)
     if smoke:

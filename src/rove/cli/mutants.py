@@ -268,6 +268,9 @@ def run_mutant(nursery: Nursery, mutant: Mutant, seeds: int, nodes: int = NODES)
 
 def child(told: str) -> None:
     """Do the task of this process, and write its verdict to a file."""
+    from rove.runtime.memory import look_for_cycles_seldom
+
+    look_for_cycles_seldom()
     task = msgspec.json.decode(told, type=Task)
     module = import_module(task.module)
     if not str(module.__file__).startswith(task.folder):

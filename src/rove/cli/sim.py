@@ -152,7 +152,7 @@ def outcomes(sizes: Sizes, processes: int) -> Iterator[Outcome]:
     from rove.sim.scenario import run_seed
 
     left = iter(sizes.items())
-    with ProcessPoolExecutor(processes, get_context("spawn"), _end_at_once) as pool:
+    with ProcessPoolExecutor(processes, get_context("spawn"), _begin) as pool:
         waiting: dict[Future[Outcome], int] = {}
         try:
             while True:
@@ -167,9 +167,12 @@ def outcomes(sizes: Sizes, processes: int) -> Iterator[Outcome]:
             pool.shutdown(cancel_futures=True)
 
 
-def _end_at_once() -> None:
+def _begin() -> None:
     """A child process ends at Ctrl-C, in the middle of its history. The parent prints what the others have found."""
+    from rove.runtime.memory import look_for_cycles_seldom
+
     signal(SIGINT, SIG_DFL)
+    look_for_cycles_seldom()
 
 
 def _outcome(future: Future[Outcome], seed: int) -> Outcome:

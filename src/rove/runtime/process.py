@@ -28,9 +28,9 @@ from rove.runtime.disk.shelf import DiskShelf
 from rove.runtime.functions.process import Bounds
 from rove.runtime.functions.reader import ProcessReader
 from rove.runtime.hooks import Hooks
+from rove.runtime.memory import keep_freed_memory, look_for_cycles_seldom
 from rove.runtime.network.bell import Bell
 from rove.runtime.network.keys import Keys, coordinator_keys, load_keys
-from rove.runtime.network.sockets import keep_freed_memory
 from rove.runtime.network.zeromq import Wires
 from rove.runtime.settings import CoordinatorSection, WorkerSection, load
 from rove.runtime.shell import CoordinatorShell, Shell, WorkerShell
@@ -67,6 +67,7 @@ class Stopped:
 def run_worker(section: WorkerSection, stopped: Stopped | None = None) -> None:
     """A device, edge or gateway, until it is told to stop."""
     keep_freed_memory()
+    look_for_cycles_seldom()
     stopped = stopped or _by_signals()
     keys = load_keys(section.keys) if section.keys else None
     specs = source_specs(section)
@@ -112,6 +113,7 @@ def run_coordinator(section: CoordinatorSection, stopped: Stopped | None = None)
     from rove.control.deployment.dead.decision import Patience
     from rove.runtime.disk.catalog import Catalog
 
+    look_for_cycles_seldom()
     stopped = stopped or _by_signals()
     keys, operator = None, ""
     if section.keys:

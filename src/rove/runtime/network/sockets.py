@@ -6,7 +6,6 @@ it talks only to this computer.
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
 from ipaddress import ip_address
 
@@ -20,7 +19,6 @@ WAITING_MAX = 10_000  # queued messages of one connection; links bound their byt
 PART_BYTES_MAX = ROWS_BYTES_MAX + 64 * 1024
 RECONNECT_MS, RECONNECT_MS_MAX = 100, 2_000
 BEAT_MS, SILENT_MS = 2_000, 6_000  # a silent connection is closed and dialed again
-KEPT_BYTES = 32 * 1024 * 1024  # freed memory that the C library keeps
 
 Socket = zmq.Socket[bytes]
 
@@ -87,13 +85,3 @@ def on_this_computer(address: str) -> bool:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def keep_freed_memory() -> None:
-    """Let glibc keep freed memory for the next messages, up to a bound, instead of returning it to the system. Messages
-    are allocated in one thread and freed in another, and each would cost thirty microseconds of page faults. Other C
-    libraries are not changed."""
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:
-        for option, value in ((-1, KEPT_BYTES), (-2, 1024 * 1024), (-3, 1024 * 1024)):  # trim, top pad, mmap threshold
-            mallopt(option, value)
