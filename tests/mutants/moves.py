@@ -16,9 +16,38 @@ _PACE = (
 )
 _ASIDE = "tests/control/deployment/test_aside.py::"
 _EARLY = "tests/data/fragment/test_moves.py::test_batches_that_came_too_early_go_aside_with_the_state"
+_ANY_SIZE = "tests/data/fragment/test_moves.py::test_a_state_of_any_size_moves_in_pieces_that_a_link_takes"
 _FOLDER = "data/fragment/reconfigure"
 
 MOVES = (
+    Mutant(
+        "a piece of a state may be larger than a link takes",
+        "data/operators/pieces.py",
+        "rows > PART_ROWS_MAX or batch.nbytes > PIECE_BYTES_MAX",
+        "rows > PART_ROWS_MAX",
+        test=_ANY_SIZE,
+    ),
+    Mutant(
+        "small parts of a state are gathered to a piece that is larger than a link takes",
+        "data/operators/pieces.py",
+        "rows + part.num_rows > PIECE_ROWS or size + part.nbytes > PIECE_BYTES_MAX",
+        "rows + part.num_rows > PIECE_ROWS",
+        test=_ANY_SIZE,
+    ),
+    Mutant(
+        "a scan closes a pane before all its running totals have come",
+        "data/operators/ordered.py",
+        "return Snapshot(self.kind, {**self._clock.facts(), UNTIL: first_pane(self._moving())})",
+        "return Snapshot(self.kind, {**self._clock.facts(), UNTIL: first_pane(self._rows.occupied())})",
+        test=_ANY_SIZE,
+    ),
+    Mutant(
+        "the second part of the running totals of a scan replaces the first",
+        "data/operators/ordered.py",
+        "one_batch(pa.Table.from_batches([self._carried, *carried.to_batches()]))",
+        "one_batch(pa.Table.from_batches(carried.to_batches()))",
+        test=_ANY_SIZE,
+    ),
     Mutant(
         "a state is sent whatever its pace",
         f"{_FOLDER}/leaving_states.py",

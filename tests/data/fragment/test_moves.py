@@ -12,6 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import rove
+from rove import functions as F
 from rove.data.fragment.emitted import Emitted
 from rove.data.fragment.pipeline import Pipeline
 from rove.data.fragment.reconfigure.migration import ArrivalState
@@ -21,6 +23,7 @@ from rove.model.batch import Batch, Header, merge_empties, named
 from rove.model.errors import BrokenInvariant
 from rove.model.events import Payload
 from rove.model.ids import Origin, Stage
+from rove.model.schema import parse_schema
 from rove.plan import build
 from rove.plan.operators import Received, Source, Watermark
 from rove.plan.rules.split_aggregates import merge_aggregates
@@ -269,3 +272,54 @@ def test_rows_whose_state_does_not_come_are_lost_and_not_delivered(taken: int, d
     assert (
         sum(sum(each.batch.data["n"].to_pylist()) for each in new.emitted if each.batch.data is not None) == delivered
     )
+
+
+WIDE = "ts timestamp, key string, note string"
+BOUND = 4_096  # bytes of rows in a piece, in these tests
+
+
+def keeps_every_row(stream: Any) -> Any:
+    timed = stream.withWatermark("ts", "10 seconds")
+    span = F.window("ts", "4 seconds").alias("w")
+    left, right = (timed.select(span, "key", F.col("note").alias(name)) for name in ("a", "b"))
+    return left.join(right, on=["w", "key"])
+
+
+def keeps_a_total_for_each_key(stream: Any) -> Any:
+    return stream.withWatermark("ts", "0 seconds").scan(F.max("note").alias("last"), F.count("*").alias("n"), by="key")
+
+
+@pytest.mark.parametrize("plan", [keeps_every_row, keeps_a_total_for_each_key], ids=lambda plan: str(plan.__name__))
+def test_a_state_of_any_size_moves_in_pieces_that_a_link_takes(
+    plan: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pieces, "PIECE_BYTES_MAX", BOUND)
+    stream = rove.Session.local().stream("s", schema=WIDE)
+    stages, origin = Stages.of({"out": plan(stream).plan}), Origin("s", "van-7")
+    rows = [
+        pa.record_batch(
+            [[second * 1_000_000] * 200, [f"key-{n}" for n in range(200)], ["x" * 100] * 200], schema=parse_schema(WIDE)
+        )
+        for second in range(12)
+    ]
+    feed = [("s", named(origin, seq, each)) for seq, each in enumerate(rows)]
+    stays, old, new = (Node(stages, feed) for _ in range(3))
+    for stream, batch in feed:
+        stays.feed(stream, batch)
+    for stream, batch in feed[:6]:
+        old.feed(stream, batch)
+    old.pipeline.moves.send(old.moving)
+    rest, sizes = iter(feed[6:]), []
+    for stage, state in new.moving.items():
+        new.pipeline.moves.wait(stage, state)
+        for piece in iter(old.pipeline.moves.leaving[stage].next, None):
+            sizes.append(piece.data.nbytes)
+            new.emitted += new.pipeline.moves.take(stage, piece)
+            for stream, batch in islice(rest, 1):
+                new.feed(stream, batch)
+    assert len(sizes) > 10
+    assert max(sizes) < 2 * BOUND
+    assert not list(rest)
+    stays.emitted += stays.pipeline.finish()
+    new.emitted += new.pipeline.finish()
+    assert given_out(old, new) == given_out(stays)

@@ -81,11 +81,20 @@ class OrderedLogic:
         self._carried = one_batch(snapshot.tables["carried"])
 
     def beginning(self) -> Snapshot:
-        facts = {**self._clock.facts(), UNTIL: first_pane(self._rows.occupied())}
-        return Snapshot(self.kind, facts, {"carried": pa.Table.from_batches([self._carried])})
+        return Snapshot(self.kind, {**self._clock.facts(), UNTIL: first_pane(self._moving())})
 
     def pieces(self) -> Iterator[Piece]:
-        return pieces(self.kind, self._rows.occupied(), lambda n: {"rows": self._rows.table([n])})
+        return pieces(self.kind, self._moving(), self._of_pane)
+
+    def _moving(self) -> list[int]:
+        """The panes with state, in order. What is carried belongs to the next pane that closes, so no pane closes
+        before it is there."""
+        return sorted({*self._rows.occupied(), *((self._clock.complete,) if self._carried.num_rows else ())})
+
+    def _of_pane(self, number: int) -> dict[str, pa.Table]:
+        rows = {"rows": self._rows.table([number])}
+        carries = number == self._clock.complete and self._carried.num_rows
+        return {"carried": pa.Table.from_batches([self._carried])} | rows if carries else rows
 
     def complete_until(self, pane: int) -> int:
         return self._clock.complete_until(pane)
@@ -93,11 +102,12 @@ class OrderedLogic:
     def begin(self, snapshot: Snapshot) -> None:
         snapshot.expect(self.kind)
         self._clock.resume(snapshot.facts)
-        self._carried = one_batch(snapshot.tables["carried"])
         self._rows.merge(None, snapshot.facts[UNTIL])
 
     def merge(self, snapshot: Snapshot) -> None:
         snapshot.expect(self.kind)
+        if (carried := snapshot.tables.get("carried")) is not None:
+            self._carried = one_batch(pa.Table.from_batches([self._carried, *carried.to_batches()]))
         self._rows.merge(snapshot.tables.get("rows"), snapshot.facts[UNTIL])
 
     def rename(self, origin: Origin) -> Output:

@@ -20,6 +20,7 @@ T = TypeVar("T")
 
 PIECE_ROWS = 16_384  # parts are gathered up to so many rows
 PART_ROWS_MAX = 262_144  # a larger part is cut; smaller ones stay whole, because sums are added part by part
+PIECE_BYTES_MAX = 16 * 1024 * 1024  # the same for bytes: a link refuses a piece that is too large, and it would be lost
 WHOLE = 2**62  # a pane after all others: everything has come
 UNTIL = "until"  # the fact of a piece that names the first pane whose state has not come
 
@@ -72,16 +73,25 @@ def pieces(kind: str, occupied: Iterable[int], of: Callable[[int], Mapping[str, 
 
 
 def _parts(table: pa.Table) -> Iterator[pa.Table]:
-    """A table in parts of a bounded number of rows."""
+    """A table in parts of a bounded number of rows and bytes."""
     gathered: list[pa.RecordBatch] = []
-    rows = 0
+    rows = size = 0
     for batch in table.to_batches():
-        for start in range(0, batch.num_rows, PART_ROWS_MAX):
-            part = batch.slice(start, PART_ROWS_MAX)
-            if gathered and rows + part.num_rows > PIECE_ROWS:
+        for part in _cut(batch):
+            if gathered and (rows + part.num_rows > PIECE_ROWS or size + part.nbytes > PIECE_BYTES_MAX):
                 yield pa.Table.from_batches(gathered, table.schema)
-                gathered, rows = [], 0
+                gathered, rows, size = [], 0, 0
             gathered.append(part)
-            rows += part.num_rows
+            rows, size = rows + part.num_rows, size + part.nbytes
     if gathered:
         yield pa.Table.from_batches(gathered, table.schema)
+
+
+def _cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """A batch in halves, until each is small enough. One row is not cut."""
+    rows = batch.num_rows
+    if rows > 1 and (rows > PART_ROWS_MAX or batch.nbytes > PIECE_BYTES_MAX):
+        yield from _cut(batch.slice(0, rows // 2))
+        yield from _cut(batch.slice(rows // 2))
+    elif rows:
+        yield batch
