@@ -147,31 +147,43 @@ class JoinLogic:
 def matches(left: list[pa.Array], right: list[pa.Array]) -> tuple[pa.Array, pa.Array]:
     """The numbers of the rows whose keys are equal, a pair for each match, by the left row and then the right row.
 
-    The right rows are listed by key, and each left row takes the list of its key. O(rows + matches) for one key. Null
-    equals nothing.
+    The keys of the smaller side become codes, and the rows of the larger side look theirs up. O(rows + matches) for one
+    key. Null equals nothing.
     """
-    left_codes, right_codes = _codes(left, right)
-    order = pc.sort_indices(right_codes).slice(0, len(right_codes) - right_codes.null_count)
-    ends = pc.run_end_encode(right_codes.take(order), pa.int32()).run_ends
+    if len(right[0]) <= len(left[0]):
+        return _looked_up(left, right)
+    right_rows, left_rows = _looked_up(right, left)
+    order = pc.sort_indices(left_rows)
+    return left_rows.take(order), right_rows.take(order)
+
+
+def _looked_up(many: list[pa.Array], few: list[pa.Array]) -> tuple[pa.Array, pa.Array]:
+    """The matches by the row of `many`, and then the row of `few`."""
+    many_codes, few_codes, keys = _codes(many, few)
+    if keys == len(few_codes):  # each key is there once, so its code is the number of its row
+        rows = pc.indices_nonzero(many_codes.is_valid())
+        return rows, many_codes.drop_null()
+    order = pc.sort_indices(few_codes).slice(0, len(few_codes) - few_codes.null_count)
+    ends = pc.run_end_encode(few_codes.take(order), pa.int32()).run_ends
     lists = pa.ListArray.from_arrays(pa.concat_arrays([pa.array([0], pa.int32()), ends]), order)
-    found = lists.take(left_codes)
+    found = lists.take(many_codes)
     return pc.list_parent_indices(found), found.flatten()
 
 
-def _codes(left: list[pa.Array], right: list[pa.Array]) -> tuple[pa.Array, pa.Array]:
-    """A number from 0 on for every key of the right rows, and the same numbers for the left rows. Keys that are null,
-    or only on the left, have none."""
-    left_codes, right_codes = _codes_of(left[0], right[0])
-    for left_key, right_key in zip(left[1:], right[1:], strict=True):
-        also_left, also_right = _codes_of(left_key, right_key)
+def _codes(many: list[pa.Array], few: list[pa.Array]) -> tuple[pa.Array, pa.Array, int]:
+    """A number from 0 on for every key of the few rows, the same numbers for the many rows, and how many keys there
+    are. Keys that are null, or only in the many rows, have none."""
+    many_codes, few_codes, keys = _codes_of(many[0], few[0])
+    for many_key, few_key in zip(many[1:], few[1:], strict=True):
+        also_many, also_few, _ = _codes_of(many_key, few_key)
         # Codes are 32 bits wide, so two of them fit one number; the pairs get codes again.
-        left_codes, right_codes = _codes_of(_pair(left_codes, also_left), _pair(right_codes, also_right))
-    return left_codes, right_codes
+        many_codes, few_codes, keys = _codes_of(_pair(many_codes, also_many), _pair(few_codes, also_few))
+    return many_codes, few_codes, keys
 
 
-def _codes_of(left: pa.Array, right: pa.Array) -> tuple[pa.Array, pa.Array]:
-    keys = right.dictionary_encode()
-    return pc.index_in(left, keys.dictionary), keys.indices
+def _codes_of(many: pa.Array, few: pa.Array) -> tuple[pa.Array, pa.Array, int]:
+    keys = few.dictionary_encode()
+    return pc.index_in(many, keys.dictionary), keys.indices, len(keys.dictionary)
 
 
 def _pair(a: pa.Array, b: pa.Array) -> pa.Array:
