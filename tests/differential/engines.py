@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.types as pt
 
-from rove.model.errors import ArithmeticFault
-from rove.model.schema import DAY_TIME, VOID, is_spark_only, parse_type, type_name
+from rove.model.errors import ArithmeticFault, ParseError
+from rove.model.schema import VOID, is_spark_only, parse_type, spark_only, type_name
 from rove.plan.expressions.arrow import compile_expression
 from rove.plan.expressions.tree import Expr
 
@@ -71,9 +71,10 @@ def ask_spark(spark, batch: pa.RecordBatch, texts: Sequence[str]) -> tuple[list[
 
 def spark_type(name: str) -> pa.DataType:
     """Rove's type for a type that Spark names."""
-    if name.startswith("interval") and "year" not in name and "month" not in name:
-        return DAY_TIME
-    return VOID if name == "void" else parse_type(name)
+    try:
+        return VOID if name == "void" else parse_type(name)
+    except ParseError:
+        return spark_only(name)  # `interval hour`, or an array of it
 
 
 def spark_raises(spark, batch: pa.RecordBatch, text: str) -> bool:  # type: ignore[no-untyped-def]

@@ -101,6 +101,8 @@ def test_a_literal_comes_back_to_the_bit(expr: Literal) -> None:
     "text",
     [
         "INTERVAL '3' DAY",
+        "INTERVAL '100:30' HOUR TO MINUTE",
+        "TIMESTAMP'2020-01-01 00:00:00' - INTERVAL '-1.5' SECOND < current_timestamp()",
         "INTERVAL '1 02:03:04.5' DAY TO SECOND",
         "INTERVAL '2' MONTH",
         "INTERVAL '-1-2' YEAR TO MONTH",

@@ -136,6 +136,8 @@ forms(
     "months_between(a, b)",
     "months_between(a, b, false)",
     "a - b > INTERVAL 1 DAY",
+    "a - b + INTERVAL 1 HOUR",
+    "CASE WHEN a > b THEN INTERVAL 1 HOUR ELSE a - b END",
     *(
         f"timestampdiff({_unit}, a, b)"
         for _unit in (
@@ -186,6 +188,10 @@ forms(
     "a + INTERVAL '1.5' SECOND",
     "a + INTERVAL 10 MILLISECONDS",
     "a + INTERVAL -1 HOUR",
+    "a - INTERVAL -'90' SECOND",
+    "a - INTERVAL -'-1 02' DAY TO HOUR",
+    "a - INTERVAL 3 DAYS 2 HOURS 1 MINUTE",
+    "a + INTERVAL '100:30' HOUR TO MINUTE",
     "a + INTERVAL '02:03' MINUTE TO SECOND",
     *(
         f"timestampadd({_unit}, 5, a)"

@@ -38,7 +38,7 @@ from rove.model.schema import (
 from rove.plan.expressions.arrow import evaluate_constant
 from rove.plan.expressions.functions import RULES
 from rove.plan.expressions.functions.casts import cast
-from rove.plan.expressions.functions.intervals import UNIT_MONTHS, UNIT_US
+from rove.plan.expressions.functions.intervals import UNIT_MONTHS, UNIT_US, in_some_fields
 from rove.plan.expressions.parse import parse_expression, span
 from rove.plan.expressions.spark_names import SPARK_FUNCTIONS
 from rove.plan.expressions.spark_results import result_type
@@ -79,7 +79,11 @@ def bind_node(node: exp.Expression, schema: pa.Schema, text: str) -> Expr:
     """The typed tree of an already parsed expression; `text` is what the user wrote, for errors."""
     for part in node.walk():
         check_precedence(part, text)
-    return _Binder(schema, text).bind(node)
+    binder = _Binder(schema, text)
+    found = binder.bind(node)
+    if in_some_fields(found):
+        return binder.foreign(node, "only Spark has intervals in other fields than DAY TO SECOND", found.dtype)
+    return found
 
 
 class _Binder:
@@ -93,7 +97,7 @@ class _Binder:
         try:
             return fold(self._bind(node))
         except Refused as refused:
-            return self._foreign(node, refused.reason, refused.dtype or UNKNOWN)
+            return self.foreign(node, refused.reason, refused.dtype or UNKNOWN)
         except ExpressionError as error:
             raise error.at(self.text, span(node)) from None
 
@@ -111,7 +115,7 @@ class _Binder:
         if handler := _HANDLERS.get(kind):
             return handler(self, node)
         refuse_unspoken(node, self.text)
-        return self._foreign(node, f"`{spark_text(node)}` has no form at the edge", UNKNOWN)
+        return self.foreign(node, f"`{spark_text(node)}` has no form at the edge", UNKNOWN)
 
     def _call(self, name: str, *nodes: exp.Expression) -> Expr:
         return self._ruled(RULES[name], tuple(self.bind(n) for n in nodes))
@@ -125,7 +129,7 @@ class _Binder:
                 raise Refused("an argument has a type that only Spark knows") from None
             raise
 
-    def _foreign(self, node: exp.Expression, reason: str, dtype: pa.DataType) -> Expr:
+    def foreign(self, node: exp.Expression, reason: str, dtype: pa.DataType) -> Expr:
         """A node that only Spark computes. Its columns must exist all the same."""
         refuse_unspoken(node, self.text)
         columns = tuple(b for c in node.find_all(exp.Column) for b in self._roots(c))
@@ -319,8 +323,8 @@ def fold(expr: Expr) -> Expr:
     """A call on constants becomes a constant. A call that raises is kept, and raises when a row needs it."""
     if not isinstance(expr, Call) or not all(isinstance(a, Literal) for a in expr.args) or refusal_of(expr):
         return expr
-    if pt.is_nested(expr.dtype):
-        return expr  # no SQL literal stands for a list or a struct
+    if pt.is_nested(expr.dtype) or in_some_fields(expr):
+        return expr  # no SQL literal stands for a list or a struct, and a new literal would be in all fields
     try:
         return evaluate_constant(expr)
     except ArithmeticFault:

@@ -124,7 +124,20 @@ def _parse(statement: str, text: str) -> exp.Expression:
         raise ParseError("expected one expression or statement", text)
     for each in list(nodes[0].find_all(*_WITHOUT_PARENTHESES)):
         each.replace(exp.Anonymous(this=_WITHOUT_PARENTHESES[type(each)]))
+    for each in nodes[0].find_all(exp.Interval):
+        _move_sign(each, text)
     return cast(exp.Expression, nodes[0])
+
+
+def _move_sign(interval: exp.Interval, text: str) -> None:
+    """`INTERVAL -'90' SECOND` as `INTERVAL '-90' SECOND`, which means the same."""
+    value = interval.this
+    if isinstance(value, exp.Neg) and isinstance(value.this, exp.Literal) and interval.args.get("unit"):
+        written = value.this.name.strip()
+        turned = written[1:] if written.startswith("-") else f"-{written.removeprefix('+')}"
+        interval.set("this", exp.Literal.string(turned))
+    elif not isinstance(value, exp.Literal):
+        raise ParseError("the length of an interval is a constant, as in INTERVAL '5' MINUTES", text, span(interval))
 
 
 def _not_sql(error: SqlglotError, statement: str, text: str) -> ParseError:

@@ -1,7 +1,8 @@
 """Intervals, and arithmetic on dates and timestamps.
 
 Law: a day-time interval is a number of microseconds. A year-month interval is a number of months, and exists only
-beside a date or a timestamp. A date plus whole days is a date; plus hours it is a timestamp.
+beside a date or a timestamp. A date plus whole days is a date; plus hours it is a timestamp. A literal keeps the fields
+that it was written in, because they are a part of its type in Spark.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ UNIT_US = {
 }
 UNIT_MONTHS = {"year": 12, "quarter": 3, "month": 1}
 _ORDER = ("day", "hour", "minute", "second")
+_WHOLE = ("day", "second")
 
 
 @function("interval")
@@ -83,7 +85,8 @@ def interval(args: tuple[Expr, ...]) -> Expr:
     size = Decimal(written) * UNIT_US[first]
     if size != int(size):
         raise Refused("intervals finer than a microsecond are left to Spark")
-    return _duration(int(size), whole_days=first in ("day", "week"))
+    field = {"week": "day", "millisecond": "second", "microsecond": "second"}.get(first, first)
+    return _duration(int(size), field, field)
 
 
 def _span(written: str, first: str, last: str) -> Expr:
@@ -91,13 +94,8 @@ def _span(written: str, first: str, last: str) -> Expr:
     if first not in _ORDER or last not in _ORDER or _ORDER.index(first) >= _ORDER.index(last):
         raise Refused(f"intervals from {first} to {last} are left to Spark")
     fields = _ORDER[_ORDER.index(first) : _ORDER.index(last) + 1]
-    patterns = {
-        "day": r"(\d+)",
-        "hour": r"(\d{1,2})",
-        "minute": r"(\d{1,2})",
-        "second": r"(\d{1,2}(?:\.\d{1,6})?)",
-    }
-    body = ":".join(patterns[f] for f in fields).replace(r"(\d+):", r"(\d+) +", 1)
+    later = [r"(\d{1,2}(?:\.\d{1,6})?)" if f == "second" else r"(\d{1,2})" for f in fields[1:]]
+    body = r"(\d+)" + (" " if first == "day" else ":") + ":".join(later)
     found = re.fullmatch(rf"([+-]?){body}", written, re.ASCII)
     if not found:
         raise Refused(f"the interval `{written}` is left to Spark")
@@ -106,14 +104,56 @@ def _span(written: str, first: str, last: str) -> Expr:
     if any(v >= limits.get(f, 10**9) for f, v in zip(fields[1:], values[1:], strict=True)):
         raise Refused(f"the interval `{written}` has a field out of range; Spark raises")
     size = sum(v * UNIT_US[f] for f, v in zip(fields, values, strict=True))
-    return _duration(int(size) * (-1 if found[1] == "-" else 1), whole_days=False)
+    return _duration(int(size) * (-1 if found[1] == "-" else 1), first, last)
 
 
-def _duration(size: int, whole_days: bool) -> Literal:
+def _duration(size: int, first: str, last: str) -> Literal:
+    """A literal in the fields from `first` to `last`."""
     if not -(2**63) <= size < 2**63:
         raise ParseError("an interval is longer than 106751991 days")
-    text = f"INTERVAL '{size // DAY_US}' DAY" if whole_days else None
+    text = None if (first, last) == _WHOLE else f"INTERVAL '{_in_fields(size, first, last)}' {_span_name(first, last)}"
     return Literal(DAY_TIME, pa.scalar(size, DAY_TIME), text)
+
+
+def _span_name(first: str, last: str) -> str:
+    return first.upper() if first == last else f"{first.upper()} TO {last.upper()}"
+
+
+def _in_fields(size: int, first: str, last: str) -> str:
+    """An interval as its literal is written: `-1 02:03` from day to minute. The first field holds what is larger."""
+    text, left = "", abs(size)
+    for field in _ORDER[_ORDER.index(first) : _ORDER.index(last) + 1]:
+        count, left = divmod(left, UNIT_US[field])
+        text += str(count) if not text else f" {count:02}" if field == "hour" and first == "day" else f":{count:02}"
+    return f"{'-' if size < 0 else ''}{text}" + (f".{left:06}" if left else "")
+
+
+def _fields(literal: Literal) -> tuple[str, str]:
+    """The first and the last field of a day-time literal."""
+    if literal.text is None:
+        return _WHOLE
+    first, _, last = literal.text.rpartition("' ")[2].lower().partition(" to ")
+    return first, last or first
+
+
+def in_some_fields(expr: Expr) -> bool:
+    """Whether the value is an interval in other fields than day to second, or holds one. At the edge all day-time
+    intervals have one type. Spark has a type for each choice of fields, and prints them differently."""
+    if not _holds_intervals(expr.dtype):
+        return False
+    match expr:
+        case Literal():
+            return expr.text is not None or not expr.value.is_valid
+        case Call(dtype=dtype, args=args):
+            within = [in_some_fields(a) for a in args if _holds_intervals(a.dtype)]
+            return any(within) if pt.is_nested(dtype) else bool(within) and all(within)
+    return False
+
+
+def _holds_intervals(dtype: pa.DataType) -> bool:
+    if pt.is_nested(dtype):
+        return any(_holds_intervals(dtype.field(n).type) for n in range(dtype.num_fields))
+    return bool(dtype == DAY_TIME)
 
 
 def _months(count: int, written: str) -> Literal:
@@ -123,7 +163,7 @@ def _months(count: int, written: str) -> Literal:
 
 def whole_days(expr: Expr) -> bool:
     """Whether an interval was written in days only."""
-    return isinstance(expr, Literal) and expr.text is not None and expr.dtype == DAY_TIME
+    return isinstance(expr, Literal) and expr.dtype == DAY_TIME and _fields(expr) == ("day", "day")
 
 
 @function("temporal_+")
@@ -172,10 +212,10 @@ def _moved(a: Expr, b: Expr, sign: int) -> Expr:
 
 
 def _micros_moved(a: Expr, b: Expr, sign: int) -> Expr:
-    both_literal_days = whole_days(a) and whole_days(b)
-    if a.dtype == DAY_TIME and (both_literal_days or (isinstance(a, Literal) and isinstance(b, Literal))):
-        total = a.value.value + sign * b.value.value  # type: ignore[attr-defined]
-        return _duration(total, both_literal_days)
+    if a.dtype == DAY_TIME and isinstance(a, Literal) and isinstance(b, Literal):
+        (first, last), (also_first, also_last) = _fields(a), _fields(b)
+        hull = min(first, also_first, key=_ORDER.index), max(last, also_last, key=_ORDER.index)
+        return _duration(a.value.value + sign * b.value.value, *hull)
     move = pc.add_checked if sign > 0 else pc.subtract_checked
     symbol = "+" if sign > 0 else "-"
 
