@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import rove
-from rove.api.local_data import by_origin
+from rove.api.local.data import by_origin
 from rove.model.errors import SchemaMismatch
 from rove.model.schema import parse_schema
 

@@ -13,7 +13,7 @@ import pytest
 
 import rove
 from rove import functions as F
-from rove.api.local_world import LocalWorld
+from rove.api.local.world import LocalWorld
 from rove.control.asks.requests import Named, QueryLine
 from rove.data.worker import Worker
 from rove.model.errors import PlanError, RoveError, SetupError
@@ -192,7 +192,7 @@ def test_nobody_waits_for_a_query_that_cannot_begin(monkeypatch: pytest.MonkeyPa
 
 
 def test_waiting_for_rows_that_cannot_come_raises_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rove.api.local_world.PATIENCE_MS", 500)
+    monkeypatch.setattr("rove.api.local.world.PATIENCE_MS", 500)
     with rove.Session.local() as session:
         trains = session.stream("trains", schema=COLUMNS, data={"a": rows("a").to_batches(max_chunksize=8)})
         divided = files(trains.selectExpr("train", "100 / boarding AS x"), "divided")

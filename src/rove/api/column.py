@@ -12,12 +12,14 @@ from copy import copy
 from decimal import Decimal
 from typing import Any
 
-from rove.model.errors import ExpressionError, PlanError
+from rove.api.arguments import checks_arguments
+from rove.model.errors import ExpressionError, PlanError, WrongKind
 from rove.model.names import quoted, quoted_text, unmarked
 
 _PATH = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
 
 
+@checks_arguments
 class Column:
     """An expression over the columns of a stream, made with `rove.functions`.
 
@@ -211,6 +213,7 @@ class Expression(Column):
         return f"({self.text})"
 
 
+@checks_arguments
 class Case(Column):
     """A CASE, to which `when` and `otherwise` add branches."""
 
@@ -269,7 +272,7 @@ def literal(value: Any) -> str:
             return f"INTERVAL '{sign}{rest.days} {clock}' DAY TO SECOND"
         case list() | tuple():
             return f"array({', '.join(literal(each) for each in value)})"
-    raise TypeError(f"no SQL literal for {value!r} of type {type(value).__name__}")
+    raise WrongKind(f"no SQL literal for {value!r:.80} of type {type(value).__name__}")
 
 
 def bracketed(stream: Any, key: Any) -> Any:

@@ -15,9 +15,12 @@ from functools import cache
 from inspect import signature
 from typing import Any
 
+from rove.api.arguments import checked
 from rove.api.column import Case, Column, Expression, literal, path
+from rove.model.errors import WrongKind
 
 
+@checked
 def col(name: str) -> Column:
     """A column by name. A dot selects a field of a struct."""
     return Column("*" if name == "*" else path(name))
@@ -26,21 +29,25 @@ def col(name: str) -> Column:
 column = col
 
 
+@checked
 def lit(value: Any) -> Column:
     """A constant."""
     return value if isinstance(value, Column) else Column(literal(value))
 
 
+@checked
 def expr(text: str) -> Column:
     """Any Spark SQL expression."""
     return Expression(text)
 
 
+@checked
 def when(condition: Column, value: Any) -> Case:
     """The first branch of a CASE. Add more with `.when(…)` and `.otherwise(…)`."""
     return Case(((condition.operand, literal(value)),))
 
 
+@checked
 def window(
     timeColumn: Column | str,
     windowDuration: str,
@@ -56,31 +63,37 @@ def window(
     return Column(f"window({', '.join(parts)})")
 
 
+@checked
 def session_window(timeColumn: Column | str, gapDuration: str) -> Column:
     """A window that ends when no row came for the gap's duration. It runs in Spark."""
     return Column(f"session_window({_column(timeColumn)}, {literal(gapDuration)})")
 
 
+@checked
 def log(arg1: Column | str | float, arg2: Column | str | None = None) -> Column:
     """The natural logarithm of a column, or the logarithm to a base of one: `log(2.0, "x")`."""
     return Column(f"ln({_column(arg1)})" if arg2 is None else f"log({literal(arg1)}, {_column(arg2)})")
 
 
+@checked
 def sort_array(col: Column | str, asc: bool = True) -> Column:
     """The elements of an array in order."""
     return Column(f"sort_array({_column(col)}, {literal(asc)})")
 
 
+@checked
 def count(col: Column | str) -> Column:
     """The number of rows (`"*"`), or the number of values that are not null."""
     return Column(f"count({'*' if isinstance(col, str) and col == '*' else _column(col)})")
 
 
+@checked
 def struct(*cols: Column | str) -> Column:
     """A struct of columns."""
     return Column(f"struct({', '.join(c.sql if isinstance(c, Column) else path(c) for c in cols)})")
 
 
+@checked
 def countDistinct(col: Column | str, *cols: Column | str) -> Column:
     """The exact number of different values. Spark counts them; the edge removes duplicates."""
     return Column(f"count(DISTINCT {', '.join(_column(c) for c in (col, *cols))})")
@@ -89,33 +102,42 @@ def countDistinct(col: Column | str, *cols: Column | str) -> Column:
 count_distinct = countDistinct
 
 
+@checked
 def sum_distinct(col: Column | str) -> Column:
     """The sum of the different values. Spark adds them; the edge removes duplicates."""
     return Column(f"sum(DISTINCT {_column(col)})")
 
 
+@checked
 def transform(col: Column | str, f: Callable[..., Column]) -> Column:
     """An array with what a function makes of each element, and of its position if the function takes two arguments."""
     return _over_elements("transform", col, f)
 
 
+@checked
 def filter(col: Column | str, f: Callable[..., Column]) -> Column:
     """The elements of an array for which a function is true."""
     return _over_elements("filter", col, f)
 
 
+@checked
 def exists(col: Column | str, f: Callable[..., Column]) -> Column:
     """Whether a function is true for some element of an array."""
     return _over_elements("exists", col, f)
 
 
+@checked
 def forall(col: Column | str, f: Callable[..., Column]) -> Column:
     """Whether a function is true for all elements of an array."""
     return _over_elements("forall", col, f)
 
 
 def _over_elements(name: str, col: Column | str, function: Callable[..., Column]) -> Column:
-    parameters = [f"__{p}" for p in ("x", "y", "z")[: len(signature(function).parameters)]]
+    try:
+        count = len(signature(function).parameters)
+    except ValueError:
+        raise WrongKind(f"F.{name} takes a function of columns, and got {function!r}") from None
+    parameters = [f"__{p}" for p in ("x", "y", "z")[:count]]
     body = function(*(Column(p) for p in parameters))
     return Column(f"{name}({_column(col)}, ({', '.join(parameters)}) -> {literal(body)})")
 
@@ -174,6 +196,8 @@ def _make(name: str, shape: str) -> Callable[..., Column]:
         given = [*args, *named.values()]
         if shape.endswith("*") and len(given) == 1 and isinstance(given[0], list | tuple):
             given = list(given[0])
+        if given and not kinds:
+            raise WrongKind(f"F.{name}() takes no arguments, and got {len(given)}")
         texts = [_argument(kinds[min(i, len(kinds) - 1)], a) for i, a in enumerate(given)]
         return Column(f"{name}({', '.join(texts)})")
 
@@ -198,4 +222,5 @@ def __getattr__(name: str) -> Callable[..., Column]:
 
 
 def __dir__() -> list[str]:
-    return sorted({*_SHAPE_OF, *(n for n in globals() if not n.startswith("_"))})
+    own = (n for n, value in globals().items() if getattr(value, "__module__", "") == __name__)
+    return sorted({*_SHAPE_OF, *(n for n in own if not n.startswith("_"))})

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from sqlglot import exp
 
+from rove.api.arguments import checks_arguments
 from rove.api.column import Column
 from rove.api.stream import Stream
 from rove.model.errors import ExpressionError, PlanError
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from rove.api.session import Session
 
 
+@checks_arguments
 class JoinedStream(Stream):
     """Two streams side by side. Say with `select` which columns of each are meant."""
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rove.api.accounts import excess, total
+from rove.api.arguments import checks_arguments
 from rove.api.troubles import hopeless, sentence
 from rove.control.asks.requests import AccountLine, Named, Progress, QueryLine
 from rove.model.errors import PlanError, RoveError, nearest
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 POLL_S = 0.25  # how often `awaitTermination` asks whether the query has ended
 
 
+@checks_arguments
 class Query:
     """A handle. Get one from `stream.writeStream`, or from `Session.query(name)` for a query that runs already."""
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyarrow.dataset import dataset
 
+from rove.api.arguments import checks_arguments
 from rove.api.stream import Stream
 from rove.model.errors import PlanError
 from rove.model.schema import parse_schema, schema_text
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 PARQUET = "parquet"
 
 
+@checks_arguments
 class TableReader:
     """PySpark's reader. Every step returns the reader; the last step returns a table with the verbs of a stream.
 

@@ -14,8 +14,9 @@ from uuid import uuid4
 
 import pyarrow as pa
 
+from rove.api.arguments import checks_arguments
 from rove.api.by_value import pickled
-from rove.api.local_data import Given, LocalData, by_origin, collect
+from rove.api.local.data import Given, LocalData, by_origin, collect
 from rove.api.stream import Stream
 from rove.control.asks.requests import TableAsk, TableRows
 from rove.model.errors import PlanError, SetupError, nearest
@@ -27,7 +28,7 @@ from rove.plan.user_functions import encode_function
 if TYPE_CHECKING:
     import msgspec
 
-    from rove.api.local_world import LocalWorld
+    from rove.api.local.world import LocalWorld
     from rove.api.query import Query
     from rove.api.reader import TableReader
     from rove.runtime.network.client import Client
@@ -39,6 +40,7 @@ TABLE_S, POLL_S = 60, 0.2  # how long Spark may take to read a table, and how of
 OPERATOR_FILE = "operator.keys"  # the file in a folder of keys that holds the key for giving commands
 
 
+@checks_arguments
 class Session:
     """The streams of one application, and the coordinator that runs its queries.
 
@@ -92,6 +94,8 @@ class Session:
         or a dict that has such data for each device.
         """
         if schema is None:
+            if data is not None:
+                raise PlanError(f'data of `{name}` needs a schema: stream("{name}", schema="…", data=…)')
             return self._known(name)
         checked_name(name, "a stream")
         columns = parse_schema(schema) if isinstance(schema, str) else schema
@@ -141,7 +145,7 @@ class Session:
         if self._url != LOCAL:
             raise SetupError("the nodes of this session are elsewhere; rove.Session.local() has its own")
         if self._world is None:
-            from rove.api.local_world import LocalWorld
+            from rove.api.local.world import LocalWorld
 
             self._world = LocalWorld(self._folder, self._edges)
         return self._world

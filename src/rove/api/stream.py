@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from rove.api.arguments import checks_arguments
 from rove.api.column import Column, bracketed, literal, path
 from rove.model.clock import parse_duration
 from rove.model.errors import NoSuchVerb, PlanError
@@ -41,6 +42,7 @@ Fill = bool | int | float | str
 _NUMBERS = count(1)  # of streams
 
 
+@checks_arguments
 class Stream:
     """An unbounded table. Get one from `Session.stream`, then chain verbs as on a PySpark DataFrame."""
 
@@ -306,8 +308,6 @@ class Stream:
         edge or Spark            └─ Project train, boarding
         edge or Spark               └─ Source trains: train string, coach int, boarding int
         """
-        if not isinstance(where, str):
-            raise PlanError(f"at(…) needs `device`, `edge`, `cloud`, or the name of a node, got {where!r}")
         placed = At(self._plan, where)
         checked_name(where, "a node")
         return self._with(placed)
@@ -373,6 +373,7 @@ class Stream:
         return self._with(Deduplicate(self._rows(), names, within_watermark))
 
 
+@checks_arguments
 class NullVerbs:
     """The result of `na`: verbs on rows with nulls."""
 
@@ -380,6 +381,7 @@ class NullVerbs:
         self.fill, self.drop = stream.fillna, stream.dropna
 
 
+@checks_arguments
 class GroupedStream:
     """The result of `groupBy`, `rollup` or `cube`. Say what to compute for each group."""
 
@@ -438,6 +440,7 @@ class GroupedStream:
         return self._stream._with(build.grouped(plan, self._groups, outputs))
 
 
+@checks_arguments
 class CountedStream:
     """The result of `countWindow`. Say what to compute for each window."""
 

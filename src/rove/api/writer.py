@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
+from rove.api.arguments import checks_arguments
 from rove.api.by_value import pickled
 from rove.api.query import Query
 from rove.api.session import LOCAL
@@ -66,6 +67,7 @@ def update(session: Session, name: str, stream: Stream) -> Submitted:
     return session.ask("update", Update(name=name, plan=plan), Submitted)
 
 
+@checks_arguments
 class StreamWriter:
     """The sink, the name and the options of a query. Every step returns the writer, as in PySpark.
 

@@ -35,6 +35,10 @@ class PlanError(RoveError):
     """A query that cannot be planned. Nothing has run yet."""
 
 
+class WrongKind(PlanError, TypeError):
+    """An argument that is not of a kind that its function takes."""
+
+
 class MissingFunction(PlanError):
     """A user's function that cannot be loaded here. `function` is its name among all nodes."""
 

@@ -36,7 +36,7 @@ def by_origin(stream: str, schema: pa.Schema, data: Given) -> dict[Origin, list[
     naive = {field.name for table in tables.values() for field in table.schema if _is_naive(field.type)}
     if naive:
         names = ", ".join(f"`{name}`" for name in sorted(naive))
-        warnings.warn(f"the times in {names} of `{stream}` have no zone; they are taken as UTC", stacklevel=3)
+        warnings.warn(f"the times in {names} of `{stream}` have no zone; they are taken as UTC", stacklevel=4)
     return {
         Origin(stream, checked_name(device, "a node")): _fitting(table, schema, f"`{stream}`")
         for device, table in tables.items()

@@ -1,0 +1,1 @@
+"""A session on one machine: its data, and its nodes."""
