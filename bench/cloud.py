@@ -132,8 +132,8 @@ def run(sizes: Sizes, data: Path | None = None) -> dict[str, Any]:
 
 @contextmanager
 def _session(sizes: Sizes) -> Iterator[Any]:
-    from rove.cloud.session import spark_session, streaming_settings
     from rove.cloud.source import register
+    from rove.cloud.start.session import spark_session, streaming_settings
 
     settings = {**streaming_settings(), "spark.driver.memory": "4g"}
     if sizes.java_options:

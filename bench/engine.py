@@ -228,7 +228,7 @@ def arrivals(pipeline: LocalPipeline, feed: list[tuple[str, pa.RecordBatch]]) ->
 
 def spark_rates(rows: Rows, repeats: int, advance: Callable[[], None]) -> dict[str, float]:
     """Rows a second of Spark in batch over the same rows, held in Spark's memory; the best run after a warm-up."""
-    from rove.cloud.session import spark_session
+    from rove.cloud.start.session import spark_session
 
     spark = spark_session("local[1]", {"spark.sql.shuffle.partitions": "1", "spark.driver.memory": "4g"}, "rove-bench")
     needed = {**rows, "events": rows["events"].select(["event_type", "bid"])}  # what its optimizer would read of a file

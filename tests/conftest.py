@@ -35,7 +35,7 @@ SETTINGS = {
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
     """A small local Spark; the compiler that starts fastest wins over the one that runs fastest."""
-    from rove.cloud.session import spark_session
+    from rove.cloud.start.session import spark_session
 
     session = spark_session("local[1]", SETTINGS, "rove-tests")
     session.sparkContext.setLogLevel("OFF")

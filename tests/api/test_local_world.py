@@ -257,6 +257,34 @@ def test_a_query_that_fails_in_spark_again_and_again_raises_and_goes_on_when_it_
     assert "rove stop taken" in failed[0]
 
 
+def test_a_row_at_fault_is_in_its_table_when_all_rows_have_arrived(spark: Any) -> None:
+    with rove.Session.local() as session:
+        trains = session.stream("trains", schema="n int", data=[{"n": 0}, {"n": 5}, {"n": 0}])
+        query = trains.selectExpr("100 / n AS share").writeStream.toTable("shares")
+        with pytest.warns(UserWarning, match="2 rows of query `shares` could not be computed"):
+            query.processAllAvailable(120)
+        assert session.table("shares")["share"].to_pylist() == [20.0]
+        assert session.table("shares_faults")["n"].to_pylist() == [0, 0]
+
+
+def test_a_table_without_rows_is_refused_by_name_and_so_is_what_spark_cannot_compute(
+    spark: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with rove.Session.local() as session:
+        words = session.stream("words", schema="s string", data=[{"s": "x"}])
+        parsed = words.selectExpr("reflect('java.lang.Integer', 'parseInt', s) AS n")
+        query = parsed.writeStream.toTable("numbers")
+        with pytest.raises(
+            RoveError, match='cannot go on: Spark: java.lang.NumberFormatException: For input string: "x"'
+        ):
+            query.processAllAvailable(120)
+        with pytest.raises(RoveError, match="table `numbers` has no rows yet"):
+            session.table("numbers")
+    said = capfd.readouterr().err
+    assert "Traceback" not in said
+    assert "\tat " not in said
+
+
 def test_a_device_may_have_rows_of_two_streams() -> None:
     with rove.Session.local() as session:
         trains = session.stream("trains", schema=COLUMNS, data=rows("a"))

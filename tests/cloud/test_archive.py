@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from rove.cloud.archive import LOCK_FILE, ClassArchive, class_archive, main, tidy
-from rove.cloud.java import ensure_java
+from rove.cloud.start.archive import LOCK_FILE, ClassArchive, class_archive, main, tidy
+from rove.cloud.start.java import ensure_java
 
 DEAD = 2**22 + 1  # no process has this number
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rove.cloud import java
+from rove.cloud.start import java
 from rove.model.errors import SetupError
 
 

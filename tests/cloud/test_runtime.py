@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import rove
-from rove.cloud.runtime import CloudRuntime
+from rove.cloud.runtime import CloudRuntime, first_line
 from rove.cloud.source import register
 from rove.control.asks.requests import CloudQuery, CloudSink
 from rove.model.schema import parse_schema
@@ -80,3 +80,28 @@ exec {sys.executable} "$@"
     assert set(states) == {"starting", "running"}
     assert (said.restarts, said.trouble) == (1, "")
     assert "it starts again" in caplog.text
+
+
+LOST = (
+    "Job aborted due to stage failure: Task 0 in stage 3.0 failed 1 times, most recent failure: "
+    "Lost task 0.0 in stage 3.0 (TID 3) (localhost executor driver): "
+)
+CAUSED = 'java.lang.NumberFormatException: For input string: "x"'
+LEFT = "ExecutorLostFailure (executor 1 exited): gone"
+
+
+@pytest.mark.parametrize(
+    ("raised", "said"),
+    [
+        (RuntimeError(""), "RuntimeError: without a message"),
+        (ValueError("one\ntwo"), "ValueError: one"),
+        ("failed [id = 7, runId = 8] here", "failed here"),
+        (
+            f"{LOST}java.lang.Wrapped\n\tat a.b\nCaused by: {CAUSED}\n\t... 27 more\n\nDriver stacktrace:\n\tat d",
+            CAUSED,
+        ),
+        (f"{LOST}{LEFT}\nDriver stacktrace:", LEFT),
+    ],
+)
+def test_an_error_is_told_in_one_line_that_is_the_same_at_each_attempt(raised: BaseException | str, said: str) -> None:
+    assert first_line(raised) == said

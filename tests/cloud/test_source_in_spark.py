@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.functions import window
 
-from rove.cloud.session import streaming_settings
 from rove.cloud.source import register
+from rove.cloud.start.session import streaming_settings
 from rove.model.clock import END
 from tests.cloud.gateway_log import SCHEMA, SECOND, Gateway, Rows, values
 from tests.cloud.patient import begun, patiently

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 import rove
 from rove.cloud.compile import compile_plan
-from rove.cloud.session import frame_of
+from rove.cloud.start.session import frame_of
 from rove.data.fragment.emitted import Emitted
 from rove.data.fragment.local import in_turns
 from rove.data.fragment.pipeline import Pipeline

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from rove.cloud.compile import compile_plan
-from rove.cloud.session import frame_of
+from rove.cloud.start.session import frame_of
 from rove.data.fragment.local import run
 from rove.model.ids import Origin
 from rove.plan.cuts import Cut, legal_cuts

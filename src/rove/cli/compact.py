@@ -25,7 +25,7 @@ def compact(
     tables by itself while no rows come (compact_files in its settings).
     """
     from rove.cloud.compaction import GRACE_S, compact, spark_rewrite
-    from rove.cloud.session import spark_session
+    from rove.cloud.start.session import spark_session
     from rove.cloud.tables import METADATA, parts_of
 
     folder = tables / table

@@ -172,7 +172,7 @@ def prove(session: Session, query: Query, stream: Stream, answer: Any) -> Proof:
     import pyarrow as pa
 
     from rove.cloud.compile import compile_plan
-    from rove.cloud.session import frame_of, spark_session
+    from rove.cloud.start.session import frame_of, spark_session
 
     spark = spark_session()
     rows = {

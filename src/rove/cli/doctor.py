@@ -88,7 +88,7 @@ def _importable(package: str) -> bool:
 
 
 def _java() -> Finding:
-    from rove.cloud.java import VERSION_MIN, find_java
+    from rove.cloud.start.java import VERSION_MIN, find_java
 
     home = find_java()
     if home is None:

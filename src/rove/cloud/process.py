@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rove.cloud.runtime import CloudRuntime
-from rove.cloud.session import spark_session, streaming_settings
+from rove.cloud.start.session import spark_session, streaming_settings
 from rove.control.asks.requests import CloudAsk, CloudQuery, Named, TableAsk
 from rove.model.errors import RoveError, SetupError
 from rove.runtime.network.client import Client

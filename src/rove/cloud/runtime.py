@@ -41,6 +41,10 @@ SLOW_STARTS_MAX = 3  # in a row; after that, a Python process that does not come
 ASIDE_MS = 2_000  # between two micro-batches of tables of rows set aside
 INITIALIZING = "Initializing"  # how Spark's message begins before a query's source is ready
 _IDS = re.compile(r" ?\[id = [^\]]*\]")
+_LOST = re.compile(
+    r"(?s)^Job aborted due to stage failure: .*?: Lost task [^)]*\) \([^)]*\): (.*?)(?:\nDriver stacktrace:.*)?$"
+)
+_CAUSE = re.compile(r"(?m)^Caused by: (.*)$")
 _RAISED = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)")
 
 
@@ -273,19 +277,24 @@ class CloudRuntime:
             state_rows=sum(int(op["numRowsTotal"]) for op in last["stateOperators"]),
             dropped_rows=run.dropped,
             restarts=run.restarts,
-            lag_entries=self._lag(run, last),
+            lag_entries=self._lag(query, run.outputs, last) + self._lag_aside(run),
             watermark=run.watermark,
         )
 
-    def _lag(self, run: _Run, last: Any) -> int:
-        """The number of log entries that Spark has not read yet. O(outputs)."""
+    def _lag(self, query: str, outputs: Iterable[str], last: Any) -> int:
+        """The number of log entries of some outputs that a Spark query has not read yet. O(outputs)."""
+        sources = last["sources"] if last else ()
         lag = 0
-        for name, source in zip(run.outputs, last["sources"], strict=False):
-            key = (run.wanted.query, name)
+        for n, name in enumerate(outputs):
+            key, source = (query, name), sources[n] if n < len(sources) else None
             if key not in self._readers:
-                self._readers[key] = Reader(LogFolder(self.logs / "log" / run.wanted.query / name))
-            lag += max(0, self._readers[key].committed() - positions_read(source["endOffset"]))
+                self._readers[key] = Reader(LogFolder(self.logs / "log" / query / name))
+            lag += max(0, self._readers[key].committed() - (positions_read(source["endOffset"]) if source else 0))
         return lag
+
+    def _lag_aside(self, run: _Run) -> int:
+        """The number of log entries with rows set aside that are not in their tables yet."""
+        return sum(self._lag(run.wanted.query, [part], each.lastProgress) for part, each in run.late.items())
 
     def _keep_late(self, run: _Run) -> None:
         """Start writing the tables of late rows and of rows at fault, once there are any."""
@@ -334,13 +343,17 @@ def started_too_slowly(error: BaseException | str) -> bool:
 
 
 def first_line(error: BaseException | str) -> str:
-    """The error in one line. Spark puts a traceback above an error of ours, and above that of a user's function. The
-    ids of a Spark query are left out: they differ each time it is started."""
+    """The error in one line. Spark puts a traceback above an error of ours, and above that of a user's function, and
+    stacks above the cause of a task's failure. The ids of Spark's queries and tasks are left out: they differ each time
+    a query is started."""
     text = _IDS.sub("", str(error)).strip()
     ours = re.findall(r"(?m)^rove\.\S+: (.*)$", text)
     if ours:
         return str(ours[-1])
     if raised := _RAISED.findall(text):
         return str(raised[-1])
+    if lost := _LOST.search(text):
+        causes = _CAUSE.findall(lost[1])
+        return str(causes[-1]) if causes else lost[1].splitlines()[0]
     kind = "" if isinstance(error, RoveError | str) else f"{type(error).__name__}: "
     return kind + (text.splitlines()[0] if text else "without a message")

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from rove.cloud.source.shape import NAMES
 from rove.control.asks.requests import CloudQuery
 from rove.data.operators.faulted import fault_schema
+from rove.model.errors import SetupError
 from rove.model.schema import parse_schema
 
 ASIDE = {"late-": "_late", "fault-": "_faults"}  # folders with rows set aside in a query's log, and their tables
@@ -48,6 +49,8 @@ def begin_aside(tables: Path, query: CloudQuery) -> None:
 def read_table(spark: Any, folder: Path) -> Any:
     """A table as a DataFrame. The parts of a table of rows set aside are put together by the names of columns."""
     parts = parts_of(folder)
+    if parts == [folder] and not _begun(folder):
+        raise SetupError(f"table `{folder.name}` has no rows yet; its query has not written any")
     frames = [spark.read.parquet(str(part)) for part in parts]
     return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames)
 
@@ -61,5 +64,7 @@ def parts_of(folder: Path) -> list[Path]:
 
 
 def _begun(part: Path) -> bool:
-    """Whether Spark has done a micro-batch. Before that, it has no columns."""
-    return any(not file.name.startswith(".") for file in (part / METADATA).iterdir())
+    """Whether Spark has done a micro-batch. Before that, it has no columns. Files without Spark's list are a table
+    too."""
+    said = part / METADATA
+    return any(not file.name.startswith(".") for file in (said.iterdir() if said.is_dir() else part.glob("*.parquet")))

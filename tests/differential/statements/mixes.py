@@ -14,7 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 
-from rove.cloud.session import spark_session
+from rove.cloud.start.session import spark_session
 from rove.model.errors import RoveError
 from tests.differential.statements.grammar import CLAUSES, Statement, statement
 from tests.differential.statements.verdicts import TOGETHER, Judge

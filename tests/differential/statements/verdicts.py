@@ -18,7 +18,7 @@ import pyarrow as pa
 import rove
 from rove.api.stream import Stream
 from rove.cloud.compile import compile_plan
-from rove.cloud.session import frame_of
+from rove.cloud.start.session import frame_of
 from rove.data.fragment.local import run
 from rove.model.errors import PlanError, RoveError
 from rove.model.schema import parse_schema, type_name

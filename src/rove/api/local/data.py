@@ -207,7 +207,7 @@ def run_cut(cut: Cut, data: LocalData) -> pa.Table:
     if not cut.needs_spark:
         return parts[cut.lower[0][0]]
     from rove.cloud.compile import collected, compile_plan
-    from rove.cloud.session import frame_of, spark_session
+    from rove.cloud.start.session import frame_of, spark_session
 
     spark = spark_session()
     return collected(compile_plan(cut.upper, {name: frame_of(spark, table) for name, table in parts.items()}))

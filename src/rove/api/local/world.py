@@ -25,7 +25,7 @@ from rove.api.troubles import DEPLOYED, PATIENCE_MS, hopeless, sentence, stuck
 from rove.cloud.analysis import check_plan
 from rove.cloud.process import follow
 from rove.cloud.runtime import CloudRuntime, first_line
-from rove.cloud.session import spark_session, streaming_settings
+from rove.cloud.start.session import spark_session, streaming_settings
 from rove.control.asks.requests import AccountLine, Named, NodeLine, QueryLine, Submit
 from rove.data.settings import WorkerSettings
 from rove.model.errors import PlanError, RoveError, SetupError
@@ -206,6 +206,10 @@ class LocalWorld:
         if query in self._in_spark:
             self._await(query, lambda: self._caught_up(query), deadline, "to be finished in Spark")
         lines = self.ask("status", Named(name=query), list[AccountLine])
+        if query in self._in_spark and any(line.late or line.faulted for line in lines):
+            number = spark.number if (spark := self._line(query).spark) is not None else 0
+            # The next report may have been made before the rows were set aside; the one after it was not.
+            self._await(query, lambda: self._read_all(query, number + 2), deadline, "to set rows aside in Spark")
         if faulted := sum(line.faulted for line in lines):
             self._await(query, lambda: bool(self._line(query).troubles), deadline, "to say why rows cannot be computed")
             if why := hopeless(self._line(query)):
@@ -251,7 +255,12 @@ class LocalWorld:
         self.start_spark()
         if self.runtime is None:
             raise SetupError("Spark has not started")
-        table: pa.Table = self.runtime.table(name, limit).toArrow()
+        try:
+            table: pa.Table = self.runtime.table(name, limit).toArrow()
+        except RoveError:
+            raise
+        except Exception as error:  # whatever Spark raises
+            raise RoveError(f"table `{name}` cannot be read: {first_line(error)}") from error
         return table
 
     def close(self) -> None:
@@ -325,8 +334,12 @@ class LocalWorld:
         except Exception as error:  # the query has failed; the runtime notes it, and tries again
             self._spark_said = first_line(error)
             return False
+        return self._read_all(query, 0)
+
+    def _read_all(self, query: str, number: int) -> bool:
+        """Whether Spark says in its report of this number, or a later one, that it has read all of the log."""
         spark = self._line(query).spark
-        return spark is not None and spark.state == "running" and not spark.lag_entries
+        return spark is not None and spark.number >= number and spark.state == "running" and not spark.lag_entries
 
     def _await(self, query: str, condition: Callable[[], bool], deadline: float, what: str) -> None:
         """Wait for a condition. It raises as soon as waiting is of no use."""

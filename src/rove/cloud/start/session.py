@@ -11,8 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from rove.cloud.archive import class_archive
-from rove.cloud.java import ensure_java
+from rove.cloud.start.archive import class_archive
+from rove.cloud.start.java import ensure_java
 
 SETTINGS: dict[str, str] = {
     "spark.sql.ansi.enabled": "true",
@@ -24,7 +24,7 @@ SETTINGS: dict[str, str] = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "ERROR",
+    "spark.python.daemon.module": "rove.cloud.start.workers",
 }
 
 

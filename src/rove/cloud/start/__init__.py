@@ -1,0 +1,1 @@
+"""How Spark is started: Java, its settings, its Python workers."""
