@@ -274,9 +274,7 @@ def test_a_table_without_rows_is_refused_by_name_and_so_is_what_spark_cannot_com
         words = session.stream("words", schema="s string", data=[{"s": "x"}])
         parsed = words.selectExpr("reflect('java.lang.Integer', 'parseInt', s) AS n")
         query = parsed.writeStream.toTable("numbers")
-        with pytest.raises(
-            RoveError, match='cannot go on: Spark: java.lang.NumberFormatException: For input string: "x"'
-        ):
+        with pytest.raises(RoveError, match=r'cannot go on: Spark: java.lang.\w+: For input string: "x"'):
             query.processAllAvailable(120)
         with pytest.raises(RoveError, match="table `numbers` has no rows yet"):
             session.table("numbers")
