@@ -91,6 +91,8 @@ def test_rove_cloud_joins_with_a_token_and_its_password_is_nowhere_else(
         seen.processAllAvailable(timeout=60)
         assert session.table("seen").num_rows == ROWS
         assert session.table("seen", limit=3).num_rows == 3
+        seen.processAllAvailable(timeout=30)  # behind the last rows the log only says that the source has ended
+        assert [q.spark.lag_entries for q in lines(cluster) if q.query == "seen"] == [0]
         with pytest.raises(PlanError, match="table `scene` cannot be read: there is no table `scene` yet"):
             session.table("scene")
         shown = [cluster.rove("queries", "--json"), cluster.rove("queries"), cluster.rove("topology", "--json")]

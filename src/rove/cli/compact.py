@@ -40,6 +40,9 @@ def compact(
                 deleted = compact(part, spark_rewrite(spark), files_min=2, grace_s=0, ended=True).deleted
             else:
                 deleted = done.deleted
+            if not done.before and not deleted:
+                typer.echo(f"{part}: nothing to put together yet; files are taken ten micro-batches at a time")
+                continue
             kept = "" if ended or not done.before else f"; old files stay for {GRACE_S / 60:.0f} minutes"
             typer.echo(f"{part}: {done.before} files became {done.after}, {deleted} old files deleted{kept}")
     finally:

@@ -69,6 +69,21 @@ class _Run:
     late: dict[str, Any] = field(default_factory=dict)  # the Spark queries that write rows set aside, by folder
 
 
+@dataclass(slots=True)
+class _Unread:
+    """What a Spark query has not read of a log. Behind the last entry with rows, entries only promise something; Spark
+    begins no micro-batch for a few of those."""
+
+    reader: Reader
+    end: int = 0  # of the entries up to the last one with rows
+
+    def lag(self, read: int) -> int:
+        for entry in self.reader.rest():
+            if entry.length:
+                self.end = entry.position + 1
+        return max(0, self.end - read)
+
+
 class CloudRuntime:
     """The queries of one Spark session. `logs` is the gateway's folder, `tables` the folder of tables, `state` the
     folder of checkpoints, each by query name. `trusts` allows users' functions that come by value. Tables are written
@@ -94,7 +109,7 @@ class CloudRuntime:
         ] = {}  # users' functions of this process, by the name of the sink
         self._runs: dict[str, _Run] = {}
         self._reports = time.time_ns()  # so that a later process has higher numbers
-        self._readers: dict[tuple[str, str], Reader] = {}
+        self._unread: dict[tuple[str, str], _Unread] = {}  # by query and output
         self._table_ms = table_ms
         self._compactor = Compactor(spark, tables, compact_files, clock)
         register(spark)
@@ -282,14 +297,14 @@ class CloudRuntime:
         )
 
     def _lag(self, query: str, outputs: Iterable[str], last: Any) -> int:
-        """The number of log entries of some outputs that a Spark query has not read yet. O(outputs)."""
+        """The number of log entries of some outputs that a Spark query has not read yet. O(outputs + new entries)."""
         sources = last["sources"] if last else ()
         lag = 0
         for n, name in enumerate(outputs):
-            key, source = (query, name), sources[n] if n < len(sources) else None
-            if key not in self._readers:
-                self._readers[key] = Reader(LogFolder(self.logs / "log" / query / name))
-            lag += max(0, self._readers[key].committed() - (positions_read(source["endOffset"]) if source else 0))
+            key, read = (query, name), positions_read(sources[n]["endOffset"]) if n < len(sources) else 0
+            if key not in self._unread:
+                self._unread[key] = _Unread(Reader(LogFolder(self.logs / "log" / query / name), read))
+            lag += self._unread[key].lag(read)
         return lag
 
     def _lag_aside(self, run: _Run) -> int:

@@ -159,6 +159,8 @@ class Producer:
             self.ended = data is None
             self.quiet_us = now
             self.made += 0 if data is None else data.num_rows
+            if self.ended:
+                log.info("source %s has ended after %d rows of this start", self.spec.stream, self.made)
             yield Produced(self.origin, data, wall_us(), ended=self.ended)
             self.number += 1
             if self.spec.rate and (self.at is None or self.number >= self.at.reached):
