@@ -43,6 +43,13 @@ HEARD = (
         test=f"{UNHEARD}::test_a_batch_that_came_again_before_it_was_taken_is_computed_when_the_later_ack_is_heard",
     ),
     Mutant(
+        "a batch that came another way is dropped if its first sender has kept it",
+        "data/link/unheard.py",
+        "        return self.last in self._keepers\n",
+        "        return bool(self._keepers)\n",
+        test=f"{UNHEARD}::test_a_batch_that_came_another_way_is_computed_although_its_first_sender_has_kept_it",
+    ),
+    Mutant(
         "word of a batch that one sender has kept never comes if the other one died",
         "data/link/unheard.py",
         "            if not (word.frames or word.heard):\n",

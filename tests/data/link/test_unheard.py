@@ -152,6 +152,17 @@ def test_a_batch_that_one_sender_has_kept_is_dropped_when_the_other_one_cannot_t
     assert delivered(edge) == (0, 1, 0)
 
 
+def test_a_batch_that_came_another_way_is_computed_although_its_first_sender_has_kept_it(edge: Worker) -> None:
+    """The first sender leaves the route then, and sends nothing again."""
+    send(edge, 1, 0)
+    send(edge, 1, 0, 3, b"west")
+    edge.handle(Arrived(b"east", hello(b"east", 2, left=1)), 4)
+    edge.handle(Tick(), 4)
+    assert delivered(edge) == (0, 0, 1)
+    heard(edge, 1, 5, b"west")
+    assert delivered(edge) == (0, 1, 0)
+
+
 def test_a_link_that_takes_frames_back_says_which_acks_it_had_heard() -> None:
     device, edge = met()
     offered(device, 3)

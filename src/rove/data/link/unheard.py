@@ -9,8 +9,9 @@ batch again, and the batch is dropped here. If it cannot tell, because its proce
 comes again; or a later batch of its origin comes another way, because routes keep the order of an origin; or for
 `PATIENCE_US`. So long it also waits for a sender that is silent.
 
-A sender may send a batch again before the batch has got as far as here, so two frames with it come from one sender. The
-fate of the later one counts. If another sender has kept the batch, the batch comes again.
+A batch may come more than once before anybody takes it: again from its sender, or another way because its query has
+taken another route. The fate of the latest frame counts. The sender of an earlier one drops its copy when it leaves the
+route, although it has said that it kept the batch.
 """
 
 from __future__ import annotations
@@ -29,20 +30,21 @@ class Word:
     """The word of the senders of one batch that they have let go of it. It is `heard`, or they have `kept` the batch
     and send it again. `places` are the operators, by identity and origin, that wait for it."""
 
-    __slots__ = ("_keepers", "_receipt", "frames", "heard", "places", "query", "waits")
+    __slots__ = ("_keepers", "_receipt", "frames", "heard", "last", "places", "query", "waits")
 
     def __init__(self, query: QueryId, receipt: FrameReceipt) -> None:
         self.query, self._receipt = query, receipt
         self.heard = False
         self._keepers: set[NodeId] = set()  # the senders that have kept the batch
         self.frames = 0  # the frames with this batch whose fate is open
+        self.last = receipt.link.peer  # who sent the latest of them
         self.places: list[tuple[str, Origin]] = []
         self.waits: list[Word] = []  # those that wait for the frame of this one: itself, or the first of this batch
 
     @property
     def kept(self) -> bool:
-        """Whether a sender has kept the batch and sends it again."""
-        return bool(self._keepers)
+        """Whether the sender of its latest frame has kept the batch and sends it again."""
+        return self.last in self._keepers
 
     def told(self, peer: NodeId, fate: AckFate) -> None:
         """The fate of one frame with this batch is known."""
@@ -76,6 +78,7 @@ class Unheard:
         """A frame was taken. Somebody waits for word of it, or nobody does."""
         for each in word.waits:
             each.frames += 1
+            each.last = receipt.link.peer
             self._links.setdefault(receipt.link.peer, deque()).append((receipt, each))
             receipt.link.asks = True
 
