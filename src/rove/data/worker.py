@@ -412,6 +412,10 @@ class Worker:
         waiting = self.output.pending_bytes + self.input_log.pending_bytes + self._openings.bytes
         return self.store.room - waiting - self._parking.bytes - self._replay.pending.bytes
 
+    def parked(self, peer: NodeId) -> int:
+        """The bytes of a peer's frames of queries that do not run here."""
+        return self._parking.of(peer)
+
     # Reporting
 
     def reports(self) -> list[Command]:

@@ -107,7 +107,7 @@ def _check(
     if upper is None:
         batches = [b for found in arrived.values() for each in found.values() for b in each]
     else:
-        batches = _finish(upper, _without_gaps(world, arrived))
+        batches = _finish(upper, _without_gaps(world, query, arrived))
     known = query not in world.thinned and not any(map(ordered, walk(plan)))  # what an eviction costs, by its name
     doubtful = doubtful_nodes(world, query, plan, lower, known)
     if doubtful is None:
@@ -238,13 +238,16 @@ def _may_have_gaps(world: World, origin: Origin) -> bool:
     return origin.node in _ended(world) or any(origin == maker for _, maker, _ in world.unsaved)
 
 
-def _without_gaps(world: World, arrived: dict[str, dict[Origin, list[Batch]]]) -> dict[str, dict[Origin, list[Batch]]]:
-    """The same batches, numbered anew for origins that may have gaps: nobody waits for what ended with its process."""
+def _without_gaps(
+    world: World, query: QueryId, arrived: dict[str, dict[Origin, list[Batch]]]
+) -> dict[str, dict[Origin, list[Batch]]]:
+    """The same batches, numbered anew for origins that may have gaps: nobody waits for what ended with its process, or
+    was on a disk that has lost something. If these were rows, they are missing in the results."""
     return {
         output: {
             origin: [Batch(replace(b.header, seq=n, through=n), b.data) if gaps else b for n, b in enumerate(batches)]
             for origin, batches in found.items()
-            for gaps in (_may_have_gaps(world, origin),)
+            for gaps in (query in world.hurt or _may_have_gaps(world, origin),)
         }
         for output, found in arrived.items()
     }

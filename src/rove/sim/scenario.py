@@ -32,7 +32,7 @@ from rove.sim.draws.asides import plan_asides
 from rove.sim.draws.damage import plan_damage, plan_forgotten, plan_full, plan_lies
 from rove.sim.draws.drains import plan_drains
 from rove.sim.draws.faults import HEAL_US, plan_faults, plan_leaves, plan_moves, plan_relapses
-from rove.sim.draws.forger import check_refused, plan_forger
+from rove.sim.draws.forger import FORGER, check_refused, plan_forger
 from rove.sim.draws.forgeries import plan_forgeries
 from rove.sim.draws.surprises import (
     plan_clocks,
@@ -251,7 +251,8 @@ def _unsettled(world: World) -> str:
             return f"{node.name} has reported start {member.start}, and runs start {worker.start}"
         if any(not source.ended for source in node.sources):
             return f"a source of {node.name}"
-        if not world.hurt and (worker.busy or worker.room < node.settings.memory_bytes):
+        room = worker.room + worker.parked(FORGER)  # nobody ends a query for a frame that nobody should have sent
+        if not world.hurt and (worker.busy or room < node.settings.memory_bytes):
             return f"{node.name} holds {len(worker.store)} batches"
         if any(QueryId(entry.header.query) not in world.hurt for entry in worker.store):
             return f"{node.name} holds {len(worker.store)} batches"

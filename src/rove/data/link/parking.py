@@ -12,7 +12,7 @@ from rove.data.link.receipts import FrameReceipt
 from rove.model.batch import Header
 from rove.model.errors import must
 from rove.model.events import Payload
-from rove.model.ids import QueryId
+from rove.model.ids import NodeId, QueryId
 
 
 class Parked(NamedTuple):
@@ -49,6 +49,10 @@ class Parking:
         """Its bytes are those of its frames. O(frames)."""
         held = sum(frame.receipt.bytes for frames in self._queries.values() for frame in frames)
         must(self.bytes == held, "parked bytes are those of parked frames", self.bytes, held)
+
+    def of(self, peer: NodeId) -> int:
+        """The bytes of the frames of a peer. O(frames)."""
+        return sum(f.receipt.bytes for frames in self._queries.values() for f in frames if f.receipt.link.peer == peer)
 
     def queries(self) -> tuple[QueryId, ...]:
         return tuple(self._queries)
