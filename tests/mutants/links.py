@@ -214,7 +214,7 @@ LINKS = (
     Mutant(
         "parked frames take no room",
         "data/worker.py",
-        "return self.store.room - waiting - self._parking.bytes - self._replay.pending.bytes",
+        "return self.store.room - waiting - self.parking.bytes - self._replay.pending.bytes",
         "return self.store.room - waiting - self._replay.pending.bytes",
         test="tests/data/link/test_credit.py::test_parked_frames_take_room_until_they_are_acked",
     ),
@@ -244,8 +244,8 @@ LINKS = (
         "data/worker.py",
         "        if not self._folders.answered(event, self._turn.now):\n            return\n",
         "        if not self._folders.answered(event, self._turn.now):\n"
-        "            for query in self._parking.queries():\n"
-        "                for frame in self._parking.take(query):\n"
+        "            for query in self.parking.queries():\n"
+        "                for frame in self.parking.take(query):\n"
         "                    frame.receipt.release()\n"
         "            return\n",
         test="tests/data/fragment/test_opening.py::test_a_folder_that_cannot_be_opened_is_the_querys_trouble_until_it_is_open",

@@ -22,6 +22,28 @@ HEARD = (
         test=f"{UNHEARD}::test_a_sender_that_is_asked_answers_at_once",
     ),
     Mutant(
+        "a window computes again what an earlier start of its node has computed to the end",
+        "data/fragment/intake.py",
+        "        if spans is None or minus((header.seq, header.through + 1), spans):\n",
+        "        if True:\n",
+        test=f"{UNHEARD}::test_what_an_earlier_start_has_computed_to_the_end_is_not_computed_again",
+    ),
+    Mutant(
+        "a batch is left out if an earlier start has computed a part of it",
+        "data/fragment/intake.py",
+        "        if spans is None or minus((header.seq, header.through + 1), spans):\n",
+        "        if spans is None:\n",
+        test=f"{UNHEARD}::test_what_an_earlier_start_has_computed_to_the_end_is_not_computed_again",
+    ),
+    Mutant(
+        "a new start of a node is not told what earlier ones have computed",
+        "control/coordinator.py",
+        "                order.counted[query.id] = self.membership.ended.counted(node, query.id)\n",
+        "",
+        seed=1977,
+        law="does not add up",
+    ),
+    Mutant(
         "a peer may have heard acks that were not said",
         "data/link/link.py",
         "max(self._heard_acks, min(acked, self._acked))",

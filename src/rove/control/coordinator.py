@@ -330,14 +330,15 @@ class Coordinator:
         if member is None or member.conn is None or deployment is None:
             return
         if query.rollout.look(node, deployment, self.now):
-            order, fragment = self._order(node), deployment.fragments[node]
-            order.deploy.append(fragment)
+            order = self._order(node)
+            order.deploy.append(fragment := deployment.fragments[node])
             if not query.rollout.untold:
                 self.history.told(query.id, self.wall)
             self.tell_peers(node)  # it must know the nodes that it sends to
             # The plan was sent with the query's first fragment. A node that seems not to have it gets it again.
             if query.id not in member.running or query.lacks_plan(node):
                 order.plans[fragment.plan] = deployment.terms.split.plan
+                order.counted[query.id] = self.membership.ended.counted(node, query.id)
 
     def _complete(self, query: Query) -> None:
         if query.state is QueryState.DEPLOYING and not query.rollout.pending:
@@ -481,8 +482,7 @@ class Coordinator:
         return self._orders.setdefault(node, Order())
 
     def _say_orders(self) -> None:
-        """Send each node one message with everything it is told. Those above come first that learn whose batches they
-        may take."""
+        """Send each node one message. Those above come first, which learn whose batches they may take."""
         self._commands += self._keep_above()
         for node in self.below.grown():
             self._teach(node)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from rove.model.ids import QueryId
-from rove.model.messages import PROTOCOL, Fragment, Learned, Orders, Peer
+from rove.model.messages import PROTOCOL, Counted, Fragment, Learned, Orders, Peer
 
 
 @dataclass(slots=True)
@@ -19,6 +19,7 @@ class Order:
     peers: tuple[Peer, ...] | None = None
     trouble: str = ""
     learn: Learned | None = None
+    counted: dict[QueryId, Counted] = field(default_factory=dict)
 
     def message(self) -> Orders:
         return Orders(
@@ -30,4 +31,5 @@ class Order:
             tuple(self.leave),
             self.plans,
             learn=self.learn,
+            counted=self.counted,
         )

@@ -101,7 +101,7 @@ class Worker:
         self._neighbours = Neighbours(settings, start, self.store)
         self._routes = Routes(self._neighbours, self.store)
         self._fragments = Fragments()
-        self._turn, self._parking, self._reports = Turn(), Parking(), Reports()
+        self._turn, self.parking, self._reports = Turn(), Parking(), Reports()
         self.sources = Sources()
         running = self._fragments.running
         parts = (self._turn, self.store, self.output, self._retention, self._routes, self.sources)
@@ -109,7 +109,7 @@ class Worker:
         self._entrance = Entrance(
             turn=self._turn,
             fragments=self._fragments,
-            parking=self._parking,
+            parking=self.parking,
             unheard=self._neighbours.unheard,
             sources=self.sources,
             output=self.output,
@@ -146,7 +146,7 @@ class Worker:
             retention=self._retention,
             neighbours=self._neighbours,
             routes=self._routes,
-            parking=self._parking,
+            parking=self.parking,
             entrance=self._entrance,
             exits=self._exits,
             replay=self._replay,
@@ -358,7 +358,8 @@ class Worker:
         for query in orders.leave:
             self._beat_if(self._deployment.leave(query))
         for fragment in orders.deploy:
-            self._beat_if(self._deployment.deploy(fragment, orders.plans))
+            counted = orders.counted.get(fragment.query, ())
+            self._beat_if(self._deployment.deploy(fragment, orders.plans, counted=counted))
         if orders.deploy or orders.stop or orders.leave:
             self._report_due = self._turn.now
             self._changed = True
@@ -410,11 +411,7 @@ class Worker:
     def room(self) -> int:
         """How many bytes this node may still take."""
         waiting = self.output.pending_bytes + self.input_log.pending_bytes + self._openings.bytes
-        return self.store.room - waiting - self._parking.bytes - self._replay.pending.bytes
-
-    def parked(self, peer: NodeId) -> int:
-        """The bytes of a peer's frames of queries that do not run here."""
-        return self._parking.of(peer)
+        return self.store.room - waiting - self.parking.bytes - self._replay.pending.bytes
 
     # Reporting
 
@@ -436,7 +433,7 @@ class Worker:
             whole=True,
             facts=facts,
             running={q: r.fragment.version for q, r in self._fragments.running.items()},
-            unknown=tuple(dict.fromkeys((*self._parking.queries(), *(QueryId(h.query) for h in left)))),
+            unknown=tuple(dict.fromkeys((*self.parking.queries(), *(QueryId(h.query) for h in left)))),
             tallies=self.accounts.tallies(self._fragments.running, *ends, self.links().values(), waiting),
             refused=dict(self.refused),
             knows=self._neighbours.digest,
@@ -488,7 +485,7 @@ class Worker:
 
     def validate(self) -> None:
         """Every law of this node that can be seen from inside it; one that is broken raises. O(what it holds)."""
-        ends = (self.store, self.output, self.input_log, self._openings, self._replay.pending, self._parking)
+        ends = (self.store, self.output, self.input_log, self._openings, self._replay.pending, self.parking)
         for part in (*ends, self._neighbours, self._fragments):
             part.validate()
         carried = [entry for link in self.links().values() for entry in link.entries()]

@@ -9,7 +9,7 @@ On the wire a message is one MessagePack array that begins with its tag. The row
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import Literal
+from typing import Literal, TypeAlias
 from zlib import crc32
 
 import msgspec
@@ -120,6 +120,9 @@ class Sink(msgspec.Struct, frozen=True, kw_only=True):
     time: str = ""
     grain_us: int = 0
     span_us: int = 0
+
+
+Counted: TypeAlias = tuple[tuple[str, Origin, Spans], ...]  # an operator and its side, an origin, batches
 
 
 class Fragment(msgspec.Struct, frozen=True, kw_only=True):
@@ -309,6 +312,9 @@ class Orders(_Message, frozen=True, tag=21):
     plans: dict[str, bytes] = {}
     whole: bool = False
     learn: Learned | None = None
+    # By query, what operators of earlier starts of a node without a disk had computed to the end. A node with a disk
+    # below may send these batches again after its own restart.
+    counted: dict[QueryId, Counted] = {}
 
 
 class Goodbye(_Message, frozen=True, tag=22):

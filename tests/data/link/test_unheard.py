@@ -12,7 +12,7 @@ from rove.data.worker import Worker
 from rove.model.batch import Header
 from rove.model.events import Arrived, Tick
 from rove.model.ids import NodeId, Origin, QueryId, Stage, Version
-from rove.model.messages import PROTOCOL, Ack, Beat, Data, Fragment, Hello, Learned, Orders, Sink
+from rove.model.messages import PROTOCOL, Ack, Beat, Counted, Data, Fragment, Hello, Learned, Orders, Sink
 from rove.plan import codec
 from rove.plan.stages import Stages
 from tests.data.link.test_gaps import FRAME_BYTES, met, offered
@@ -40,15 +40,20 @@ def part(version: int, *origins: Origin) -> Fragment:
     )
 
 
-def deploy(worker: Worker, fragment: Fragment, now: int) -> None:
-    worker.handle(Arrived("coordinator", Orders(PROTOCOL, (fragment,), (), plans=plans_of(fragment))), now)
+def deploy(worker: Worker, fragment: Fragment, now: int, counted: Counted = ()) -> None:
+    orders = Orders(PROTOCOL, (fragment,), (), plans=plans_of(fragment), counted={fragment.query: counted})
+    worker.handle(Arrived("coordinator", orders), now)
 
 
 @pytest.fixture
 def edge() -> Worker:
     """An edge without a disk that counts a van's rows in windows of ten seconds. The van is below two relays."""
+    return begun()
+
+
+def begun(counted: Counted = ()) -> Worker:
     worker = Worker(WorkerSettings(node=NodeId("edge"), kind="edge"), 1)
-    deploy(worker, part(1, VAN), 0)
+    deploy(worker, part(1, VAN), 0, counted)
     below = Learned(0, tuple((NodeId(route.decode()), VAN.node) for route in ROUTES))
     worker.handle(Arrived("coordinator", Orders(PROTOCOL, (), (), learn=below)), 0)
     for route in ROUTES:
@@ -87,6 +92,19 @@ def test_a_batch_is_computed_when_its_sender_has_heard_the_ack(edge: Worker) -> 
     assert delivered(edge) == (0, 1, 1)
     heard(edge, 2)
     assert (delivered(edge), made(edge)) == ((1, 1, 0), 1)
+    edge.validate()
+
+
+def test_what_an_earlier_start_has_computed_to_the_end_is_not_computed_again() -> None:
+    """The sender has a disk and has died: it computes its output again, and does not know what was taken."""
+    edge = begun(((str(WINDOW), VAN, (0, 2)),))
+    for number, seq in enumerate(range(4), 1):
+        send(edge, number, seq)
+        heard(edge, number)
+    assert delivered(edge) == (1, 1, 0), "the row of batch 2, whose window batch 3 has closed"
+    (tally,) = [t for t in edge.report().tallies if t.origin == VAN]
+    assert tally.counted == ((str(WINDOW), (0, 3)),)
+    assert made(edge) == 1
     edge.validate()
 
 

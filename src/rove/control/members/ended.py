@@ -12,7 +12,8 @@ import msgspec
 from msgspec.structs import replace
 
 from rove.model.ids import NodeId, Origin, QueryId
-from rove.model.messages import Tally
+from rove.model.messages import Counted, Tally
+from rove.model.spans import Spans, union
 
 
 class EndedRecord(msgspec.Struct, frozen=True, kw_only=True, rename={"start": "incarnation"}):
@@ -39,6 +40,7 @@ class Ended:
         self._news: dict[str, EndedRecord | None] = {}
         self._lines: dict[tuple[QueryId, Origin], dict[str, Tally]] = {}  # by query and origin, then by record
         self.gone: dict[Origin, None] = {}
+        self._of_node: dict[NodeId, dict[str, EndedRecord]] = {}  # by node, then by the name of the record
         self._dead: dict[NodeId, EndedRecord] = {}  # the starts of silent nodes that count as dead
 
     def restore(self, records: Iterable[EndedRecord]) -> None:
@@ -129,12 +131,24 @@ class Ended:
         """The counts of one query and origin."""
         return list(self._lines.get(line, {}).values())
 
+    def counted(self, node: NodeId, query: QueryId) -> Counted:
+        """What operators of earlier starts of a node had counted, if the next start does not compute it again: the
+        operator and side, the origin, the batches. O(counts of these starts)."""
+        found: dict[tuple[str, Origin], Spans] = {}
+        for tally in (t for record in self._of_node.get(node, {}).values() for t in record.tallies if t.query == query):
+            for taker, spans in tally.counted:
+                if taker:
+                    found[taker, tally.origin] = union((found.get((taker, tally.origin), ()), spans))
+        return tuple((*key, spans) for key, spans in sorted(found.items()))
+
     def _list(self, record: EndedRecord) -> None:
+        self._of_node.setdefault(record.node, {})[record.name] = record
         for tally in record.tallies:
             self._lines.setdefault((tally.query, tally.origin), {})[record.name] = tally
 
     def _unlist(self, record: EndedRecord | None) -> None:
         if record is not None:
+            self._of_node[record.node].pop(record.name, None)
             for tally in record.tallies:
                 self._lines[tally.query, tally.origin].pop(record.name, None)
 

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, KeysView
 
+from msgspec.structs import replace
+
 from rove.data.link.unheard import Word
 from rove.model.batch import Batch
 from rove.model.errors import UnknownOrigin, must
@@ -40,6 +42,17 @@ class Intake:
         self._skipped: dict[Origin, Spans] = {}  # the gaps of those, below what is next
         self.closed = False  # whether batches are held, whatever their number, until it is known what was taken
         self.duplicates = 0
+        # Batches that an earlier start of this node has computed to the end, by origin and side.
+        self.counted: dict[tuple[Origin, str], Spans] = {}
+
+    def once(self, origin: Origin, batch: Batch) -> Batch:
+        """A batch that is let in; without its rows, if an earlier start has computed it to the end."""
+        header = batch.header
+        spans = self.counted.get((origin.unsided, origin.sides)) if self.counted else None
+        if spans is None or minus((header.seq, header.through + 1), spans):
+            return batch
+        self.duplicates += 1
+        return Batch(replace(header, rows=0, born=0, evicted=0, lost=0, faulted=0, belated=0, packed=0), None)
 
     def offer(self, origin: Origin, batch: Batch, word: Word | None = None) -> list[Batch]:
         """The batches that may now go in, in order: this one and those that were held for it; none if it must wait."""

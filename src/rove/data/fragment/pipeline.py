@@ -84,6 +84,14 @@ class Pipeline:
                 self.let_in(step, name, emitted)
         return emitted
 
+    def skip(self, counted: Iterable[tuple[str, Origin, Spans]]) -> None:
+        """An earlier start of this node has computed these batches to the end: operator and side, origin, batches."""
+        for taker, origin, spans in counted:
+            stage = taker.split("|")[0]
+            for step in self._with_memory:
+                if step.waits is not None and step.intake is not None and str(step.stage) == stage:
+                    step.intake.counted[origin, taker.removeprefix(stage)] = spans
+
     def let_in(self, step: Step, name: Origin, emitted: list[Emitted], anyway: bool = False) -> None:
         for each in () if step.intake is None else step.intake.go_on(name, anyway):
             self.compute(step, name, each, emitted, name.side[-1] if name.side else 0)
@@ -389,6 +397,7 @@ class Pipeline:
         return word
 
     def compute(self, step: Step, origin: Origin, batch: Batch, emitted: list[Emitted], side: int) -> None:
+        batch = batch if step.intake is None else step.intake.once(origin, batch)
         logic, header = step.logic, batch.header
         if logic is None:
             return

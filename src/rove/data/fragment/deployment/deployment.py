@@ -36,7 +36,7 @@ from rove.data.turn import Turn
 from rove.model.batch import Batch, Header
 from rove.model.errors import MissingFunction, PlanError, RoveError
 from rove.model.ids import Origin, QueryId
-from rove.model.messages import Fragment, TroubleHere
+from rove.model.messages import Counted, Fragment, TroubleHere
 from rove.plan.codec import decode
 from rove.plan.stages import ordered
 from rove.plan.user_functions import Reader, unread
@@ -71,9 +71,11 @@ class Deployment:
         today = self.sources.renamed(fragment)
         return self.deploy(today, plans, resumes=not all(map(self.sources.goes_on, today.feeds)))
 
-    def deploy(self, fragment: Fragment, plans: Mapping[str, bytes], resumes: bool = False) -> bool:
+    def deploy(
+        self, fragment: Fragment, plans: Mapping[str, bytes], resumes: bool = False, counted: Counted = ()
+    ) -> bool:
         """Run a fragment, new or in a newer version, at once or when its folders are open. Its plan came with it, or is
-        known. Returns whether its route has changed."""
+        known. An earlier start has `counted` these batches. Returns whether its route has changed."""
         query = fragment.query
         known, waits = self.fragments.running.get(query), self.openings.get(query)
         if any(each is not None and each.fragment.version >= fragment.version for each in (known, waits)):
@@ -85,6 +87,7 @@ class Deployment:
             opening = OpeningFragment(fragment, plan, resumes)
             if known is None:
                 opening.running = self._running(fragment, plan)
+                opening.running.pipeline.skip(counted)
                 heard = () if waits is None else waits.fragment.feeds
                 opening.early = [] if waits is None else waits.early
                 opening.early += self._missed(query, [o for o in fragment.feeds if o not in heard])
