@@ -8,7 +8,8 @@ searched: stream to queries, node to queries, and the few queries that wait for 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable
 
 from msgspec.structs import replace
 
@@ -247,11 +248,37 @@ class Deployments:
     def _follow(self, query: Query, deployment: Deployment, touched: Touched) -> ChangeSet | None:
         """Amend a deployment, or queue the query if it is to be redeployed whole because a source can move."""
         topology = self._membership.topology
-        nodes = self._to_look_at(query, touched)
+        if self._stays(query, deployment, touched):
+            return None
+        nodes = touched.to_look_at(query)
         if self.holistic is None or not any(has_better(deployment, node, topology) for node in nodes):
             return self._amend(query, deployment, touched)
         self.holistic.queue(query.id, touched)
         return None
+
+    def _stays(self, query: Query, deployment: Deployment, touched: Touched) -> bool:
+        """Whether a query can stay as it is: the sources of touched nodes have a place, and no better route. Then only
+        what is known of broken routes changes. O(routes of touched nodes)."""
+        if not touched.nodes_only or query.unplaced or query.drained or query.dead or query.record.replication > 1:
+            return False
+        if not all(self._is_served(query, deployment, node) for node in touched.nodes):
+            return False
+        for node in touched.nodes:
+            self._note_cut(query, deployment, node)
+        return True
+
+    def _is_served(self, query: Query, deployment: Deployment, node: NodeId) -> bool:
+        here, gone = {origin: stage for stage, origin in deployment.placed(node)}, self._membership.ended.gone
+        if not here or node not in self._membership.members or any(origin in gone for origin in here):
+            return False
+        return here == self._wanted(query, node) and not has_better(deployment, node, self._membership.topology)
+
+    def _note_cut(self, query: Query, deployment: Deployment, node: NodeId) -> None:
+        """Note since when the route of a node with sources is broken, if it is."""
+        if deployment.placed(node) and self._broken(deployment, node):
+            query.cut.setdefault(node, self.now)
+        else:
+            query.cut.pop(node, None)
 
     def hold(self, query: Query, deployment: Deployment) -> ChangeSet:
         """Let all nodes of a query keep what they have."""
@@ -334,7 +361,7 @@ class Deployments:
         """Adapt a deployment to its present sources and links. O(marked nodes × stages × height); O(sources) if the
         query wants alternative routes."""
         request = query.request(query.record.gateway or deployment.root, {}, self._membership.troubled.lacking)
-        nodes = self._to_look_at(query, touched)
+        nodes = touched.to_look_at(query)
         for node in nodes:
             self._drop_gone(deployment, node)
         topology = self._membership.topology
@@ -347,10 +374,7 @@ class Deployments:
         move(deployment, request, nodes, topology, self.load)
         for node in nodes:
             self._lead_new(query, deployment, request, node)
-            if deployment.placed(node) and self._broken(deployment, node):
-                query.cut.setdefault(node, self.now)
-            else:
-                query.cut.pop(node, None)
+            self._note_cut(query, deployment, node)
         for node in touched.lacking:
             if node in deployment.tree:
                 relieve(deployment, request, node, topology, self.load)
@@ -367,15 +391,6 @@ class Deployments:
         self._alternatives(query, deployment, request)
         query.wait("" if deployment.sourced else no_sources(query.streams), self.now)
         return self.rolled_out(query, deployment)
-
-    def _to_look_at(self, query: Query, touched: Touched) -> dict[NodeId, None]:
-        """The nodes to look at. O(touched nodes, and nodes below touched relays)."""
-        nodes, deployment = dict(touched.nodes), query.deployment
-        for relay in touched.relays:
-            nodes |= dict.fromkeys(() if deployment is None else deployment.source_nodes(relay))
-        if touched.retry:
-            nodes |= dict.fromkeys((*query.cut, *(each.node for each in query.unplaced.values())))
-        return nodes
 
     def _drain(self, query: Query, deployment: Deployment, request: Request, node: NodeId) -> None:
         """Move the operators of a node that is being drained. If that cannot be, the query says why, and it is tried
@@ -488,12 +503,9 @@ class Deployments:
                     raise PlanError(f"`{node}` has a part in `{query.id}` that is not in the index")
                 if node in query.rollout.pending and query.id not in self.open.get(node, ()):
                     raise PlanError(f"`{node}` should be told its part in `{query.id}`, but is not in the index")
-        load = Load()
-        placements: Iterable[Mapping[NodeId, int]] = (
-            found.slots for q in self.queries.values() if not q.stopped and (found := q.placement()) is not None
-        )
-        for slots in placements:
-            for node, used in slots.items():
-                load.slots[node] = load.slots.get(node, 0) + used
-        if load.slots != self.load.slots:
+        taken = Counter[NodeId]()
+        for query in self.queries.values():
+            placement = None if query.stopped else query.placement()
+            taken.update({} if placement is None else placement.slots)
+        if taken != self.load.slots:
             raise PlanError("the slots that queries take contradict the load")

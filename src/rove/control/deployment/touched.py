@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 
+from rove.control.deployment.query import Query
 from rove.model.ids import NodeId, Origin
 
 NAMED_MAX = 5  # nodes of a cause that are named
@@ -26,6 +27,21 @@ class Touched:
     drained: dict[NodeId, None] = field(default_factory=dict)
     dead: dict[NodeId, None] = field(default_factory=dict)
     retry: bool = False
+
+    @property
+    def nodes_only(self) -> bool:
+        """Whether nothing but sources and links of nodes has changed."""
+        others = (self.relays, self.restarted, self.absent, self.lacking, self.arrived, self.drained, self.dead)
+        return not self.retry and not any(others)
+
+    def to_look_at(self, query: Query) -> dict[NodeId, None]:
+        """The nodes to look at. O(touched nodes, and nodes below touched relays)."""
+        nodes, deployment = dict(self.nodes), query.deployment
+        for relay in self.relays:
+            nodes |= dict.fromkeys(() if deployment is None else deployment.source_nodes(relay))
+        if self.retry:
+            nodes |= dict.fromkeys((*query.cut, *(each.node for each in query.unplaced.values())))
+        return nodes
 
     def causes(self) -> tuple[str, ...]:
         """What has happened, in words. Of many nodes the first are named."""

@@ -260,8 +260,10 @@ class Topology:
         return sum(not self._goes(a, b) for a, b in pairwise(route))
 
     def _goes(self, a: NodeId, b: NodeId) -> bool:
+        if b not in self._links.get(a, ()) or ((a, b) if a < b else (b, a)) in self._broken:
+            return False
         avoided = self._drained or self._dead
-        return self.works(a, b) and not (avoided and any(n in self._drained or n in self._dead for n in (a, b)))
+        return not (avoided and any(n in self._drained or n in self._dead for n in (a, b)))
 
     def certain(self, source: NodeId, sink: NodeId) -> frozenset[NodeId]:
         """The nodes that are on every route from a source to the sink, whatever breaks, including both ends.

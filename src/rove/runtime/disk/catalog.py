@@ -40,16 +40,15 @@ class Catalog:
             raise self._broken("opened", error) from error
 
     def keep(self, kept: Iterable[tuple[str, str, bytes | None]]) -> None:
-        """Store records, all or none. None deletes one."""
+        """Store records, all or none. None deletes one. Of several records of one name the last counts."""
         try:
             self._base.execute("BEGIN IMMEDIATE")
             try:
-                for kind, name, record in kept:
-                    if record is None:
-                        self._base.execute("DELETE FROM records WHERE kind = ? AND name = ?", (kind, name))
-                    else:
-                        row = (kind, name, record, _crc(kind, name, record))
-                        self._base.execute("INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?)", row)
+                last = {(kind, name): record for kind, name, record in kept}
+                gone = [each for each, record in last.items() if record is None]
+                rows = ((*each, record, _crc(*each, record)) for each, record in last.items() if record is not None)
+                self._base.executemany("DELETE FROM records WHERE kind = ? AND name = ?", gone)
+                self._base.executemany("INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?)", rows)
                 self._base.execute("COMMIT")
             except BaseException:
                 if self._base.in_transaction:  # if the disk is full, SQLite has rolled it back already

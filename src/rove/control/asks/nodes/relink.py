@@ -6,7 +6,7 @@ added again; so an operator can move nodes about. The queries that it touches ar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -40,12 +40,11 @@ def change_links(coordinator: Coordinator, changes: Sequence[AddLink | RemoveLin
     ends: dict[NodeId, None] = {}
     moved: dict[NodeId, None] = {}  # nodes whose routes may pass the link
     for change in changes:
-        for record in _records(membership, change):
-            membership.rewrite(record)
-            records[record.node] = record
+        records |= {record.node: record for record in _records(membership, records, change)}
         ends |= dict.fromkeys(_ends(change))
         moved |= dict.fromkeys([node for node in _ends(change) if _is_device(membership, node)] or _ends(change))
     for node, record in records.items():
+        membership.rewrite(record)
         coordinator.keep("node", node, record)
         coordinator.name_parents(node)
     found: set[QueryId] = set()
@@ -66,15 +65,19 @@ def check_named(membership: Membership, a: NodeId, b: NodeId) -> None:
         raise TopologyError(f"`{a}` runs and does not name `{b}` as a parent; start it with --parent {b} as well")
 
 
-def _records(membership: Membership, change: AddLink | RemoveLink) -> list[NodeRecord]:
-    """The records that a change makes. A link is in the record of its lower node, the one that names the other as its
-    parent. If both name each other, it is removed from both."""
+def _records(
+    membership: Membership, changed: Mapping[NodeId, NodeRecord], change: AddLink | RemoveLink
+) -> list[NodeRecord]:
+    """The records that a change makes, after those that were `changed` before. A link is in the record of its lower
+    node, the one that names the other as its parent. If both name each other, it is removed from both."""
     a, b = _ends(change)
-    pairs = [(child, parent) for child, parent in ((a, b), (b, a)) if parent in _parents(membership, child)] or [(a, b)]
+    records = {node: changed.get(node) or membership.members[node].record for node in (a, b)}
+    pairs = [(child, parent) for child, parent in ((a, b), (b, a)) if _names(membership, records[child], parent)]
+    pairs = pairs or [(a, b)]
     if isinstance(change, RemoveLink):
-        return [_barred(membership.members[child].record, parent) for child, parent in pairs]
+        return [_barred(records[child], parent) for child, parent in pairs]
     child, parent = pairs[0]
-    before = membership.members[child].record
+    before = records[child]
     links = (*_others(before, parent), (parent, change.link.latency_us, change.link.bytes_per_s))
     return [replace(before, links=links, barred=tuple(each for each in before.barred if each != parent))]
 
@@ -88,10 +91,9 @@ def _others(record: NodeRecord, parent: NodeId) -> tuple[tuple[NodeId, int, int]
     return tuple(link for link in record.links if link[0] != parent)
 
 
-def _parents(membership: Membership, node: NodeId) -> Iterable[NodeId]:
-    """The parents of a node: those that it reported, and those of its record."""
-    member = membership.members[node]
-    return (*member.parents, *(parent for parent, _, _ in member.record.links))
+def _names(membership: Membership, record: NodeRecord, parent: NodeId) -> bool:
+    """Whether a node reports another as its parent, or has it as one in its record."""
+    return parent in membership.members[record.node].parents or any(each == parent for each, _, _ in record.links)
 
 
 def _is_device(membership: Membership, node: NodeId) -> bool:
