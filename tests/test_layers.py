@@ -99,7 +99,7 @@ PORTS = {
     "data/store/kept_batch.py": {"Receipt"},
 }
 # Modules that read and write through a `Disk`, for shells to call.
-DISK_WORK = {f"rove.data.log.segments.{name}" for name in ("commit", "read_back", "reader")}
+DISK_WORK = {f"rove.data.log.segments.disk_work.{name}" for name in ("commit", "read_back", "reader")}
 
 
 def protocols(path: Path) -> set[str]:

@@ -24,10 +24,10 @@ from rove.plan.build import Item
 from rove.plan.explain import explain
 from rove.plan.expressions.parse import parse_expression
 from rove.plan.operators import At, CountWindow, Deduplicate, Filter, InSpark, Map, Operator, Scan, Watermark, column_of
+from rove.plan.spark.streaming import REFUSED_VERBS
 from rove.plan.sql import pivots
-from rove.plan.sql.left_to_spark import makes_rows
+from rove.plan.sql.in_spark.left_to_spark import makes_rows
 from rove.plan.sql.query import translate
-from rove.plan.streaming import REFUSED_VERBS
 from rove.plan.verbs import nulls
 from rove.plan.verbs.owners import NOBODY, Owners, passed, together
 from rove.plan.verbs.unpivot import unpivoted

@@ -31,8 +31,8 @@ from rove.model.messages import Sink
 from rove.plan.codec import encode
 from rove.plan.operators import Aggregate, Source, walk
 from rove.plan.optimizer import optimize
+from rove.plan.spark.streaming import refuse_unstreamable
 from rove.plan.stages import Stages
-from rove.plan.streaming import refuse_unstreamable
 
 if TYPE_CHECKING:
     from rove.api.session import Session

@@ -27,7 +27,7 @@ from rove.cloud.stream import LogAt, streams_of
 from rove.cloud.tables import ASIDE, begin_aside, read_table
 from rove.control.asks.requests import TABLE_BYTES_MAX, CloudQuery, CloudSink, Progress, TableAsk, TableRows
 from rove.control.sink_options import SOURCE_OPTIONS
-from rove.data.log.segments.reader import Reader
+from rove.data.log.segments.disk_work.reader import Reader
 from rove.model.errors import RoveError, SetupError
 from rove.plan.codec import decode
 from rove.plan.operators import Received, walk

@@ -19,10 +19,10 @@ from rove.control.asks.verbs import VERBS
 from rove.control.commands import Command, Event, Keep
 from rove.control.deployment.change_set import ChangeSet
 from rove.control.deployment.deployments import Deployments
-from rove.control.deployment.history import History, place_of
 from rove.control.deployment.holistic import Redeploy
 from rove.control.deployment.part import PartRecord
 from rove.control.deployment.query import Query, QueryEvent, QueryRecord, QueryState
+from rove.control.deployment.tables.history import History, place_of
 from rove.control.members.absence import Absence
 from rove.control.members.below import AboveRecord, Below
 from rove.control.members.clouds import CloudRecord, Clouds

@@ -20,7 +20,7 @@ from rove.control.asks.requests import AccountLine
 from rove.data.ends.output import FOLDED
 from rove.data.fragment.local import Arrival, LocalPipeline
 from rove.data.log.segments.damage import Damaged, EntriesGone
-from rove.data.log.segments.reader import Reader
+from rove.data.log.segments.disk_work.reader import Reader
 from rove.model.batch import Batch, HeaderKind, named
 from rove.model.clock import MICROS_MIN
 from rove.model.errors import RoveError

@@ -28,9 +28,9 @@ from rove.data.events import (
     Readers,
     ReadLog,
 )
-from rove.data.log.segments.commit import carried_out, commit, recovered
+from rove.data.log.segments.disk_work.commit import carried_out, commit, recovered
+from rove.data.log.segments.disk_work.read_back import LogCursor, loaded
 from rove.data.log.segments.partition import Partition
-from rove.data.log.segments.read_back import LogCursor, loaded
 from rove.data.log.settings import LogSettings
 from rove.model.errors import RoveError, must
 from rove.model.ids import QueryId

@@ -10,8 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from rove.data.fragment import gaps
+from rove.data.log.segments.disk_work.reader import Reader
 from rove.data.log.segments.format import data_file, index_file
-from rove.data.log.segments.reader import Reader
 from rove.data.rows import encode_rows
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker

@@ -6,11 +6,11 @@ import pytest
 
 from rove.data.log.segments.carrier import search
 from rove.data.log.segments.commands import Delete, Sync, Truncate
-from rove.data.log.segments.commit import commit
 from rove.data.log.segments.damage import Damaged
+from rove.data.log.segments.disk_work.commit import commit
+from rove.data.log.segments.disk_work.reader import Reader
 from rove.data.log.segments.format import MARK_FILE, PREAMBLE_BYTES, Mark, mark_bytes, read_mark
 from rove.data.log.segments.partition import Partition
-from rove.data.log.segments.reader import Reader
 from rove.data.log.settings import LogSettings
 from rove.sim.disk import SimDisk
 from tests.data.log.entries import A, disk, filled, garble, header, read_all, reopened, rows, silence

@@ -33,9 +33,9 @@ from rove.data.events import (
     ReadLog,
     Remember,
 )
-from rove.data.log.segments import read_back
 from rove.data.log.segments.commands import START, Group, Position, Write
 from rove.data.log.segments.damage import AlreadyOpen
+from rove.data.log.segments.disk_work import read_back
 from rove.data.log.segments.partition import Partition
 from rove.data.log.segments.stored import Stored
 from rove.data.rows import encode_rows

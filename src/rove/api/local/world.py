@@ -31,8 +31,8 @@ from rove.data.settings import WorkerSettings
 from rove.model.errors import PlanError, RoveError, SetupError
 from rove.model.ids import NodeId, Origin, QueryId, checked_name
 from rove.model.schema import schema_text
-from rove.plan.cuts import highest_cut
 from rove.plan.operators import Operator
+from rove.plan.spark.cuts import highest_cut
 from rove.runtime.adapters.sources import SourceSpec
 from rove.runtime.broken import Broken
 from rove.runtime.local import LocalNet

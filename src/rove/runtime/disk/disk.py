@@ -30,10 +30,10 @@ from rove.data.log.segments.commands import (
     Truncate,
     Write,
 )
-from rove.data.log.segments.commit import commit, recovered, retire
 from rove.data.log.segments.damage import AlreadyOpen
+from rove.data.log.segments.disk_work.commit import commit, recovered, retire
+from rove.data.log.segments.disk_work.reader import Reader
 from rove.data.log.segments.partition import Partition
-from rove.data.log.segments.reader import Reader
 from rove.data.log.settings import LogSettings
 from rove.model.batch import Header
 from rove.model.clock import MICROS_MIN

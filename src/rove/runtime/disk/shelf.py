@@ -40,8 +40,8 @@ from rove.data.events import (
     Remember,
 )
 from rove.data.log.segments.commands import Position
-from rove.data.log.segments.commit import carried_out, recovered
-from rove.data.log.segments.read_back import LogCursor, loaded
+from rove.data.log.segments.disk_work.commit import carried_out, recovered
+from rove.data.log.segments.disk_work.read_back import LogCursor, loaded
 from rove.data.log.settings import LogSettings
 from rove.model.errors import DiskError, NotWritable, RoveError
 from rove.model.messages import Fragment, Learned, Peer

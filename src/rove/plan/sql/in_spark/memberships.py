@@ -152,7 +152,7 @@ def _inside(asked: Translator, each: Membership, names: Names) -> _Inside:
 
 def _is_plain(query: exp.Select, text: str) -> bool:
     """Whether a subquery has FROM and WHERE only, so that it may read the row outside."""
-    from rove.plan.sql.left_to_spark import reason
+    from rove.plan.sql.in_spark.left_to_spark import reason
 
     given = _parts(query)
     if (

@@ -22,9 +22,9 @@ from rove.plan.expressions.tree import Column, fallible, refusal_of
 from rove.plan.operators import VIEW, Filter, Operator, Project, SparkSelect
 from rove.plan.sql.entries import WINDOWS
 from rove.plan.sql.filters import can_skip_nulls, has_distinct, without_filters
+from rove.plan.sql.in_spark.memberships import Membership, kept
+from rove.plan.sql.in_spark.outputs import outputs_of, visible
 from rove.plan.sql.joins import Relation
-from rove.plan.sql.memberships import Membership, kept
-from rove.plan.sql.outputs import outputs_of, visible
 from rove.plan.sql.reading import Reading, refused
 from rove.plan.sql.resolve import resolved
 from rove.plan.sql.scope import Scope
