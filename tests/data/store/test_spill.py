@@ -130,7 +130,7 @@ def test_damaged_rows_are_counted_and_their_name_goes_on_until_it_has_arrived() 
     device.makes(range(10))
     device.second()
     (folder,) = shelf.folders("ring")
-    device.shelf.disk(folder)._files[data_file(0)].now[3_000] ^= 0xFF
+    device.shelf.disk(folder)._files[data_file(0)].written[3_000] ^= 0xFF
     for start in (2, 3):  # the first of them dies before anybody has heard of it
         again = Device(shelf, start, compress="off")
         again.second()
@@ -156,7 +156,7 @@ def test_a_damaged_batch_that_is_at_the_front_of_a_folder_keeps_its_file() -> No
     device.second()
     device.second()
     (folder,) = shelf.folders("ring")
-    device.shelf.disk(folder)._files[data_file(0)].now[-300] ^= 0xFF
+    device.shelf.disk(folder)._files[data_file(0)].written[-300] ^= 0xFF
     again = Device(shelf, 2, compress="off")
     assert [entry.header.lost for entry in again.worker.store] == [100]
     again.second()
@@ -172,7 +172,7 @@ def test_a_ring_whose_batches_have_no_names_left_is_trouble() -> None:
     (folder,) = shelf.folders("ring")
     files = device.shelf.disk(folder)._files
     for name in (data_file(0), index_file(0)):
-        files[name].now[:] = bytes(len(files[name].now))
+        files[name].written[:] = bytes(len(files[name].written))
     again = Device(shelf, 2, compress="off")
     ((trouble,),) = again.worker.troubles_of_queries().values()
     assert f"{folder}/{index_file(0)}" in trouble.text
@@ -188,7 +188,7 @@ def test_a_file_that_is_short_costs_its_own_batches_and_no_others(left: int) -> 
     (folder,) = shelf.folders("ring")
     files = device.shelf.disk(folder)._files
     assert data_file(1) in files
-    del files[data_file(0)].now[left:]
+    del files[data_file(0)].written[left:]
     again = Device(shelf, 2, compress="off")
     damaged = again.worker.report().refused["damaged"]
     sent = again.meets(2)
@@ -202,7 +202,7 @@ def test_rows_that_are_damaged_while_they_wait_are_not_sent_for_good_ones() -> N
     device.makes(range(10))
     device.second()
     (folder,) = device.shelf.folders("ring")
-    device.shelf.disk(folder)._files[data_file(0)].now[3_000] ^= 0xFF
+    device.shelf.disk(folder)._files[data_file(0)].written[3_000] ^= 0xFF
     sent = device.meets(1)
     assert [seq for _, seq, _ in sent] == list(range(10))
     assert [data for _, seq, data in sent if data is not None] == [
@@ -220,7 +220,7 @@ def test_a_folder_that_could_not_be_deleted_keeps_nothing_from_being_written() -
     device.makes(range(5))
     device.second()
     (folder,) = device.shelf.folders("ring")
-    left = {name: bytes(file.now) for name, file in device.shelf.disk(folder)._files.items()}
+    left = {name: bytes(file.written) for name, file in device.shelf.disk(folder)._files.items()}
     device.meets(1)
     device.obey(device.worker.handle(Arrived("west", Ack(5, 10**9)), device.now))
     device.second()
