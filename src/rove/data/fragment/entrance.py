@@ -19,7 +19,7 @@ from rove.data.fragment.deployment.fragments import Fragments
 from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.link.parking import Parked, Parking
 from rove.data.link.receipts import FrameReceipt
-from rove.data.link.unheard import Unheard, Word
+from rove.data.link.unheard import Confirmation, Unheard
 from rove.data.sources.sources import Sources
 from rove.data.turn import Turn
 from rove.model.batch import Batch, Header, without_rows
@@ -101,10 +101,10 @@ class Entrance:
     ) -> None:
         """Process a batch here, and pass the output on. A stateful operator that has not written it to a disk waits
         until its sender has heard the ack."""
-        word = None if receipt is None or not running.remembers else Word(running.fragment.query, receipt)
-        emitted = running.process(stage, batch, word)
-        if word is not None and receipt is not None:
-            self.unheard.wait(receipt, word)
+        confirmation = Confirmation(running.fragment.query, receipt) if receipt and running.remembers else None
+        emitted = running.process(stage, batch, confirmation)
+        if confirmation is not None and receipt is not None:
+            self.unheard.wait(receipt, confirmation)
         self.exits.emit(running, emitted, batch, payload, receipt)
 
     def _state(
@@ -139,11 +139,11 @@ class Entrance:
 
     def hear(self) -> None:
         """Compute batches whose senders have heard the ack since."""
-        for word in self.unheard.settled(self.turn.now):
-            running = self.fragments.running.get(word.query)
+        for confirmation in self.unheard.settled(self.turn.now):
+            running = self.fragments.running.get(confirmation.query)
             if running is not None:
                 try:
-                    self.exits.emit(running, running.pipeline.heard(word))
+                    self.exits.emit(running, running.pipeline.confirmed(confirmation))
                 except RoveError as error:
                     self.accounts.refuse(type(error).__name__)
                     running.lost(error)

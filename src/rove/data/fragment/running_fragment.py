@@ -18,7 +18,7 @@ from rove.data.fragment.lifecycle import FRAGMENT, HOLDS, REPLAYS, FragmentState
 from rove.data.fragment.pipeline import Pipeline
 from rove.data.fragment.reconfigure.migration import STATE_SCHEMA
 from rove.data.link.queue import Queue
-from rove.data.link.unheard import Word
+from rove.data.link.unheard import Confirmation
 from rove.data.operators.faulted import fault_schema
 from rove.data.operators.folded import folded_schema, folds_into, window_at
 from rove.data.operators.shared_results import SharedResults
@@ -244,8 +244,8 @@ class RunningFragment:
         rows = unpack_rows(payload, self.schema_of(header), header.rows, header.packed)
         return replace(header, packed=0), rows
 
-    def process(self, stage: Stage, batch: Batch, word: Word | None = None) -> list[Emitted]:
-        return self.pipeline.process(stage, batch, word)
+    def process(self, stage: Stage, batch: Batch, confirmation: Confirmation | None = None) -> list[Emitted]:
+        return self.pipeline.process(stage, batch, confirmation)
 
     def lost(self, why: Exception) -> None:
         """Rows were lost here. The first reason is kept."""
