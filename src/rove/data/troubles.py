@@ -74,5 +74,5 @@ def of_node(folders: Folders, replay: Replay, neighbours: Neighbours, retention:
     found |= {f"rows for {name}": link.trouble for name, link in neighbours.links.items() if link.trouble}
     found |= {f"batches of {name}": text for name, _, text in neighbours.strangers(now)}
     if retention.trouble:
-        found["ring on the disk"] = retention.trouble
+        found["waiting rows on the disk"] = retention.trouble
     return found

@@ -178,6 +178,6 @@ class SimShelf:
 
 
 def query_of(folder: str) -> QueryId:
-    """The query whose batches a folder holds: `log/QUERY/OUTPUT`, `memory/QUERY` or `ring/START/QUERY`."""
+    """The query whose batches a folder holds: `log/QUERY/OUTPUT`, `memory/QUERY` or `retention/START/QUERY`."""
     parts = folder.split("/")
-    return QueryId(parts[2] if parts[0] == "ring" else parts[1])
+    return QueryId(parts[2] if parts[0] == "retention" else parts[1])

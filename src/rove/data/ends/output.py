@@ -30,7 +30,7 @@ from rove.model.messages import Fragment, Sink
 from rove.model.spans import Spans
 from rove.plan.stages import Stages
 
-OWN = ("log", "memory", "ring")  # folders of the node itself, in which no user's sink may be
+OWN = ("log", "memory", "retention")  # folders of the node itself, in which no user's sink may be
 LATE, FAULT = "late-", "fault-"  # the prefixes of folders with late rows, and with rows at fault
 FOLDED = "-folded"  # the suffix of a folder with late rows that are folded
 

@@ -24,7 +24,7 @@ from rove.data.log.settings import LogSettings
 from rove.model.batch import Header, HeaderKind
 from rove.model.ids import QueryId
 
-FOLDER = "ring"
+FOLDER = "retention"
 SENT = "-sent"  # the suffix of a start's folder for batches that may have arrived
 NO_COLUMNS = pa.schema([])
 PATIENCE_US = 30_000_000  # how long to wait for the disk, from the first request on

@@ -5,7 +5,7 @@ leave memory when they are safe on the disk, and are read when they are sent. Ba
 next start (`left_behind`). If the disk is full, slow or broken, the store goes on with memory alone. Batches for a
 folder that is not open yet wait for it.
 
-    store ─ waits ─► folder `ring/<start>/<query>` ─ safe ─► store, rows on the disk ─ acked or evicted ─► deleted
+    store ─ waits ─► folder `retention/<start>/<query>` ─ safe ─► store, rows on the disk ─ acked or evicted ─► deleted
 
 Files are deleted from the front, so the oldest batches on the disk are evicted first, whatever the policy. The few
 batches that were sent and may not be evicted have a folder of their own, so that they do not block the others.
@@ -38,7 +38,7 @@ WRITING_BYTES_MAX = 4 * 1024 * 1024  # the most bytes that are being written at 
 SEGMENT_BYTES = (64 * 1024, 8 * 1024 * 1024)  # the least and the greatest size of a file
 SEGMENTS = 32
 FILES_MAX = 2  # files may take this many times the limit, with batches in them that are no longer needed
-READER = "ring"
+READER = "retention"
 CLEARS = 0  # the token of a group of deletes
 LOOK_MIN = 64
 

@@ -25,7 +25,7 @@ DOWN_US = 400_000
 
 
 def plan_damage(world: World, random: Random) -> None:
-    """Plan crashes after which some bytes of a log, an input log or a ring are others."""
+    """Plan crashes after which some bytes of a log, an input log or a store on the disk are changed."""
     for _ in range(random.choice(DAMAGES)):
         name = random.choice(_durable(world))
         world.at(random.randint(4 * SECOND_US, HEAL_US - SECOND_US), partial(_damage, world, random, name))
