@@ -23,11 +23,11 @@ def accounts(cluster: Cluster) -> list[AccountLine]:
     return cluster.client.ask("status", None, list[AccountLine])
 
 
-def is_written(ring: Path) -> bool:
+def is_written(folder: Path) -> bool:
     """Whether nothing was written for a while, in which a device writes what has waited for a second."""
-    before = sum(file.stat().st_size for file in ring.glob("*/busy/*"))
+    before = sum(file.stat().st_size for file in folder.glob("*/busy/*"))
     time.sleep(4)
-    return before == sum(file.stat().st_size for file in ring.glob("*/busy/*"))
+    return before == sum(file.stat().st_size for file in folder.glob("*/busy/*"))
 
 
 @pytest.mark.parametrize("end", ["killed", "stopped"])

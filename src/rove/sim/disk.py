@@ -87,7 +87,7 @@ class SimDisk:
             raise OSError(errno.EIO, "the simulated disk fails")
 
     def duration_us(self, command: Command) -> int:
-        """How long a command takes; only syncs take long."""
+        """How long a command takes; only syncs take noticeable time (1 ms and more)."""
         if isinstance(command, Sync | SyncFolder | Replace):
             return 1_000 + self._chance.randint(0, self.slow_us)
         return 10

@@ -77,7 +77,7 @@ class Update(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CloudAsk(msgspec.Struct, frozen=True, kw_only=True):
-    """Spark's question what it should run. `trusts` says whether it runs users' functions that come by value."""
+    """Spark asks which queries to run. `trusts` says whether it runs users' functions that come by value."""
 
     trusts: bool = False
 
@@ -131,7 +131,7 @@ class TableRows(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Drain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Drain a node, or with `back` let it take part again."""
+    """Drain a node. With `back`, undo the drain."""
 
     name: str
     back: bool = False

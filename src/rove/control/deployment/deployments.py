@@ -37,7 +37,7 @@ from rove.plan.stages import Stages
 
 class Deployments:
     """Queries by name. `load` is what they take of each node. `of_node` holds the queries in which a node has, or had,
-    a part; `open` holds those of them that it does not run as it should."""
+    a part; `open` holds the queries whose newest part the node does not run yet."""
 
     def __init__(self, membership: Membership, below: Below, redeploy: Redeploy = "incremental") -> None:
         self._membership, self._below = membership, below
@@ -116,7 +116,7 @@ class Deployments:
         return nodes
 
     def let_go(self, query: QueryId, node: NodeId) -> None:
-        """A node has stopped running a query, as it should."""
+        """A node has ended a query that it was told to leave."""
         self.of_node.get(node, {}).pop(query, None)
         self.close(query, node)
         known = self.queries.get(query)
@@ -128,7 +128,7 @@ class Deployments:
         self.open.get(node, {}).pop(query, None)
 
     def reopen(self, query: QueryId, node: NodeId) -> None:
-        """A node does not run what it should of a query, or may run what it should not."""
+        """A node does not run what it should of a query, or may run a part that it has lost."""
         self.open.setdefault(node, {})[query] = None
 
     def _index(self, query: Query, node: NodeId) -> None:
@@ -317,7 +317,7 @@ class Deployments:
         return self.rolled_out(query, deployment)
 
     def withdraw(self, query: Query) -> None:
-        """Free the room of a query that was placed and then refused."""
+        """Release the slots of a query that was placed and then refused."""
         if query.deployment is not None:
             query.deployment.release()
             for node in query.rollout.states:
@@ -402,7 +402,7 @@ class Deployments:
 
     def _drop_gone(self, deployment: Deployment, node: NodeId) -> None:
         """Remove sources that have ended. A source that is away, or has no route now, keeps its place. A node that was
-        removed, and has none below it, loses its part: nobody waits for what its operators would have given. Operators
+        removed, and has none below it, loses its part: no operator waits for output of its operators. Operators
         elsewhere that took rows of it alone stay, and give what they have."""
         gone = self._membership.ended.gone
         part = deployment.tree.parts.get(node)
@@ -415,7 +415,7 @@ class Deployments:
             deployment.put({node: replace(part, sources=left)})
 
     def _lead_new(self, query: Query, deployment: Deployment, request: Request, node: NodeId) -> None:
-        """Place the sources of a node that have no place."""
+        """Give routes to the unplaced sources of a node."""
         here, have = self._wanted(query, node), dict.fromkeys(origin for _, origin in deployment.placed(node))
         for origin in [o for o, each in query.unplaced.items() if each.node == node and o not in here]:
             del query.unplaced[origin]

@@ -5,8 +5,8 @@ and below each node that it was ever told to send to on a route that goes on fro
 that has one origin for all nodes (`busy#3`) is below each node that ever ran it. So whatever a node was told to pass on
 is below it. A move between parents that are known changes nothing.
 
-The book only grows. Batches of old routes come hours later, and those of a node that was removed may have no other
-copy. So a maker stays in the book for as long as the book exists, like the counts of nodes that are gone (`ended`).
+This table of makers only grows; entries are never removed. Batches of old routes arrive hours later, and those of a
+node that was removed may have no other copy. The counts of removed nodes (`ended`) are kept for as long.
 
 Each node is told the makers below its neighbours as a list that only gets longer (`Learned`), and says how much of it
 it knows. A new maker costs O(links above it). A node that gets another parent costs O(makers below it × links above

@@ -81,7 +81,7 @@ class Output:
         return found
 
     def begin(self, running: RunningFragment) -> None:
-        """A query begins, or gets a newer version. The folders that it needs are open."""
+        """Start a query or a newer version, once its folders are open."""
         fragment = running.fragment
         new = {
             name: partition
@@ -89,7 +89,7 @@ class Output:
             if name not in self._ends and (partition := self._folders.get(name)) is not None
         }
         if new and not any(end.query == fragment.query for end in self._ends.values()):
-            # It was left before, so the rows on the disk are counted again.
+            # The node left this query earlier, so delivered rows are counted from the disk.
             self.counts = {key: count for key, count in self.counts.items() if key[0] != fragment.query}
         for name, partition in new.items():
             self._add(name, fragment.query, partition)
@@ -197,7 +197,7 @@ class Output:
         return commands
 
     def _carry_on(self, name: str, partition: Partition) -> None:
-        """If the low watermark has advanced, append an entry without an origin that tells readers."""
+        """If the low watermark has advanced, append an entry that carries only the new watermark to readers."""
         watermark = self._watermarks.get(name)
         if watermark is not None and watermark.low > partition.ledger.low:
             header = Header(origin=NOBODY, seq=0, through=0, kind=HeaderKind.LOW_WATERMARK)

@@ -58,8 +58,8 @@ class RunningFragment:
         self.fragment, self._plan, self._forgets, self._read, self._shared = fragment, plan, forgets, read, shared
         self.stages: Stages = decode(plan, read, fragment.loads, later(read))
         self._check()
-        # The origins to wait for are set by `expect`: on a node with a disk they have their place among the batches. So
-        # have new names of operators (`rename`): those that run already keep their `names` until then.
+        # `expect` sets the origins to wait for: on a node with a disk this change is an entry in the input log, between
+        # batches. The same holds for new names of operators (`rename`): running ones keep their `names` until then.
         goes_on = fragment.next is not None
         self.runs = frozenset(fragment.runs if sent else (*fragment.runs, *fragment.ends))  # the operators that run now
         makes = {**fragment.makes, **names}
@@ -152,13 +152,13 @@ class RunningFragment:
         return () if self.fragment.next is None else (self.fragment.next, *self.fragment.others)
 
     def way(self, header: Header) -> NodeId | None:
-        """The node that a batch goes to from here: rows take the route, a state may have a way of its own. None at the
+        """The node that a batch goes to from here: rows take the route, a state may take another route. None at the
         end."""
         return self.fragment.leads.get(header.origin, self.route) if header.state else self.route
 
     def came_behind(self, header: Header) -> bool:
-        """Whether a batch is behind an operator that has left sideways. Everybody below was told another way before
-        the operator left, so its sender has this batch too, and sends it that way."""
+        """Whether a batch arrives after its operator moved to a node outside the route. All senders were given a new
+        route first, so the sender of this batch has it too, and sends it over the new route."""
         leads, leaving = self.fragment.leads, self.pipeline.moves.leaving
         if not leads or not leaving or header.state:
             return False

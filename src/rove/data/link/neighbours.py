@@ -3,8 +3,8 @@
 Law: messages before a Hello are refused. With keys, so are peers that the coordinator has not named with that key. A
 node dials its parents; other peers dial it. A peer speaks for itself and for the makers below it (`below`); a parent
 speaks for everybody, because rows come down from it that were made anywhere. A frame of another maker is refused: it is
-neither taken nor acked, and its link stands still there until the coordinator has named the maker, or for ever. So a
-peer that forges stops its own link and no other.
+neither taken nor acked, and no later frame of its link is taken until the coordinator has named the maker. So a peer
+that forges stops its own link and no other.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from rove.model.messages import (
     digest_of,
 )
 
-STRANGE_US = 3_000_000  # so long a stranger's batch may come before the news that it may come
+STRANGE_US = 3_000_000  # how long a batch may arrive before the coordinator has named its maker
 
 
 class _Strange(NamedTuple):
@@ -89,7 +89,8 @@ class Neighbours:
             return True
         if not self.below.may_pass_on(peer, maker):
             return False
-        known = self._peers.get(peer)  # a device has nobody below it; it may run an operator of the whole query
+        # No node is below a device; but a device may run an operator that has one origin for all nodes.
+        known = self._peers.get(peer)
         return known is None or not known.device or not origin.node
 
     def learn(self, news: Learned, now: int) -> list[Said]:
@@ -102,7 +103,7 @@ class Neighbours:
 
     def strangers(self, now: int) -> Iterator[tuple[NodeId, str, str]]:
         """The links that stand still: the peer, the query of the batch that it may not send, and what to do about it.
-        News of the coordinator may be on their way, so they have a moment. O(links that stand still)."""
+        They are listed after `STRANGE_US`, because the coordinator's message may still arrive. O(such links)."""
         for peer, (query, origin, since) in self._strange.items():
             if now - since >= STRANGE_US:
                 yield (

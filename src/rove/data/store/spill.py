@@ -103,8 +103,8 @@ class Spill:
     # Batches that wait now
 
     def press(self) -> None:
-        """There is no room in memory, so give the oldest batches to the disk, as far as it takes them. O(batches
-        given)."""
+        """If there is no room in memory, write the oldest batches to the disk until it accepts no more. O(batches
+        written)."""
         if self._store.room >= 0:
             return
         wanted = self._writing_max // 2  # one write should hold more than one batch
@@ -241,7 +241,8 @@ class Spill:
         return commands
 
     def _needs(self, entry: KeptBatch) -> bool:
-        """Whether the file of a batch must stay: for its rows, or for its name, if the rows are damaged."""
+        """Whether the file of a batch must stay: for its rows; or, if they are damaged, because its header is still
+        needed."""
         damaged = entry.payload is None and entry.header.lost > 0
         return (entry.disk_bytes > 0 or damaged) and self._store.holds(entry)
 

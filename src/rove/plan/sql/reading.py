@@ -89,7 +89,7 @@ class Reading:
             self._left[name] = value
 
     def skip(self, *names: str) -> None:
-        """Arguments that do not change rows, such as hints."""
+        """Skip arguments that do not affect rows, such as hints."""
         for name in names:
             self.take(name)
 
