@@ -158,15 +158,16 @@ class Fragment(msgspec.Struct, frozen=True, kw_only=True):
     ends: tuple[Stage, ...] = ()
     # Operators that run here from now on, and the origin under which their state comes.
     awaits: dict[Stage, Origin] = {}
-    whole: bool = False  # whether these take rows only when their whole state has come (for comparison)
+    whole: bool = False  # whether these take rows only when their whole state has arrived (for comparison)
     lost: dict[Stage, Origin] = {}  # operators here that have lost a state on its way; it may come again
-    # States that do not take the way of rows here: the origin of the pieces, and the next node on their way.
+    # States that take another route than rows here: the origin of the pieces, and the next node.
     leads: dict[Origin, NodeId] = {}
     # It changes when a node above without a disk, which takes rows of this node in order, has started again.
     above: int = 0
-    # A node with sources keeps what it has until the next version comes (`control/deployment/holistic`).
+    # A node with sources keeps its batches until the next version arrives (`control/deployment/holistic`).
     holds: bool = False
-    # Makers whose earlier batches were taken by a node that has died: operators begin with the first batch that comes.
+    # Makers whose earlier batches were taken by a node that has died: operators begin with the first batch that
+    # arrives.
     anywhere: tuple[Origin, ...] = ()
     # The version in which the operators here began anew. A node with a disk keeps their input apart from earlier input.
     anew: int = 0
@@ -203,8 +204,8 @@ class Learned(msgspec.Struct, frozen=True, array_like=True):
 class Tally(msgspec.Struct, frozen=True, array_like=True):
     """One node's counts of the rows of one origin for one query.
 
-    `held` are the batches that the node has, in whatever part of it. `counted` are those that it counted, by the
-    operator or output that took them; under no name those that nobody takes any more.
+    `held` are the batches that any part of the node has. `counted` are the batches that it counted, by the operator or
+    output that took them; batches that no operator or output takes any more are under an empty name.
     """
 
     query: QueryId
@@ -365,7 +366,7 @@ _DECODER = msgspec.msgpack.Decoder(Message)
 
 
 def check_header(header: Header) -> None:
-    """Refuse a header that no origin gives: its names and numbers would do harm wherever they are used."""
+    """Refuse a header that no origin can have: its names and numbers would do harm wherever they are used."""
     if header.kind is not HeaderKind.BATCH:
         raise ProtocolError("malformed", f"a header of kind {header.kind.name}; links carry batches alone")
     try:

@@ -125,8 +125,8 @@ class Unplaced:
 
 @dataclass(slots=True)
 class Query:
-    """A query and its deployment. Without a deployment, or without a source, it waits; `waits_for` says for what. What
-    hinders it is kept with the time since when."""
+    """A query and its deployment. Without a deployment, or without a source, it waits; `waits_for` is the reason. Each
+    reason is kept with the time since when it holds."""
 
     record: QueryRecord
     plan: bytes
@@ -147,7 +147,8 @@ class Query:
     cut: dict[NodeId, int] = field(default_factory=dict)  # nodes with sources whose route is broken, since when
     drained: dict[NodeId, str] = field(default_factory=dict)  # nodes that are being drained, and what holds them up
     dead: dict[NodeId, str] = field(default_factory=dict)  # dead nodes, and why their operators cannot start elsewhere
-    moved: dict[Origin, dict[NodeId, None]] = field(default_factory=dict)  # who has said that a state has moved whole
+    # By state: the nodes that have reported that all of it has moved.
+    moved: dict[Origin, dict[NodeId, None]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, record: QueryRecord, plan: bytes, rollout: Rollout, whole_states: bool = False) -> Query:
@@ -193,7 +194,7 @@ class Query:
             self.waits_for, self.waits_since_us = reason, now
 
     def leave_out(self, origin: Origin, node: NodeId, reason: str, now: int) -> None:
-        """A source has no place. The time of a reason that goes on does not change."""
+        """Note that a source has no place. The time of a reason that goes on does not change."""
         known = self.unplaced.get(origin)
         if known is None or (known.node, known.reason) != (node, reason):
             self.unplaced[origin] = Unplaced(node, reason, now)

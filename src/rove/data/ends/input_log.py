@@ -86,8 +86,8 @@ class InputLog:
         return commands
 
     def done(self, event: DiskDone) -> list[PendingBatch] | None:
-        """A group was executed, or failed. Returns the batches that are safe now, to be computed; None if it is not
-        ours."""
+        """Handle a group that was executed, or failed. Returns the batches that are safe now, to be computed; None if
+        it is not ours."""
         query = query_in(event.folder)
         log = self._logs.get(query)
         if log is None or event.folder != self._of[query]:
@@ -96,7 +96,7 @@ class InputLog:
         return [PendingBatch(query, each.header, each.rows) for each in safe if each.header is not None]
 
     def unwritten(self) -> dict[QueryId, str]:
-        """Why the disk does not take the input of which query. O(queries that wait)."""
+        """By query, why the disk does not accept its input. O(queries that wait)."""
         troubled = ((query, log.partition.trouble) for query, log in self._dirty.items())
         return {query: f"{self._of[query]}: {trouble}" for query, trouble in troubled if trouble}
 
@@ -124,7 +124,7 @@ class InputLog:
                     yield query, lane.origin.unsided, minus(spans, damaged.get(lane.origin, ()))
 
     def damage(self) -> dict[QueryId, str]:
-        """What is damaged in the input of which query. O(queries)."""
+        """By query, what is damaged in its input. O(queries)."""
         return {
             query: f"the input of its operators is damaged: {self._of[query]}/{text}"
             for query, log in self._logs.items()
@@ -132,7 +132,8 @@ class InputLog:
         }
 
     def close(self, query: QueryId) -> list[Header]:
-        """A query was stopped. Its folder stays, and nothing is added. Returns the headers of batches being written."""
+        """Close the log of a stopped query. Its folder stays, and no batch is added. Returns the headers of batches
+        being written."""
         log = self._logs.pop(query, None)
         self._dirty.pop(query, None)
         self._folders.forget(self._of.pop(query, input_folder(query)))
@@ -160,7 +161,7 @@ class InputLog:
 
 def input_folder(query: str, anew: int = 0) -> str:
     """The folder with the input of a query's stateful operators. Operators that began `anew` have a folder of their
-    own: earlier input there is of operators whose rows others have counted as lost."""
+    own: earlier input there is of operators whose rows other nodes have counted as lost."""
     return f"{FOLDER}-{anew}/{query}" if anew else f"{FOLDER}/{query}"
 
 

@@ -1,8 +1,8 @@
 """The entrance to a node's fragments, for batches of links and of the node's own sources.
 
 Law: a batch of a query that is unknown here waits, and its sender keeps it. A batch that cannot be taken is refused and
-counted as lost, once; it does not hold up the batches behind it. Rows that only pass by are not decoded.
-Which operators a batch still lacks is known to `pipeline`.
+counted as lost, once; it does not hold up the batches behind it. Rows that only pass by are not decoded. `pipeline`
+knows which operators a batch still lacks.
 """
 
 from __future__ import annotations
@@ -110,7 +110,8 @@ class Entrance:
     def _state(
         self, running: RunningFragment, header: Header, payload: Payload | None, receipt: FrameReceipt | None
     ) -> None:
-        """Take a piece of state if its operator runs here; else it goes on. One that has a way of its own goes on."""
+        """Take a piece of state if its operator runs here. Otherwise pass it on; so is a piece that has a route of its
+        own."""
         led = header.origin in running.fragment.leads
         if led or not running.pipeline.moves.takes(Stage(header.stage)):
             self._pass_on(running, header, payload, receipt)
@@ -131,7 +132,8 @@ class Entrance:
     def _pass_on(
         self, running: RunningFragment, header: Header, payload: Payload | None, receipt: FrameReceipt | None
     ) -> None:
-        """Pass a piece on. One that comes to the end of its query is of a state that has arrived or was given up."""
+        """Pass a piece on. A piece that reaches the end of its query belongs to a state that has arrived or was given
+        up, and is refused."""
         if running.way(header) is None:
             self.accounts.refuse("an old piece")
         else:

@@ -117,8 +117,8 @@ class Deployment:
             return False
 
     def _missed(self, query: QueryId, origins: Collection[Origin]) -> list[tuple[str, Batch]]:
-        """Headers for what these sources made before the query. Where the query begins is stored before they are
-        sent: a later start must give it the same batches."""
+        """Headers for the batches that these sources made before the query began. Where the query begins is stored
+        before they are sent: a later start must give it the same batches."""
         missed = list(self.sources.missed(query, origins))
         self.turn.commands += self.sources.positions()
         return missed
@@ -200,7 +200,7 @@ class Deployment:
         else:
             if running.fragment.sends:
                 running = self.leaving_states.begin(running)
-            emitted = running.rename()  # before an operator goes on without its state, and gives something
+            emitted = running.rename()  # before an operator goes on without its state, and emits output
             emitted += running.await_states()
             emitted += running.expect(running.fragment.waits)
             emitted += running.pipeline.gone(running.unheard(running.pipeline.origins()))
@@ -248,7 +248,8 @@ class Deployment:
     def _end(self, query: QueryId) -> list[Header]:
         """Stop running a query. Returns the headers of kept batches that no other node can have. Frames that are parked
         for it are not acked, because nobody else has them. They stay until the query is deployed here again or stopped,
-        or until their sender begins a new session: it sends them another way, or has left the query too."""
+        or until their sender begins a new session: then the sender sends them over another route, or has left the
+        query too."""
         running = self.fragments.running.pop(query, None)
         self.fragments.troubles.pop(query, None)
         opening = self.openings.take(query)

@@ -168,7 +168,7 @@ def _plain(asked: Translator, part: Reading, each: Membership, names: Names) -> 
     from rove.plan.sql.select import from_and_joins
 
     text = asked.text
-    part.skip("distinct", "hint")  # a row that is there twice is a member all the same
+    part.skip("distinct", "hint")  # duplicates do not change membership
     where = part.take("where")
     condition = None if where is None else Reading(where, text).take("this")
     relation, condition = from_and_joins(asked, part.take("from_"), part.list("joins"), condition, names)
