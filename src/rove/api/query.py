@@ -139,7 +139,7 @@ class Query:
 
     def awaitTermination(self, timeout: float | None = None) -> bool:
         """Wait until the query is stopped, or for `timeout` seconds. Returns whether it was stopped. It raises if the
-        query cannot go on until somebody mends it (`status`)."""
+        query cannot go on without a repair (`status`)."""
         end = None if timeout is None else time.monotonic() + timeout
         while (line := self.listed()).state != "stopped":
             if why := hopeless(line):

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 LOCAL = "local"
-ROWS_MAX = 10_000  # of a table, through the coordinator, if nobody says how many
+ROWS_MAX = 10_000  # of a table, through the coordinator, if no number is given
 TABLE_S, POLL_S = 60, 0.2  # how long Spark may take to read a table, and how often to ask
 OPERATOR_FILE = "operator.keys"  # the file in a folder of keys that holds the key for giving commands
 

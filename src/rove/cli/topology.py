@@ -109,7 +109,7 @@ def replay(
 
 
 def _confirm(what: str, verb: str = "add to") -> None:
-    """Ask whether to go on. Where nobody can be asked, a flag has to say so."""
+    """Ask the user whether to go on. Without a terminal a flag has to say so."""
     from rove.model.errors import SetupError
 
     if not sys.stdin.isatty():

@@ -1,6 +1,6 @@
 """Puts the many small files of a table together into few, while its query may go on writing.
 
-Law: at every moment the table has each of its rows once, for whoever reads it as Spark's list of files says
+Law: at every moment the table has each of its rows once, for every reader that follows Spark's list of files
 (`_spark_metadata`). One step swaps old files for new ones: the last compact file of that list is replaced, by a rename.
 Numbers of micro-batches stay as they are, so the sink's own protocol goes on. Old files stay for readers that are open,
 and are deleted only when the list can never name them again.

@@ -354,7 +354,7 @@ class Coordinator:
         self.deployments.touch_sources(node, {s.stream: None for s in member.record.sources})  # some may have no place
         for query in self.deployments.live(node):
             query.rollout.unhear(node, self.now)
-            self.deployments.reopen(query.id, node)  # the node may come back before the query has found another way
+            self.deployments.reopen(query.id, node)  # the node may come back before the query has another route
         self.membership.remove(node)
         self._commands.append(Keep("node", node, None))
         self.allow()
@@ -376,7 +376,7 @@ class Coordinator:
         return member is not None and not member.record.revoked and member.record.key == key != ""
 
     def allow(self) -> None:
-        """Update who may connect. Without keys everybody may. O(nodes)."""
+        """Update which keys may connect. Without keys every process may. O(nodes)."""
         if self._keys:
             self._commands.append(self.allowed())
 
@@ -387,7 +387,7 @@ class Coordinator:
         return Allow((*nodes, *self.clouds.peers(), *self.invitations.peers(), self._operator))
 
     def _forget_invitations(self) -> None:
-        """Invitations that have expired let nobody connect."""
+        """Remove expired invitations. No process may connect with them."""
         if gone := self.invitations.expired(self.wall):
             for record in gone:
                 self.keep_bytes("invite", record.key, None)

@@ -1,4 +1,4 @@
-"""What is wrong on a node: for its log and its reports to the coordinator.
+"""The troubles of a node, for its log and its reports to the coordinator.
 
 Law: a trouble is a sentence that says what to do. Its words stay the same while it lasts, so that it is logged once and
 its beginning is known.
@@ -34,7 +34,7 @@ def of_queries(
     neighbours: Neighbours,
     now: int,
 ) -> dict[QueryId, tuple[TroubleHere, ...]]:
-    """What is wrong with which query. O(queries with trouble, folders, links that stand still, operators, and batches
+    """By query, what is wrong with it. O(queries with trouble, folders, links that stand still, operators, and batches
     that are held)."""
     found: dict[QueryId, list[TroubleHere]] = {}
     for damage in (output.damage(), input_log.damage()):

@@ -241,8 +241,8 @@ def _may_have_gaps(world: World, origin: Origin) -> bool:
 def _without_gaps(
     world: World, query: QueryId, arrived: dict[str, dict[Origin, list[Batch]]]
 ) -> dict[str, dict[Origin, list[Batch]]]:
-    """The same batches, numbered anew for origins that may have gaps: nobody waits for what ended with its process, or
-    was on a disk that has lost something. If these were rows, they are missing in the results."""
+    """The same batches, numbered anew for origins that may have gaps: no operator waits for batches that were lost
+    with a process or a disk. If these had rows, the rows are missing in the results."""
     return {
         output: {
             origin: [Batch(replace(b.header, seq=n, through=n), b.data) if gaps else b for n, b in enumerate(batches)]

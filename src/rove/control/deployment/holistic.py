@@ -28,7 +28,7 @@ from rove.model.ids import NodeId, QueryId, Stage
 if TYPE_CHECKING:
     from rove.control.deployment.deployments import Deployments
 
-# "state_transfer" is incremental, and an operator that moves takes rows only when its whole state has come.
+# "state_transfer" is incremental, and an operator that moves takes rows only when its whole state has arrived.
 Redeploy: TypeAlias = Literal["incremental", "state_transfer", "holistic_serial", "holistic_concurrent"]
 WAIT_US_MAX = 10_000_000  # for the nodes of one query, to hold or to run their parts
 

@@ -28,8 +28,8 @@ TELL_AGAIN_US = 900_000
 
 
 class AboveRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The nodes that batches of a maker go to, each with its place among all pairs of the book. Restored in that order,
-    the lists of all nodes are as they were."""
+    """The nodes that batches of a maker go to, each with its place among all pairs of the table. Restored in that
+    order, the lists of all nodes are as they were."""
 
     maker: str
     above: tuple[tuple[NodeId, int], ...]
@@ -66,7 +66,7 @@ class Below:
         self._places = 0
 
     def restore(self, records: Iterable[AboveRecord]) -> None:
-        """Restore the book. O(book)."""
+        """Restore the table. O(table)."""
         found = [(place, record.maker, above) for record in records for above, place in record.above]
         for place, maker, above in sorted(found):
             self._places = place

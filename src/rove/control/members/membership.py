@@ -316,8 +316,8 @@ class Membership:
             self.topology.remove_node(node)
 
     def count_dead(self, node: NodeId) -> None:
-        """A silent node counts as dead: routes avoid it, nobody counts on what it holds, and its next report has to be
-        a whole one. O(its tallies)."""
+        """Count a silent node as dead: routes avoid it, its batches count as held by no node, and its next report has
+        to be a whole one. O(its tallies)."""
         member = self.members[node]
         if self.topology.has(node) and not self.topology.is_dead(node):
             self.topology.count_dead(node, True)

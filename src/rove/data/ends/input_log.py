@@ -147,7 +147,7 @@ class InputLog:
         """Every log, and who waits for it. O(queries, and batches that wait)."""
         for query, log in self._logs.items():
             log.validate()
-            must(not log.waiting or query in self._dirty, "a log is flushed while somebody waits for it", query)
+            must(not log.waiting or query in self._dirty, "a log is flushed while batches wait for it", query)
         for query, log in self._dirty.items():
             must(self._logs.get(query) is log, "a log that is flushed is open", query)
 

@@ -277,7 +277,7 @@ class Output:
         """Every folder, and who waits for it. O(folders, and batches that wait for them)."""
         for name, end in self._ends.items():
             end.validate()
-            must(not end.waiting or name in self._dirty, "a folder is flushed while somebody waits for it", name)
+            must(not end.waiting or name in self._dirty, "a folder is flushed while batches wait for it", name)
         for name, end in self._dirty.items():
             must(self._ends.get(name) is end, "a folder that is flushed is open", name)
         must(self._watermarks.keys() <= self._ends.keys(), "a low watermark is of an output that is open")

@@ -1,12 +1,12 @@
 """Lets each origin's batches into a stateful operator once and in order.
 
 Law: a batch is let in once, after all earlier batches of its origin. A batch that was let in before is a duplicate and
-is counted. A batch that comes too early is held until the gap closes, or its origin is gone for good. So a watermark
-counts only when every batch before it is in, and results do not depend on the route of a batch. A batch that needs
-a `Confirmation` is held until its sender has confirmed that it heard the ack.
+is counted. A batch that arrives too early is held until the gap closes, or its origin is gone for good. So a watermark
+counts only when every batch before it is in, and results do not depend on the route of a batch. A batch that needs a
+`Confirmation` is held until its sender has confirmed that it heard the ack.
 
-Gaps of an origin that is gone hold up nobody. A node may still have batches of these gaps, and the origin may turn out
-not to be gone. So they are let in whenever they come, once.
+Gaps of an origin that is gone hold up no later batch. A node may still have batches of these gaps, and the origin may
+turn out not to be gone. So they are let in whenever they arrive, once.
 """
 
 from __future__ import annotations

@@ -175,8 +175,8 @@ class Pipeline:
         return emitted
 
     def desert(self, step: Step, emitted: list[Emitted]) -> None:
-        """If nobody is left to wait for, close what is open, and no more: an origin that joins later with newer rows is
-        in time. Operators here no longer wait for the output, and may have nobody else to wait for."""
+        """If no origin is left to wait for, close the open windows, and no more: an origin that joins later with newer
+        rows is in time. Operators here no longer wait for the output, and may have no other origin to wait for."""
         waits, intake = step.waits, step.intake
         if waits is None or intake is None or step.deserted or waits.waited() or not intake.deserted:
             return
@@ -196,7 +196,7 @@ class Pipeline:
         return {name for step in self._with_memory if step.intake is not None for name in step.intake.known()}
 
     def end(self, runs: Collection[Stage]) -> list[Emitted]:
-        """Only the operators `runs` go on here. The others give what they have, because nobody else has it."""
+        """Keep only the operators `runs` here. The others emit all that they hold, because no other node has it."""
         emitted: list[Emitted] = []
         for step in (step for step in self._with_memory if step.stage not in runs):
             for name in () if step.intake is None else step.intake.table():

@@ -128,7 +128,7 @@ class RunningFragment:
         return emitted
 
     def arrived(self) -> list[Origin]:
-        """The states that this fragment waited for, and that have come whole."""
+        """The states that this fragment waited for, and that have arrived completely."""
         awaits = self.fragment.awaits.items()
         return [origin for stage, origin in awaits if self.pipeline.moves.has_come(stage, origin)]
 

@@ -72,14 +72,14 @@ class Backlog:
             self._kept.popleft()
 
     def read_again(self, now: int) -> None:
-        """Request rows that could not be read, and those that nobody has requested."""
+        """Request rows that could not be read or were not requested yet."""
         for entry in self._reading:
             self._loading.ask(entry, now)
 
     @property
     def stands_still(self) -> bool:
-        """Whether nobody has requested the rows that are next. A batch may be spilled while it waits for earlier rows
-        of its origin."""
+        """Whether the rows that are next were not requested yet. A batch may be spilled while it waits for earlier
+        rows of its origin."""
         return bool(self._reading) and self._loading.unasked(self._reading[0])
 
     def put_back(self) -> None:

@@ -38,7 +38,7 @@ class Loading:
         return not isinstance(entry.payload, Stored) or entry.loaded is not None
 
     def unasked(self, entry: KeptBatch) -> bool:
-        """Whether the rows of a batch are on the disk, and nobody has asked for them."""
+        """Whether the rows of a batch are on the disk, and were not requested yet."""
         return not self.ready(entry) and not entry.load
 
     @property

@@ -2,8 +2,8 @@
 
 Law: messages before a Hello are refused. With keys, so are peers that the coordinator has not named with that key. A
 node dials its parents; other peers dial it. A peer speaks for itself and for the makers below it (`below`); a parent
-speaks for everybody, because rows come down from it that were made anywhere. A frame of another maker is refused: it is
-neither taken nor acked, and no later frame of its link is taken until the coordinator has named the maker. So a peer
+speaks for all nodes, because rows that were made anywhere come down from it. A frame of another maker is refused: it
+is neither taken nor acked, and no later frame of its link is taken until the coordinator has named the maker. So a peer
 that forges stops its own link and no other.
 """
 
@@ -145,7 +145,7 @@ class Neighbours:
 
     def receive(self, link: Link, data: Data, size: int, now: int) -> tuple[bool, list[Said]]:
         """Take a frame, or refuse it. Returns whether it is new and in order. A frame that is not the next one is not
-        taken, whoever made it. O(1)."""
+        taken, whichever maker it has. O(1)."""
         peer, origin = link.peer, data.header.origin
         if size > ROWS_BYTES_MAX + KEPT_BYTES_MIN:
             raise ProtocolError("oversize", f"rows of {size} bytes; at most {ROWS_BYTES_MAX} are read")
@@ -192,9 +192,9 @@ class Neighbours:
 
     def give_up(self, query: str, now: int) -> bool:
         """A node has left a query, and only sent frames of it are left. Copies are dropped, and frames that came from
-        other nodes: these nodes send them another way. Peers may have left the query too, and would ack neither these
-        frames nor those behind them. Other frames were made here, and are sent again. Returns whether there were any to
-        drop. O(batches on all links)."""
+        other nodes: these nodes send them over another route. Peers may have left the query too, and would ack neither
+        these frames nor those behind them. Other frames were made here, and are sent again. Returns whether there were
+        any to drop. O(batches on all links)."""
         carriers = [link for link in self.links.values() if any(_elsewhere(e, query) for e in link.entries())]
         taken = [(link, entry) for link in carriers for entry in link.take_back(query)]
         for link, entry in taken:
@@ -228,7 +228,7 @@ class Neighbours:
             must(link.peer == name, "a link is listed under its peer", name, link.peer)
             link.validate()
         for conn, name in self._conns.items():
-            must(name in self.links, "whoever said hello has a link", conn, name)
+            must(name in self.links, "a peer that said hello has a link", conn, name)
         for name in self._strange:
             must(name in self.links, "a link that stands still is a link of this node", name)
         for name, link in self._dirty.items():

@@ -1,16 +1,17 @@
 """Batches that are acked, and whose senders have not said that they heard the ack.
 
 Law: on a node without a disk, a stateful operator computes a batch only when the sender has heard its ack. A sender
-that has not heard it sends the batch again, also to the next start of the node. So what a start had computed when it
-died never comes to the next one. What was acked and not computed dies with the node, as the rows of open windows do.
+that has not heard it sends the batch again, also to the next start of the node. So the next start never gets a batch
+that an earlier one had computed. A batch that was acked and not computed is lost with the node, as the rows of open
+windows do.
 
-A session may end before the sender has told. If it says in its next session that it had not heard the ack, it sends the
-batch again, and the batch is dropped here. If it cannot tell, because its process has died, the batch waits: until it
-comes again; or a later batch of its origin comes another way, because routes keep the order of an origin; or for
-`PATIENCE_US`. So long it also waits for a sender that is silent.
+A session may end before the sender has confirmed. If it says in its next session that it had not heard the ack, it
+sends the batch again, and the batch is dropped here. If it cannot tell, because its process has died, the batch waits
+until it arrives again; or until a later batch of its origin arrives over another route, because routes keep the order
+of an origin; or for `PATIENCE_US`. For the same time it waits for a sender that is silent.
 
-A batch may come more than once before anybody takes it: again from its sender, or another way because its query has
-taken another route. The fate of the latest frame counts. The sender of an earlier one drops its copy when it leaves the
+A batch may arrive more than once before an operator takes it: again from its sender, or over another route that its
+query has taken. The fate of the latest frame counts. The sender of an earlier one drops its copy when it leaves the
 route, although it has said that it kept the batch.
 """
 
@@ -55,7 +56,7 @@ class Confirmation:
             self._keepers.discard(peer)
 
     def settle(self) -> None:
-        """Nothing more will be known of it."""
+        """Decide it, because no more frames of the batch are open."""
         self.confirmed = not self.kept
 
     def came_with(self, other: Confirmation) -> bool:
@@ -88,8 +89,8 @@ class Unheard:
             self._spoke[link.peer] = link
 
     def settled(self, now: int) -> list[Confirmation]:
-        """The confirmations that have come since, or are no longer waited for. O(those, and links that brought one);
-        once a second O(links that owe one)."""
+        """The confirmations that have arrived since, or are no longer waited for. O(those, and links that brought
+        one); once a second O(links that owe one)."""
         found: list[Confirmation] = []
         for link in self._spoke.values():
             found += self._told(link, now)

@@ -21,7 +21,7 @@ T = TypeVar("T")
 PIECE_ROWS = 16_384  # parts are gathered up to this number of rows
 PART_ROWS_MAX = 262_144  # a larger part is cut; smaller ones stay whole, because sums are added part by part
 PIECE_BYTES_MAX = 16 * 1024 * 1024  # the same for bytes: a link refuses a piece that is too large, and it would be lost
-WHOLE = 2**62  # a pane after all others: everything has come
+WHOLE = 2**62  # a pane after all others: the state is complete
 UNTIL = "until"  # the fact of a piece that names the first pane whose state has not come
 
 
@@ -49,7 +49,7 @@ class Behind(Generic[T]):
 
 
 class Piece(NamedTuple):
-    """A piece of state. After it, the state of all panes below `until` has come."""
+    """A piece of state. After it, the state of all panes below `until` has arrived."""
 
     until: int
     state: Snapshot

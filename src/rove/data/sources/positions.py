@@ -1,8 +1,8 @@
-"""How far a source has come whose batches can be made again, such as a source that reads a file.
+"""The position of a source whose batches can be made again, such as a source that reads a file.
 
 Law: batch n of such a source has the same rows in every start of its node, and the same name. So the next start makes
-again what may not be safe, and whoever has taken it before drops it by its name. A position never passes a batch that
-may not be safe: one that no other node has acked and that is not on a disk. It may be behind.
+again what may not be safe, and a node that has taken it before drops it by its name. A position never passes a batch
+that may not be safe: one that no other node has acked and that is not on a disk. It may be behind.
 
 A query gets the batches from `first` on, and an empty header for the numbers before. Its rows before `next` are counted
 in `produced`, so that a later start goes on counting where the position is.

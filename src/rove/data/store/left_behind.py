@@ -86,7 +86,7 @@ class LeftBehind:
         return said
 
     def listed(self, event: Listed, now: int) -> None:
-        """The folders are known, or must be listed again."""
+        """Take the list of folders, or plan to list them again."""
         self._asked, self._due_us = False, now + PAUSE_US
         if event.trouble or self.known:
             return
@@ -158,7 +158,7 @@ class LeftBehind:
         return self._found.pop(query, []) if self.known else []
 
     def forget(self, query: QueryId) -> None:
-        """A query has ended, so its batches are not needed."""
+        """Drop the batches of a query that has ended."""
         self._found.pop(query, None)
         self.damage.pop(query, None)
         if not self.known:

@@ -30,7 +30,7 @@ def write_expression(expr: Expr, schema: pa.Schema) -> wire.Expression:
                 return word
         except _NO_TEXT:
             continue
-    raise PlanError(f"no other node could rebuild the expression {expr!r}; write it in another way")
+    raise PlanError(f"no other node could rebuild the expression {expr!r}; write it differently")
 
 
 def read_expression(word: wire.Expression, schema: pa.Schema) -> Expr:

@@ -103,7 +103,7 @@ class Reading:
 
 
 def refused(name: str, node: exp.Expr, text: str) -> ExpressionError:
-    """The error for an argument of a node that nobody reads."""
+    """The error for an argument of a node that no code reads."""
     value = node.args.get(name)
     inside = [v for v in (value if isinstance(value, list) else [value]) if isinstance(v, exp.Expr)]
     place = next((found for v in inside if (found := span(v))), span(node))

@@ -247,9 +247,9 @@ class Deployment:
 
     def _end(self, query: QueryId) -> list[Header]:
         """Stop running a query. Returns the headers of kept batches that no other node can have. Frames that are parked
-        for it are not acked, because nobody else has them. They stay until the query is deployed here again or stopped,
-        or until their sender begins a new session: then the sender sends them over another route, or has left the
-        query too."""
+        for it are not acked, because no other node has them. They stay until the query is deployed here again or
+        stopped, or until their sender begins a new session: then the sender sends them over another route, or has left
+        the query too."""
         running = self.fragments.running.pop(query, None)
         self.fragments.troubles.pop(query, None)
         opening = self.openings.take(query)
