@@ -338,7 +338,7 @@ FRAGMENTS = (
         "FragmentEvent.CAUGHT_UP: FragmentState.HOLDING",
         "FragmentEvent.CAUGHT_UP: FragmentState.RUNNING",
         seed=19,
-        law="what is given is kept only until those above are told",
+        law="output is kept only until the nodes above are told of it",
     ),
     Mutant(
         "rows that cannot be computed after a restart are not counted as lost",

@@ -126,7 +126,7 @@ class Query:
                 raise RoveError(why)
             if time.monotonic() > deadline:
                 held = sentence(line.troubles) or "look at query.status and query.accounts"
-                raise RoveError(f"waited in vain for query `{self.name}` {what}: {held}")
+                raise RoveError(f"gave up waiting for query `{self.name}` {what}: {held}")
             time.sleep(POLL_S)
 
     def explain(self) -> None:

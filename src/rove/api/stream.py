@@ -362,7 +362,7 @@ class Stream:
         return Column(marked(name, self._number))
 
     def _readable(self, text: str) -> str:
-        """A column's text without what says of which stream it is."""
+        """A column's text without the mark of its stream."""
         return unmarked(text)
 
     def _with(self, plan: Operator) -> Stream:

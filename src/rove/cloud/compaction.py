@@ -40,7 +40,7 @@ COMPACT = ".compact"
 VERSION = "v1"
 SMALL_BYTES = 32 * 1024 * 1024  # files that are larger stay as they are
 FILE_BYTES = 128 * 1024 * 1024  # of a new file, about
-FILES_MIN = 8  # for fewer files it is not worth the while
+FILES_MIN = 8  # with fewer files a compaction saves too little
 GRACE_S = 600.0  # how long readers that are open may still need old files
 
 Rewrite = Callable[[Sequence[Path], Path, int], None]  # these files, into a new folder, as so many files
@@ -149,7 +149,7 @@ def _clean(folder: Path, grace_s: float, ended: bool) -> int:
         named = set(listed(folder))
         last = _last_compact(folder)
         over = ended or (last is not None and int(last.stem) > int(Path(record["compact"]).stem))
-        swapped = named.isdisjoint(record["old"])  # if not, the swap has not come, or the sink has undone it
+        swapped = named.isdisjoint(record["old"])  # if not, the swap was not made, or the sink has undone it
         if time.time() - record["at"] < grace_s or (swapped and not over):
             continue
         unneeded = record["old"] if swapped else record["new"]

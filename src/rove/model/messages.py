@@ -159,7 +159,7 @@ class Fragment(msgspec.Struct, frozen=True, kw_only=True):
     # Operators that run here from now on, and the origin under which their state comes.
     awaits: dict[Stage, Origin] = {}
     whole: bool = False  # whether these take rows only when their whole state has arrived (for comparison)
-    lost: dict[Stage, Origin] = {}  # operators here that have lost a state on its way; it may come again
+    lost: dict[Stage, Origin] = {}  # operators here that have lost a state on its way; it may arrive again
     # States that take another route than rows here: the origin of the pieces, and the next node.
     leads: dict[Origin, NodeId] = {}
     # It changes when a node above without a disk, which takes rows of this node in order, has started again.

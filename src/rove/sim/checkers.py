@@ -147,7 +147,7 @@ class MemoryBounded:
 
 class OneOwner:
     """A merging operator runs on one node at a time. It may move: then the old node has ended it before the new one
-    takes rows. A node that computes its input again after a restart gives nothing new."""
+    takes rows. A node that computes its input again after a restart emits nothing new."""
 
     def __init__(self) -> None:
         self._owners: dict[tuple[str, Origin], NodeId] = {}
@@ -181,7 +181,8 @@ def _begins(running: RunningFragment, stage: Stage) -> bool:
 
 
 def check_sums(world: World) -> None:
-    """The accounts that users see add up at every moment, whichever reports have come: no rows are counted twice."""
+    """The accounts that users see add up at every moment, whichever reports have arrived: no rows are counted
+    twice."""
     machine = world.coordinator.machine
     if machine is None:
         return
@@ -268,7 +269,7 @@ def _answers(worker: Worker, name: Name) -> bool:
         return True
     if running is not None and running.pipeline.took(origin, seq):
         return True
-    # A batch may come at two stages. Then there are two copies, and one may still wait for the disk.
+    # A batch may arrive at two stages. Then there are two copies, and one may still wait for the disk.
     logged = (spans for q, o, spans in worker.input_log.names() if (q, o) == (query, origin))
     copies = sum(bool(both(spans, (seq, seq + 1))) for spans in logged)
     if copies > sum(name in _names(header) for header in worker.input_log.waiting()):

@@ -60,13 +60,13 @@ class Watcher(Protocol):
 
 
 class Listener(Protocol):
-    """Somebody who writes down what every machine is told, and what it asks for."""
+    """Records every event that a machine gets, and every command that it returns."""
 
     def told(self, world: World, who: NodeId, event: object, commands: Sequence[object]) -> None: ...
 
 
 class Forger(Protocol):
-    """Somebody who changes messages of a node when they arrive."""
+    """Changes messages of a node when they arrive."""
 
     def passed(self, world: World, flight: InFlight) -> InFlight: ...
 
@@ -194,7 +194,7 @@ class World:
         self.safe = {each for each in self.safe if each[1].node != node.name or node.second}
 
     def say(self, name: NodeId, to: NodeId, message: Message, payload: bytes | None = None) -> None:
-        """A process sends what its machine did not ask for."""
+        """Send messages of a process that its machine did not ask for."""
         self._send(self.nodes[name], to, message, payload)
 
     def remove(self, name: NodeId) -> None:
@@ -399,7 +399,7 @@ class World:
         if machine is None:
             return
         commands = machine.handle(event, self.now, START_US + self.now + self.coordinator.skew_us)
-        if commands:  # an event of which nothing comes has changed nothing that could be wrong
+        if commands:  # an event without commands has changed nothing that could be wrong
             machine.validate()
         self._tell(COORDINATOR, event, commands)
         for command in commands:

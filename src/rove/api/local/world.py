@@ -349,7 +349,7 @@ class LocalWorld:
                 raise RoveError(why)
             if time.monotonic() > deadline:
                 held = sentence(line.troubles) or self._spark_said or "look at query.status and query.accounts"
-                raise RoveError(f"waited in vain for query `{query}` {what}: {held}")
+                raise RoveError(f"gave up waiting for query `{query}` {what}: {held}")
             time.sleep(0.1)
 
 

@@ -152,9 +152,9 @@ class Rollout:
         return None
 
     def _on_its_way(self, node: NodeId, fragment: Fragment, deployment: Deployment) -> NodeId | None:
-        """Whom a state waits for that is to leave a node on a way of its own: a node on this way that does not know it,
-        or one that still sends its rows to the old node. They do not pass the new one there. O(way + nodes that sent
-        here)."""
+        """The node that a state waits for before it leaves over a route of its own: a node on this route that does not
+        know the route yet, or one that still sends its rows to the old node, where they do not pass the new one.
+        O(route + nodes that sent here)."""
         led = [state for state in fragment.sends.values() if state in fragment.leads]
         for state in led:
             at: NodeId | None = fragment.leads[state]

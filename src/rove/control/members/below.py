@@ -54,7 +54,7 @@ class _List:
 
 
 class Below:
-    """The book of one coordinator."""
+    """The table of one coordinator."""
 
     def __init__(self) -> None:
         self._above: dict[str, dict[NodeId, int]] = {}
@@ -111,7 +111,7 @@ class Below:
                 self.add(origin.maker, node)
 
     def heard(self, node: NodeId, known: tuple[int, int], now: int) -> list[NodeId]:
-        """A node says how much it knows. If that is no beginning of its list, it is told everything. Returns the nodes
+        """Note how much a node knows. If that is no beginning of its list, it is told everything. Returns the nodes
         that may have waited for it. O(these)."""
         found = self._lists.get(node)
         if found is None:
@@ -174,7 +174,7 @@ class Below:
         return self._lists.setdefault(node, _List())
 
     def validate(self) -> None:
-        """Raise if what is below each node does not follow from the pairs. O(book)."""
+        """Raise if what is below each node does not follow from the pairs. O(table)."""
         fresh = Below()
         fresh.restore(AboveRecord(maker=m, above=tuple(above.items())) for m, above in self._above.items())
         if {n: set(b) for n, b in fresh._below.items()} != {n: set(b) for n, b in self._below.items()}:

@@ -43,6 +43,7 @@ class TableReads:
         return [each.asked for each in self._requests.values() if each.rows is None]
 
     def heard(self, rows: TableRows) -> None:
-        """Spark has read a table, or says why it cannot. An answer that no request waits for is dropped."""
+        """Take the rows of a table that Spark has read, or its reason why it cannot. An answer that no request waits
+        for is dropped."""
         if (request := self._requests.get(rows.id)) is not None:
             request.rows = rows

@@ -255,10 +255,11 @@ class RunningFragment:
         return self.pipeline.counts
 
     def validate(self) -> None:
-        """Its state fits what it keeps and where it sends. O(what its pipeline holds, and what it keeps)."""
+        """Raise unless its state fits the output that it keeps and its route. O(what its pipeline holds, and what it
+        keeps)."""
         who, route, routes = self.machine.who, self.route, self.routes
         must(self.state is not FragmentState.ENDED, "a fragment that has ended does not run", who)
-        must(not self.kept or self.holds, "what is given is kept only until those above are told", who)
+        must(not self.kept or self.holds, "output is kept only until the nodes above are told of it", who)
         known = route in routes or (route is None and not routes)
         must(known, "a fragment takes a route that it was told of", who, route, routes)
         self.pipeline.validate()

@@ -218,7 +218,7 @@ class DiskShelf:
         return body, f"{aside} is damaged" if body is None and aside.exists() else ""
 
     def forget_places(self) -> None:
-        """Files are read from their first row."""
+        """Forget how far files of sources were read, so that they are read from their first row."""
         for name in (PLACES_FILE, f"{PLACES_FILE}{DAMAGED}"):
             (self.path / name).unlink(missing_ok=True)
 
