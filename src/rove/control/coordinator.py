@@ -161,6 +161,7 @@ class Coordinator:
         """Raise if an index contradicts the records. O(everything)."""
         self.membership.validate()
         self.below.validate()
+        self.absence.validate(self.deployments, self.membership.topology)
         self.deployments.validate()
 
     # Nodes
@@ -368,10 +369,8 @@ class Coordinator:
         return found
 
     def _is(self, node: NodeId, key: str) -> bool:
-        if node in (COORDINATOR, OPERATOR):
-            return False
-        if not self._keys:
-            return bool(node)
+        if node in (COORDINATOR, OPERATOR) or not self._keys:
+            return node not in (COORDINATOR, OPERATOR, "")
         member = self.membership.members.get(node)
         return member is not None and not member.record.revoked and member.record.key == key != ""
 

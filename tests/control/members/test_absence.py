@@ -28,3 +28,26 @@ def test_who_is_behind_a_relay_that_is_cut_off_is_as_absent_as_the_relay() -> No
     for _ in range(3):
         all_report(cut=False)
     assert desk.absent() == ()
+
+
+def test_who_was_given_another_route_is_not_cut_off() -> None:
+    desk = Desk()
+
+    def all_report(first: bool) -> None:
+        desk.report("gateway", "gateway")
+        for edge in ("e1", "e2"):
+            desk.report(edge, "edge", "gateway", reaches=("gateway",))
+        desk.report("d1", "device", "e1", "e2", origins=("s/d1",), reaches=("e1",) if first else ("e2",))
+        desk.obey(desk.machine.handle(Tick(), desk.now))
+        desk.machine.validate()
+
+    all_report(first=True)
+    desk.submit()
+    for _ in range(3):
+        all_report(first=True)
+    query = desk.machine.queries[QueryId("q")]
+    began = desk.now
+    while desk.now < began + query.patience_us() + 20_000_000:
+        all_report(first=False)
+    assert desk.machine.absence.away == {}
+    assert desk.absent() == ()
