@@ -80,9 +80,11 @@ class Node:
     knows: str = ""
     below: Below = field(default_factory=Below)
     unsaid: dict[str, Any] = field(default_factory=dict)  # what its next report says
+    obeyed: int = 0  # the number of the last orders
 
     def obey(self, orders: Orders) -> None:
         """Take orders, and have something to say if there was something to do."""
+        self.obeyed = orders.number or self.obeyed
         for fragment in orders.deploy:
             self.running[fragment.query] = fragment.version
             self.unsaid.setdefault("running", {})[fragment.query] = fragment.version
@@ -110,7 +112,9 @@ class Node:
                 "held": (),
                 "learned": self.below.known,
             }
-        return Report(protocol=PROTOCOL, node=self.name, start=1, number=self.number, whole=whole, **said)
+        return Report(
+            protocol=PROTOCOL, node=self.name, start=1, number=self.number, whole=whole, obeyed=self.obeyed, **said
+        )
 
 
 class Fleet:

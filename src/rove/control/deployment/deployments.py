@@ -64,7 +64,7 @@ class Deployments:
 
     def new(self, record: QueryRecord, plan: bytes) -> Query:
         """Make a query. It is not added yet."""
-        rollout = Rollout(self._membership.members, self._below, self._membership.works)
+        rollout = Rollout(record.query, self._membership.members, self._below, self._membership.works)
         return Query.of(record, plan, rollout, self._whole_states)
 
     def may_carry(self, query: QueryId, relay: NodeId, node: NodeId) -> bool:
