@@ -80,9 +80,11 @@ class Node:
     knows: str = ""
     below: Below = field(default_factory=Below)
     unsaid: dict[str, Any] = field(default_factory=dict)  # what its next report says
+    obeyed: int = 0  # the number of the last orders
 
     def obey(self, orders: Orders) -> None:
         """Take orders, and have something to say if there was something to do."""
+        self.obeyed = orders.number or self.obeyed
         for fragment in orders.deploy:
             self.running[fragment.query] = fragment.version
             self.unsaid.setdefault("running", {})[fragment.query] = fragment.version
@@ -110,7 +112,9 @@ class Node:
                 "held": (),
                 "learned": self.below.known,
             }
-        return Report(protocol=PROTOCOL, node=self.name, start=1, number=self.number, whole=whole, **said)
+        return Report(
+            protocol=PROTOCOL, node=self.name, start=1, number=self.number, whole=whole, obeyed=self.obeyed, **said
+        )
 
 
 class Fleet:
@@ -184,6 +188,14 @@ class Fleet:
             self._handle(Arrived(name.encode(), report))
         return self.cost.cpu_s * 1e6 / reports
 
+    def tick(self) -> float:
+        """Milliseconds of CPU for a beat of the coordinator's clock with nothing new, after all nodes have reported."""
+        self.steady(len(self.devices))
+        for name in self.nodes.keys() - set(self.devices):
+            self._hear(self.nodes[name], self.nodes[name].report())
+        self._handle(Tick())  # what has changed since the last one
+        return self.measured(lambda: self._handle(Tick())).cpu_s * 1e3
+
     def _hear(self, node: Node, report: Report) -> None:
         self._handle(Arrived(node.name.encode(), report))
 
@@ -222,6 +234,7 @@ class Figures(NamedTuple):
     rollout_all: Cost
     join: Cost
     report_us: float
+    tick_ms: float
     restart_s: float
     devices: int
     queries: int
@@ -239,6 +252,7 @@ class Figures(NamedTuple):
             "join, ms": self.join.cpu_s * 1e3,
             "join, kept KB": self.join.kept_bytes / 1e3,
             "report, us": self.report_us,
+            "tick, ms": self.tick_ms,
             "restart, s": self.restart_s,
         }
 
@@ -252,13 +266,14 @@ def measure(sizes: Sizes, devices: int, queries: int) -> Figures:
     touched = [d for n, d in enumerate(fleet.devices) if n % STREAMS == 0]
     moves = [fleet.move(touched[n % len(touched)]) for n in range(sizes.moves)]
     report_us = min(fleet.steady(sizes.reports) for _ in range(3))
+    tick_ms = min(fleet.tick() for _ in range(3))
     stream = fleet.submit("one-stream", "s1", windowed=True)
     over_all = min((fleet.submit(f"over-all-{n}", ALL, windowed=True) for n in range(2)), key=lambda c: c.cpu_s)
     join = fleet.join(NodeId("late"), "device", tuple(NodeId(f"edge{n}") for n in range(PARENTS)), ("s0",))
     fleet.machine.validate()
     restart_s = fleet.restart()
     fleet.machine.validate()
-    return Figures(_median(moves), stream, over_all, join, report_us, restart_s, devices, queries)
+    return Figures(_median(moves), stream, over_all, join, report_us, tick_ms, restart_s, devices, queries)
 
 
 def _median(costs: Iterable[Cost]) -> Cost:
@@ -278,6 +293,7 @@ def run(sizes: Sizes, data: Path | None = None) -> dict[str, Any]:
         check("move_kept_kb", many.move.kept_bytes / 1e3, 50, at_least=False),
         check("rollout_growth", rollout, 1.3, at_least=False),
         check("report_us", many.report_us, 300, at_least=False),
+        check("tick_ms", many.tick_ms, 10, at_least=False),
     ]
     fleets = {"few devices": few.shown(), "few queries": quiet.shown(), "many": many.shown()}
     costs = {what: {name: shown[what] for name, shown in fleets.items()} for what in few.shown()}

@@ -51,6 +51,7 @@ class Desk:
         self.knows: dict[str, str] = {}
         self.waits: dict[str, dict[Stage, tuple[Origin, ...]]] = {}
         self.below: dict[str, Below] = {}
+        self.obeyed: dict[str, int] = {}
         self._last: dict[str, tuple[int, int, str]] = {}  # of each node, its start, the number of its report, its key
         self._ids = count()
         self.now = 0
@@ -95,6 +96,7 @@ class Desk:
             held=held,
             taken_bytes=taken_bytes,
             learned=self.below.setdefault(node, Below()).known,
+            obeyed=self.obeyed.get(node, 0),
         )
         self._last[node] = (start, 1, key)
         return self.obey(self.machine.handle(Arrived(node.encode(), report, None, key), self.now, self.now))
@@ -104,6 +106,7 @@ class Desk:
         for command in commands:
             if isinstance(command, Send) and isinstance(command.message, Orders) and isinstance(command.conn, bytes):
                 node, orders = command.conn.decode(), command.message
+                self.obeyed[node] = orders.number
                 for fragment in orders.deploy:
                     self.running.setdefault(node, {})[fragment.query] = fragment.version
                     self.waits[node] = fragment.waits
@@ -126,6 +129,7 @@ class Desk:
             whole=False,
             knows=self.knows.get(node, ""),
             learned=self.below[node].known,
+            obeyed=self.obeyed.get(node, 0),
         )
         return self.obey(self.machine.handle(Arrived(node.encode(), report, None, key), self.now, self.now))
 

@@ -12,7 +12,18 @@ from rove.control.members.membership import Member, Membership
 from rove.data import reports
 from rove.data.reports import Reports
 from rove.model.ids import NodeId, Origin, QueryId, Version
-from rove.model.messages import MESSAGE_BYTES_MAX, PROTOCOL, Facts, Held, Report, Tally, TroubleHere, decode, encode
+from rove.model.messages import (
+    MESSAGE_BYTES_MAX,
+    PROTOCOL,
+    Facts,
+    Held,
+    Orders,
+    Report,
+    Tally,
+    TroubleHere,
+    decode,
+    encode,
+)
 
 NAMES = st.sampled_from(["a", "b", "c"])
 FACTS = st.builds(
@@ -64,7 +75,7 @@ def test_whoever_hears_all_reports_has_the_whole_picture_and_who_misses_one_asks
     for now, (picture, lost) in enumerate(told):
         for report in node.next(picture):
             if not lost and listener.heard(decode(encode(report)), b"", now) is None:  # type: ignore[arg-type]
-                node.whole()
+                assert node.ordered(Orders(PROTOCOL, (), (), whole=True))
                 (whole,) = node.next(picture)
                 assert whole.whole
                 assert listener.heard(whole, b"", now) is not None

@@ -6,6 +6,27 @@ from rove.cli.mutants import Mutant
 
 COORDINATOR = (
     Mutant(
+        "a node that was given another route is still taken for cut off",
+        "control/deployment/tables/broken_hops.py",
+        "for id, node in dict.fromkeys((*rerouted, *linked)):",
+        "for id, node in dict.fromkeys(linked):",
+        test="tests/control/members/test_absence.py::test_who_was_given_another_route_is_not_cut_off",
+    ),
+    Mutant(
+        "links that break are not looked at",
+        "control/topology/topology.py",
+        "        self._relinked[pair] = None\n        self._measure(self.link(a, b))\n",
+        "        self._measure(self.link(a, b))\n",
+        test="tests/control/members/test_absence.py::test_who_is_behind_a_relay_that_is_cut_off_is_as_absent_as_the_relay",
+    ),
+    Mutant(
+        "a device with a better route is left where it is",
+        "control/deployment/touched.py",
+        "    return here == wanted(query, node, membership) and not has_better(deployment, node, membership.topology)\n",
+        "    return here == wanted(query, node, membership)\n",
+        test="tests/control/test_coordinator.py::test_a_device_that_is_back_at_another_parent_is_led_there_before_the_old_one_lets_go",
+    ),
+    Mutant(
         "an earlier process with the same name is believed",
         "control/members/membership.py",
         "return report.start < self.start and now - self.heard_us <= AWAY_US",
@@ -147,9 +168,9 @@ COORDINATOR = (
     ),
     Mutant(
         "the nodes behind a relay that is cut off are waited for",
-        "control/members/absence.py",
-        "found += [(query, each) for each in deployment.tree.below((node,))]",
-        "found += [(query, node)]",
+        "control/deployment/tables/broken_hops.py",
+        "yield from ((id, each) for each in deployment.tree.below((node,)))",
+        "yield id, node",
         test="tests/control/members/test_absence.py::test_who_is_behind_a_relay_that_is_cut_off_is_as_absent_as_the_relay",
     ),
     Mutant(

@@ -161,6 +161,7 @@ class Coordinator:
         """Raise if an index contradicts the records. O(everything)."""
         self.membership.validate()
         self.below.validate()
+        self.absence.validate(self.deployments, self.membership.topology)
         self.deployments.validate()
 
     # Nodes
@@ -304,12 +305,13 @@ class Coordinator:
     def _bring(self, id: QueryId, node: NodeId, member: Member) -> None:
         """Make a node run what it should of one query."""
         query = self.queries.get(id)
-        runs = id in member.running or id in member.unknown
+        runs = id in member.running or id in member.unknown or not member.orders.knew(id)
         if query is not None and node in query.fragments and not query.stopped:
             self._look(query, node)
             if node not in query.rollout.pending:
                 self.deployments.close(id, node)
         elif not runs:
+            member.orders.told.pop(id, None)
             self._let_go(query, id, node)
         elif query is None or query.stopped or query.deployment is None:
             self._order(node).stop[id] = None
@@ -332,6 +334,7 @@ class Coordinator:
         if query.rollout.look(node, deployment, self.now):
             order = self._order(node)
             order.deploy.append(fragment := deployment.fragments[node])
+            member.orders.tells(query.id)
             if not query.rollout.untold:
                 self.history.told(query.id, self.wall)
             self.tell_peers(node)  # it must know the nodes that it sends to
@@ -368,10 +371,8 @@ class Coordinator:
         return found
 
     def _is(self, node: NodeId, key: str) -> bool:
-        if node in (COORDINATOR, OPERATOR):
-            return False
-        if not self._keys:
-            return bool(node)
+        if node in (COORDINATOR, OPERATOR) or not self._keys:
+            return node not in (COORDINATOR, OPERATOR, "")
         member = self.membership.members.get(node)
         return member is not None and not member.record.revoked and member.record.key == key != ""
 
@@ -396,8 +397,7 @@ class Coordinator:
     # Queries
 
     def settle(self) -> None:
-        """Change the marked queries, store the change sets, and tell their nodes. O(touched nodes of marked
-        queries)."""
+        """Change the marked queries, store the change sets, and tell their nodes. O(their touched nodes)."""
         for query, change in self.deployments.settle():
             self.roll_out(query, change)
 
@@ -489,7 +489,7 @@ class Coordinator:
         for node, order in sorted(self._orders.items(), key=lambda each: each[1].learn is None):
             member = self.membership.members.get(node)
             if member is not None and member.conn is not None:
-                self._commands.append(Send(member.conn, order.message()))
+                self._commands.append(Send(member.conn, order.message(member.orders.next())))
 
     def _refuse(self, conn: Conn, why: str, text: str) -> None:
         self.count(why)

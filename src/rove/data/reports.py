@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from rove.data.settings import WorkerSettings
 from rove.model.ids import Origin, QueryId
-from rove.model.messages import TALLIES_MAX, Facts, Report, SourceHere, Tally
+from rove.model.messages import TALLIES_MAX, Facts, Orders, Report, SourceHere, Tally
 
 _AS_BEFORE = ("facts", "unknown", "refused", "knows", "troubles", "reaches", "held", "learned", "moved")
 
@@ -22,15 +22,20 @@ class Reports:
 
     def __init__(self) -> None:
         self._number = 0
+        self._obeyed = 0  # the number of the last orders
         self._last: Report | None = None
         self._tallies: dict[tuple[QueryId, Origin], Tally] = {}
 
-    def whole(self) -> None:
-        """Make the next report a whole one, because the coordinator missed one."""
-        self._last = None
+    def ordered(self, orders: Orders) -> bool:
+        """Orders came, and the next report says so. Returns whether it has to be whole, because one was missing."""
+        self._obeyed = orders.number or self._obeyed
+        if orders.whole:
+            self._last = None
+        return orders.whole
 
     def next(self, picture: Report) -> list[Report]:
         """The reports that bring the coordinator up to date with `picture`, the whole report. O(tallies)."""
+        picture = replace(picture, obeyed=self._obeyed)
         last, tallies = self._last, {(t.query, t.origin): t for t in picture.tallies}
         if last is None:
             first, news = picture, list(picture.tallies)

@@ -344,8 +344,7 @@ class Worker:
             self.accounts.refuse("protocol")
             return
         self._ordered_us = self._turn.now if self._ordered_us is None else self._ordered_us
-        if orders.whole:
-            self._reports.whole()
+        if self._reports.ordered(orders):
             self._report_due = self._turn.now
         if orders.peers is not None and digest_of(orders.peers) != self._neighbours.digest:
             self._meet(orders.peers)
@@ -433,7 +432,7 @@ class Worker:
             whole=True,
             facts=facts,
             running={q: r.fragment.version for q, r in self._fragments.running.items()},
-            unknown=tuple(dict.fromkeys((*self.parking.queries(), *(QueryId(h.query) for h in left)))),
+            unknown=tuple(dict.fromkeys((*self.parking.queries(), *self.opening(), *(QueryId(h.query) for h in left)))),
             tallies=self.accounts.tallies(self._fragments.running, *ends, self.links().values(), waiting),
             refused=dict(self.refused),
             knows=self._neighbours.digest,

@@ -19,7 +19,7 @@ from rove.model.errors import BadName, ProtocolError
 from rove.model.ids import SOURCE, NodeId, Origin, QueryId, Stage, Version, check_origin, checked_name
 from rove.model.spans import BOUNDS_MAX, Spans, check_spans
 
-PROTOCOL = 5
+PROTOCOL = 6
 MESSAGE_BYTES_MAX = 16 * 1024 * 1024  # the size of a message without its rows
 SEQ_MAX = 2**62  # a bound for numbers, rows and times
 TALLIES_MAX = 20_000  # tallies in one report
@@ -283,7 +283,7 @@ class Report(_Message, frozen=True, tag=20, kw_only=True):
     facts: Facts | None = None
     running: dict[QueryId, Version] = {}
     ended: tuple[QueryId, ...] = ()  # queries that it no longer runs
-    unknown: tuple[QueryId, ...] | None = None
+    unknown: tuple[QueryId, ...] | None = None  # queries that it holds batches of, or opens the folders of
     tallies: tuple[Tally, ...] = ()
     refused: dict[str, int] | None = None
     knows: str | None = None  # a digest of the peers that it knows
@@ -294,6 +294,7 @@ class Report(_Message, frozen=True, tag=20, kw_only=True):
     shrunk: tuple[int, int] = (0, 0)  # bytes of the rows that it packed, before and after
     learned: tuple[int, int] | None = None  # how many pairs of `Learned` it knows, and their checksum
     moved: tuple[tuple[QueryId, Origin], ...] | None = None  # states that it has sent whole, or has received whole
+    obeyed: int = 0  # the number of the last orders that it has taken
 
 
 class Orders(_Message, frozen=True, tag=21):
@@ -302,6 +303,9 @@ class Orders(_Message, frozen=True, tag=21):
 
     A query in `stop` has ended. A query in `leave` takes other routes: the senders still hold the batches that this
     node holds, so nothing is lost if it drops them.
+
+    Orders to one node are numbered, and its reports say which were the last. So a report that was made before some
+    orders came is not taken for an answer to them. Orders without a number only ask for a whole report.
     """
 
     protocol: int
@@ -316,6 +320,7 @@ class Orders(_Message, frozen=True, tag=21):
     # By query, what operators of earlier starts of a node without a disk had computed to the end. A node with a disk
     # below may send these batches again after its own restart.
     counted: dict[QueryId, Counted] = {}
+    number: int = 0
 
 
 class Goodbye(_Message, frozen=True, tag=22):

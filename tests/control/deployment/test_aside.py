@@ -11,9 +11,10 @@ from rove.control.deployment.deployment import Deployment
 from rove.control.deployment.migration import arrived, awaiting, lost, removed
 from rove.control.deployment.rollout import Rollout
 from rove.control.members.below import Below
+from rove.control.members.membership import Member, NodeRecord
 from rove.control.placement import Load, Request, strategy
 from rove.control.topology.topology import Link, Node, Topology
-from rove.model.ids import NodeId, Stage
+from rove.model.ids import NodeId, QueryId, Stage
 from tests.control.cities import numbered, request
 from tests.control.planned import deployed
 
@@ -119,12 +120,15 @@ def test_nothing_moves_aside_if_a_source_below_has_no_other_route() -> None:
 
 def test_a_state_leaves_when_its_way_knows_it_and_nobody_sends_rows_to_the_old_node() -> None:
     deployment, _, _ = drained()
-    members, below = dict.fromkeys(deployment.fragments), Below()
+    members, below = (
+        {n: Member(NodeRecord(node=n, kind="edge", slots=0, memory_bytes=0)) for n in deployment.fragments},
+        Below(),
+    )
     for node, fragment in deployment.fragments.items():
         below.routed(node, fragment, GATEWAY)
     for node in members:
         below.heard(node, (0, 0), 0)
-    rollout = Rollout(members, below, lambda a, b: False)
+    rollout = Rollout(QueryId("q"), members, below, lambda a, b: False)
     rollout.changed(Difference(deployment.fragments, frozenset(), ()), 0)
     for name in map(NodeId, ("west_hub", "west", "d1", "gw", "d2")):
         assert not rollout.look(EAST, deployment, 0), f"{name} has not said that it runs its part"

@@ -28,3 +28,30 @@ def test_who_is_behind_a_relay_that_is_cut_off_is_as_absent_as_the_relay() -> No
     for _ in range(3):
         all_report(cut=False)
     assert desk.absent() == ()
+
+
+def test_who_was_given_another_route_is_not_cut_off() -> None:
+    desk = Desk()
+
+    def all_report(over: str, e2_works: bool) -> None:
+        desk.report("gateway", "gateway")
+        desk.report("e1", "edge", "gateway", reaches=("gateway",))
+        desk.report("e2", "edge", "gateway", reaches=("gateway",) if e2_works else ())
+        desk.report("d1", "device", "e1", "e2", origins=("s/d1",), reaches=(over,))
+        desk.obey(desk.machine.handle(Tick(), desk.now))
+        desk.machine.validate()
+
+    def away() -> list[str]:
+        return [node for nodes in desk.machine.absence.away.values() for node in nodes]
+
+    all_report("e1", e2_works=True)
+    desk.submit()
+    for _ in range(3):
+        all_report("e1", e2_works=True)
+    assert away() == []
+    for _ in range(3):
+        all_report("e2", e2_works=False)
+    assert away() == ["d1"]
+    for _ in range(3):
+        all_report("e2", e2_works=True)
+    assert away() == []

@@ -153,3 +153,12 @@ def test_a_fragment_that_waits_is_remembered_for_the_next_start() -> None:
     assert [[f.query for f in each.fragments] for each in remembered] == [[Q]]
     assert remembered[0].plans
     assert not any(isinstance(send.message, Report) and Q in send.message.running for send in gateway.said)
+
+
+def test_a_node_reports_the_queries_whose_folders_it_opens() -> None:
+    """The coordinator would take it for a node that has let go of the query."""
+    gateway = Gateway(SimShelf(Random(1)))
+    gateway.handle(orders(LOG))
+    assert (gateway.worker.report().running, gateway.worker.report().unknown) == ({}, (Q,))
+    gateway.disk()
+    assert (gateway.worker.report().running, gateway.worker.report().unknown) == ({Q: LOG.version}, ())

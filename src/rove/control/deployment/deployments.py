@@ -24,7 +24,7 @@ from rove.control.deployment.part import PartRecord
 from rove.control.deployment.query import Query, QueryEvent, QueryRecord
 from rove.control.deployment.reroute import has_better, lead, move, relieve
 from rove.control.deployment.rollout import Rollout
-from rove.control.deployment.touched import Touched, Waiting, no_route, no_sources
+from rove.control.deployment.touched import Touched, Waiting, no_route, no_sources, note_cut, stays, wanted
 from rove.control.members.below import Below
 from rove.control.members.membership import Membership
 from rove.control.placement import Load, Placement, Request, SourceAt, strategy
@@ -48,6 +48,7 @@ class Deployments:
         self.of_node: dict[NodeId, dict[QueryId, None]] = {}
         self.open: dict[NodeId, dict[QueryId, None]] = {}
         self.absent: dict[tuple[QueryId, NodeId], None] = {}  # nodes that are no longer waited for, by query
+        self.rerouted: dict[tuple[QueryId, NodeId], None] = {}  # nodes with new fragments, until `absence` has looked
         self._of_stream: dict[str, dict[QueryId, None]] = {}
         self._unsettled: dict[QueryId, None] = {}  # queries that more nodes or room may help
         self._touched: dict[QueryId, Touched] = {}
@@ -63,7 +64,7 @@ class Deployments:
 
     def new(self, record: QueryRecord, plan: bytes) -> Query:
         """Make a query. It is not added yet."""
-        rollout = Rollout(self._membership.members, self._below, self._membership.works)
+        rollout = Rollout(record.query, self._membership.members, self._below, self._membership.works)
         return Query.of(record, plan, rollout, self._whole_states)
 
     def may_carry(self, query: QueryId, relay: NodeId, node: NodeId) -> bool:
@@ -89,8 +90,8 @@ class Deployments:
             query.rollout.restored(query.deployment, self.now)
             query.step(QueryEvent.CHANGE)
             self.absent |= {(query.id, node): None for node in query.deployment.absent}
-            broken = [n for n in query.deployment.tree.parts if self._broken(query.deployment, n)]
-            query.cut = dict.fromkeys(broken, self.now)
+            for node in query.deployment.sourced:
+                note_cut(query, query.deployment, node, self._membership.topology, self.now)
         for kept in found:
             self._index(query, kept.node)
         self.add(query)
@@ -133,6 +134,7 @@ class Deployments:
 
     def _index(self, query: Query, node: NodeId) -> None:
         self.of_node.setdefault(node, {})[query.id] = None
+        self.rerouted[query.id, node] = None
         self.reopen(query.id, node)
 
     # Marking
@@ -248,37 +250,13 @@ class Deployments:
     def _follow(self, query: Query, deployment: Deployment, touched: Touched) -> ChangeSet | None:
         """Amend a deployment, or queue the query if it is to be redeployed whole because a source can move."""
         topology = self._membership.topology
-        if self._stays(query, deployment, touched):
+        if stays(query, deployment, touched, self._membership, self.now):
             return None
         nodes = touched.to_look_at(query)
         if self.holistic is None or not any(has_better(deployment, node, topology) for node in nodes):
             return self._amend(query, deployment, touched)
         self.holistic.queue(query.id, touched)
         return None
-
-    def _stays(self, query: Query, deployment: Deployment, touched: Touched) -> bool:
-        """Whether a query can stay as it is: the sources of touched nodes have a place, and no better route. Then only
-        what is known of broken routes changes. O(routes of touched nodes)."""
-        if not touched.nodes_only or query.unplaced or query.drained or query.dead or query.record.replication > 1:
-            return False
-        if not all(self._is_served(query, deployment, node) for node in touched.nodes):
-            return False
-        for node in touched.nodes:
-            self._note_cut(query, deployment, node)
-        return True
-
-    def _is_served(self, query: Query, deployment: Deployment, node: NodeId) -> bool:
-        here, gone = {origin: stage for stage, origin in deployment.placed(node)}, self._membership.ended.gone
-        if not here or node not in self._membership.members or any(origin in gone for origin in here):
-            return False
-        return here == self._wanted(query, node) and not has_better(deployment, node, self._membership.topology)
-
-    def _note_cut(self, query: Query, deployment: Deployment, node: NodeId) -> None:
-        """Note since when the route of a node with sources is broken, if it is."""
-        if deployment.placed(node) and self._broken(deployment, node):
-            query.cut.setdefault(node, self.now)
-        else:
-            query.cut.pop(node, None)
 
     def hold(self, query: Query, deployment: Deployment) -> ChangeSet:
         """Let all nodes of a query keep what they have."""
@@ -374,7 +352,7 @@ class Deployments:
         move(deployment, request, nodes, topology, self.load)
         for node in nodes:
             self._lead_new(query, deployment, request, node)
-            self._note_cut(query, deployment, node)
+            note_cut(query, deployment, node, topology, self.now)
         for node in touched.lacking:
             if node in deployment.tree:
                 relieve(deployment, request, node, topology, self.load)
@@ -416,7 +394,10 @@ class Deployments:
 
     def _lead_new(self, query: Query, deployment: Deployment, request: Request, node: NodeId) -> None:
         """Give routes to the unplaced sources of a node."""
-        here, have = self._wanted(query, node), dict.fromkeys(origin for _, origin in deployment.placed(node))
+        here, have = (
+            wanted(query, node, self._membership),
+            dict.fromkeys(origin for _, origin in deployment.placed(node)),
+        )
         for origin in [o for o, each in query.unplaced.items() if each.node == node and o not in here]:
             del query.unplaced[origin]
         for origin, stage in here.items():
@@ -434,12 +415,6 @@ class Deployments:
                 query.leave_out(origin, node, reason, self.now)
             else:
                 query.unplaced.pop(origin, None)
-
-    def _wanted(self, query: Query, node: NodeId) -> dict[Origin, Stage]:
-        """The sources of a node that a query reads."""
-        member = self._membership.members.get(node)
-        sources = () if member is None else member.record.sources
-        return {s.origin: query.streams[s.stream] for s in sources if query.columns.get(s.stream) == s.columns}
 
     def _alternatives(self, query: Query, deployment: Deployment, request: Request) -> None:
         if query.record.replication > 1:
@@ -468,9 +443,6 @@ class Deployments:
     def _reaches(self, node: NodeId, end: NodeId) -> bool:
         topology = self._membership.topology
         return topology.has(node) and topology.reaches(node, end)
-
-    def _broken(self, deployment: Deployment, node: NodeId) -> bool:
-        return self._membership.topology.broken_on(deployment.tree.route(node)) > 0
 
     # Questions
 

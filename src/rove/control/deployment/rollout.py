@@ -10,15 +10,16 @@ elsewhere. Until then it may hold rows that the senders would forget if it ackno
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 
 from rove.control.deployment.change_set import Difference
 from rove.control.deployment.deployment import Deployment
 from rove.control.deployment.part import GONE
 from rove.control.members.below import Below
+from rove.control.members.membership import Member
 from rove.model.errors import TopologyError
-from rove.model.ids import NodeId, Version
+from rove.model.ids import NodeId, QueryId, Version
 from rove.model.lifecycle import Table, advanced
 from rove.model.messages import Fragment
 
@@ -56,8 +57,14 @@ PARTS: Table[PartState, PartEvent] = {
 class Rollout:
     """The states of one query's nodes. `pending` holds the nodes that do not run their part yet."""
 
-    def __init__(self, members: Container[NodeId], below: Below, works: Callable[[NodeId, NodeId], bool]) -> None:
-        self._members, self._below, self._works = members, below, works
+    def __init__(
+        self,
+        query: QueryId,
+        members: Mapping[NodeId, Member],
+        below: Below,
+        works: Callable[[NodeId, NodeId], bool],
+    ) -> None:
+        self._query, self._members, self._below, self._works = query, members, below, works
         self.states: dict[NodeId, PartState] = {}
         self.pending: dict[NodeId, int] = {}  # since when
         self.untold: set[NodeId] = set()  # of these, the nodes that were not told their newest part
@@ -146,7 +153,9 @@ class Rollout:
         """A node that still sends to another one, and was told to send elsewhere. O(nodes that sent to it)."""
         for sender, version in list(deployment.leaving(node).items()):
             runs = self._runs.get(sender)
-            if sender in self._members and (runs is not None if version == GONE else runs is None or runs < version):
+            member = self._members.get(sender)
+            gone = runs is None and (member is None or member.orders.knew(self._query))
+            if member is not None and (not gone if version == GONE else runs is None or runs < version):
                 return sender
             deployment.left(node, sender)
         return None

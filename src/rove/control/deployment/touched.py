@@ -1,12 +1,16 @@
-"""What events have touched in one query, and why a query cannot be placed."""
+"""What events have touched in one query, whether it can stay as it is, and why a query cannot be placed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 
+from rove.control.deployment.deployment import Deployment
 from rove.control.deployment.query import Query
-from rove.model.ids import NodeId, Origin
+from rove.control.deployment.reroute import has_better
+from rove.control.members.membership import Membership
+from rove.control.topology.topology import Topology
+from rove.model.ids import NodeId, Origin, Stage
 
 NAMED_MAX = 5  # nodes of a cause that are named
 
@@ -65,6 +69,40 @@ class Touched:
 def _names(nodes: list[str]) -> str:
     more = len(nodes) - NAMED_MAX
     return ", ".join(nodes[:NAMED_MAX]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def stays(query: Query, deployment: Deployment, touched: Touched, membership: Membership, now: int) -> bool:
+    """Whether a query can stay as it is: the sources of touched nodes have a place, and no better route. Then only what
+    is known of broken routes changes. O(routes of touched nodes)."""
+    if not touched.nodes_only or query.unplaced or query.drained or query.dead or query.record.replication > 1:
+        return False
+    if not all(_is_served(query, deployment, node, membership) for node in touched.nodes):
+        return False
+    for node in touched.nodes:
+        note_cut(query, deployment, node, membership.topology, now)
+    return True
+
+
+def _is_served(query: Query, deployment: Deployment, node: NodeId, membership: Membership) -> bool:
+    here, gone = {origin: stage for stage, origin in deployment.placed(node)}, membership.ended.gone
+    if not here or node not in membership.members or any(origin in gone for origin in here):
+        return False
+    return here == wanted(query, node, membership) and not has_better(deployment, node, membership.topology)
+
+
+def wanted(query: Query, node: NodeId, membership: Membership) -> dict[Origin, Stage]:
+    """The sources of a node that a query reads."""
+    member = membership.members.get(node)
+    sources = () if member is None else member.record.sources
+    return {s.origin: query.streams[s.stream] for s in sources if query.columns.get(s.stream) == s.columns}
+
+
+def note_cut(query: Query, deployment: Deployment, node: NodeId, topology: Topology, now: int) -> None:
+    """Note since when the route of a node with sources is broken, if it is. O(route)."""
+    if deployment.placed(node) and topology.broken_on(deployment.tree.route(node)):
+        query.cut.setdefault(node, now)
+    else:
+        query.cut.pop(node, None)
 
 
 @dataclass(frozen=True, slots=True)

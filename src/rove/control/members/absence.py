@@ -10,6 +10,7 @@ from __future__ import annotations
 from rove.control.deployment.dead.deaths import Deaths
 from rove.control.deployment.deployments import Deployments
 from rove.control.deployment.query import Query
+from rove.control.deployment.tables.broken_hops import BrokenHops
 from rove.control.members.membership import AWAY_US, Membership
 from rove.control.topology.topology import Topology
 from rove.model.ids import NodeId, QueryId
@@ -23,11 +24,12 @@ class Absence:
         self.since: int | None = None
         self.deaths = Deaths()
         self.away: dict[QueryId, dict[NodeId, int]] = {}
+        self._hops = BrokenHops()
         self._cut: dict[tuple[QueryId, NodeId], int] = {}  # since when nodes have no route to a query's end
 
     def look(self, deployments: Deployments, membership: Membership, now: int) -> None:
         """Mark the queries whose absent or dead nodes have changed. O(nodes that are silent or cut off × their
-        queries)."""
+        queries, and what has changed since the last look)."""
         if self.since is None:
             self.since = now
         self.deaths.look(deployments, membership, self.since, now)
@@ -37,8 +39,9 @@ class Absence:
             if now - since > AWAY_US:
                 away |= {(query.id, node): since for query in _placed(deployments, node)}
         cut, self._cut = self._cut, {}
-        for query, node in _cut_off(deployments, membership.topology):
-            key = (query.id, node)
+        rerouted, deployments.rerouted = deployments.rerouted, {}
+        self._hops.follow(deployments.queries, deployments.of_node, rerouted, membership.topology)
+        for key in self._hops.behind(deployments.queries):
             since = self._cut[key] = cut.get(key, now)
             away[key] = min(since, away.get(key, since))
         absent = {
@@ -52,24 +55,14 @@ class Absence:
         for id, node in sorted(absent ^ deployments.absent.keys()):
             deployments.set_absent(deployments.queries[id], node, (id, node) in absent)
 
+    def validate(self, deployments: Deployments, topology: Topology) -> None:
+        """Raise if what it knows of routes contradicts them. What has changed since the last look is not known yet.
+        O(broken links × queries)."""
+        if not deployments.rerouted and not topology.has_relinked:
+            self._hops.validate(deployments.queries, topology)
+
 
 def _placed(deployments: Deployments, node: NodeId) -> list[Query]:
     """The queries that pass a node."""
     found = deployments.live(node)
     return [query for query in found if query.deployment is not None and node in query.deployment.tree]
-
-
-def _cut_off(deployments: Deployments, topology: Topology) -> list[tuple[Query, NodeId]]:
-    """The nodes of queries whose rows have no route to the end now, as reported by them or by the nodes above. O(broken
-    links × their queries, plus all nodes below a relay that is cut off)."""
-    found: list[tuple[Query, NodeId]] = []
-    for pair in sorted(topology.broken):
-        for node, above in (pair, pair[::-1]):
-            for query in _placed(deployments, node):
-                deployment = query.deployment
-                if deployment is None or deployment.tree.parts[node].next != above:
-                    continue
-                fragment = deployment.fragments.get(node)
-                if fragment is not None and not any(topology.works(node, other) for other in fragment.others):
-                    found += [(query, each) for each in deployment.tree.below((node,))]
-    return found

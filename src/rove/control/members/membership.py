@@ -16,6 +16,7 @@ from rove.control.members.ended import Ended
 from rove.control.members.heard import Heard
 from rove.control.members.missing.missing import Missing
 from rove.control.members.troubled import Troubled
+from rove.control.order import Numbers
 from rove.control.topology.changes import AddLink, AddNode, Change, RemoveLink, RemoveNode
 from rove.control.topology.nodes import Link, Node
 from rove.control.topology.topology import Topology
@@ -62,6 +63,7 @@ class Member:
     reaches: tuple[NodeId, ...] | None = None  # the parents that it reaches; None if it has not reported them
     unknown: tuple[QueryId, ...] = ()
     knows: str = ""
+    orders: Numbers = field(default_factory=Numbers)
     learned: tuple[int, int] = (0, 0)  # how much it knows of whose batches its neighbours may send
     tallies: dict[tuple[QueryId, Origin], Tally] = field(default_factory=dict)
     held: tuple[Held, ...] = ()
@@ -264,7 +266,7 @@ class Membership:
         for name in ("unknown", "knows", "refused", "held", "reaches", "learned"):
             if (said := getattr(report, name)) is not None:
                 setattr(member, name, said)
-        member.taken_bytes, member.shrunk = report.taken_bytes, report.shrunk
+        member.taken_bytes, member.shrunk, member.orders.obeyed = report.taken_bytes, report.shrunk, report.obeyed
         if report.facts is not None:
             member.disk_bytes, member.parents = report.facts.disk_bytes, report.facts.parents
         self._quiet.pop(report.node, None)

@@ -56,6 +56,7 @@ class Topology:
         self._broken: set[tuple[NodeId, NodeId]] = set()
         self._drained: set[NodeId] = set()
         self._dead: set[NodeId] = set()
+        self._relinked: dict[tuple[NodeId, NodeId], None] = {}  # links that have changed since they were taken
         self._trees: dict[tuple[NodeId, By], _Tree] = {}
         self.change((*map(AddNode, nodes), *map(AddLink, links)))
 
@@ -92,7 +93,21 @@ class Topology:
 
     def works(self, a: NodeId, b: NodeId) -> bool:
         """Whether a link exists and is not marked as broken."""
-        return self.linked(a, b) and (min(a, b), max(a, b)) not in self._broken
+        return self.linked(a, b) and not self.is_broken(a, b)
+
+    def take_relinked(self) -> Iterable[tuple[NodeId, NodeId]]:
+        """The links that were added, removed or marked since the last call."""
+        found, self._relinked = self._relinked, {}
+        return found
+
+    def is_broken(self, a: NodeId, b: NodeId) -> bool:
+        """Whether a link exists and is marked as broken."""
+        return (min(a, b), max(a, b)) in self._broken
+
+    @property
+    def has_relinked(self) -> bool:
+        """Whether links have changed since they were taken."""
+        return bool(self._relinked)
 
     @property
     def broken(self) -> Collection[tuple[NodeId, NodeId]]:
@@ -121,6 +136,7 @@ class Topology:
             return False
         pair = (min(a, b), max(a, b))
         (self._broken.discard if works else self._broken.add)(pair)
+        self._relinked[pair] = None
         self._measure(self.link(a, b))
         self._forget(a, b)
         self.version += 1
@@ -168,6 +184,7 @@ class Topology:
                     del self._nodes[id], self._links[id]
                 case AddLink(link):
                     self._links[link.a][link.b] = self._links[link.b][link.a] = link
+                    self._relinked[min(link.a, link.b), max(link.a, link.b)] = None
                     self._measure(link)
                     self._forget(link.a, link.b)
                 case RemoveLink(a, b):
@@ -189,7 +206,9 @@ class Topology:
 
     def _unlink(self, a: NodeId, b: NodeId) -> None:
         del self._links[a][b], self._links[b][a]
-        self._broken.discard((min(a, b), max(a, b)))
+        pair = (min(a, b), max(a, b))
+        self._broken.discard(pair)
+        self._relinked[pair] = None
         if a in self._index and b in self._index:
             self._relays.remove_edge(self._index[a], self._index[b])
         self._forget(a, b)
