@@ -35,7 +35,7 @@ class Query:
 
     @property
     def status(self) -> dict[str, Any]:
-        """PySpark's keys `message`, `isDataAvailable` (rows are on their way) and `isTriggerActive` (Spark has rows to
+        """PySpark's keys `message`, `isDataAvailable` (rows are in flight) and `isTriggerActive` (Spark has rows to
         read), with what `rove queries` says of the query."""
         line = self.listed()
         return {

@@ -441,7 +441,7 @@ class Coordinator:
         self._commands.append(Send(event.conn, answer))
 
     def _may_ask(self, verb: str, key: str) -> bool:
-        """Whether the holder of a key may ask this. Without keys everybody on this computer may."""
+        """Whether the holder of a key may ask this. Without keys every user of this computer may."""
         if not self._keys or key == self._operator.key:
             return True
         return verb in VERBS and VERBS[verb].for_cloud and self.clouds.has_key(key)
@@ -482,7 +482,7 @@ class Coordinator:
         return self._orders.setdefault(node, Order())
 
     def _say_orders(self) -> None:
-        """Send each node one message. Those above come first, which learn whose batches they may take."""
+        """Send each node one message. Nodes above are told first, and learn whose batches they may take."""
         self._commands += self._keep_above()
         for node in self.below.grown():
             self._teach(node)

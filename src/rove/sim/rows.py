@@ -80,7 +80,7 @@ def check_rows(world: World, query: QueryId) -> Compared:
         return _check(world, query, plan, lower, upper, arrived)
     except RoveError as broken:
         if not named_as_lost(world, query):
-            raise BrokenLaw(f"a disk lost something, and nobody names it: {broken}") from broken
+            raise BrokenLaw(f"a disk lost something, and it is not named: {broken}") from broken
         return Compared(0, "a disk lost some of its rows, which are named")
 
 

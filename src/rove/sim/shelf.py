@@ -148,7 +148,7 @@ class SimShelf:
         return self._cursors[order.folder].answer(order)
 
     def crash(self, pending: list[DiskWork], power: bool) -> None:
-        """The process dies; some commands of what it had asked for came through."""
+        """Let the process die. Some of its pending commands were executed."""
         self._free_us = 0
         self._cursors.clear()
         for order in pending:

@@ -1,4 +1,4 @@
-"""Whose batches may come through whom: the makers below each node.
+"""The makers whose batches each node may pass on: those below it.
 
 Law: a node may send its own batches and those of all makers below it. A node is below each parent that it ever named,
 and below each node that it was ever told to send to on a route that goes on from there; and so on upwards. An operator
@@ -102,7 +102,8 @@ class Below:
             self._unheard.setdefault(maker, {})[node] = len(found.pairs)
 
     def routed(self, node: NodeId, fragment: Fragment, end: NodeId) -> None:
-        """A node is told its part of a query that ends on `end`. Rows that end there go no further. O(hops)."""
+        """Note the route of a node that is told its part of a query that ends on `end`. Rows that end there go no
+        further. O(hops)."""
         for above in () if fragment.next is None else (fragment.next, *fragment.others):
             if above != end:
                 self.add(node, above)
