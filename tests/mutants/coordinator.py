@@ -372,8 +372,8 @@ COORDINATOR = (
     Mutant(
         "nodes hold for ever after a restart of the coordinator",
         "control/deployment/deployment.py",
-        "        self.hold(False)  # nobody",
-        "        # nobody",
+        "        self.hold(False)  # no node",
+        "        # no node",
         test="tests/control/deployment/test_holistic.py::test_nobody_holds_for_ever_because_the_coordinator_was_restarted",
     ),
     Mutant(
