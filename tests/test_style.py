@@ -23,9 +23,7 @@ def modules(folder: str) -> list[Path]:
 @pytest.mark.parametrize("folder", SOURCES)
 def test_no_file_is_longer_than_can_be_read_at_once(folder: str) -> None:
     lines = {path.relative_to(ROOT).as_posix(): len(path.read_text().splitlines()) for path in modules(folder)}
-    assert not {name: count for name, count in lines.items() if count > LINES_MAX}, (
-        "look for the second noun"
-    )
+    assert not {name: count for name, count in lines.items() if count > LINES_MAX}, "look for the second noun"
 
 
 def test_no_folder_hides_another() -> None:
