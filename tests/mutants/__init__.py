@@ -16,6 +16,7 @@ from tests.mutants.links import LINKS
 from tests.mutants.logs import LOGS
 from tests.mutants.messages import MESSAGES
 from tests.mutants.moves import MOVES
+from tests.mutants.names import NAMES
 from tests.mutants.operators import OPERATORS
 from tests.mutants.routes import ROUTES
 from tests.mutants.sources import SOURCES
@@ -34,6 +35,7 @@ MUTANTS = (
     *COORDINATOR,
     *ROUTES,
     *MESSAGES,
+    *NAMES,
     *MOVES,
     *DEATHS,
     *BOOKS,
