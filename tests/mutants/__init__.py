@@ -12,6 +12,7 @@ from tests.mutants.coordinator import COORDINATOR
 from tests.mutants.deaths import DEATHS
 from tests.mutants.ends import ENDS
 from tests.mutants.fragments import FRAGMENTS
+from tests.mutants.invariants import INVARIANTS
 from tests.mutants.links import LINKS
 from tests.mutants.logs import LOGS
 from tests.mutants.messages import MESSAGES
@@ -33,6 +34,7 @@ MUTANTS = (
     *ENDS,
     *LOGS,
     *COORDINATOR,
+    *INVARIANTS,
     *ROUTES,
     *MESSAGES,
     *NAMES,
