@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from rove.model.errors import SetupError
+from rove.model.ids import checked_name
 
 
 def compact(
@@ -28,7 +29,7 @@ def compact(
     from rove.cloud.start.session import spark_session
     from rove.cloud.tables import METADATA, parts_of
 
-    folder = tables / table
+    folder = tables / checked_name(table, "a table")
     parts = [part for part in parts_of(folder) if (part / METADATA).is_dir()]
     if not parts:
         raise SetupError(f"there is no table `{table}` in {tables}; give the folder of `rove cloud`: --tables DIR")

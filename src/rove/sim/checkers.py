@@ -101,7 +101,7 @@ class NothingLost:
         if node.worker is None or query in node.worker.opening():
             return True
         untold = query not in self._begun.get(node.place, ())
-        return untold and any(query in folder.split("/") for folder in node.shelf.disks)
+        return untold and query in node.shelf.queries()
 
 
 class WatermarksGrow:

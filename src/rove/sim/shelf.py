@@ -32,7 +32,8 @@ from rove.data.log.segments.disk_work.commit import carried_out, commit, recover
 from rove.data.log.segments.disk_work.read_back import LogCursor, loaded
 from rove.data.log.segments.partition import Partition
 from rove.data.log.settings import LogSettings
-from rove.model.errors import RoveError, must
+from rove.model.disk_folders import read_folder
+from rove.model.errors import BrokenInvariant, RoveError, must
 from rove.model.ids import QueryId
 from rove.sim.disk import HARMS, SimDisk
 
@@ -179,6 +180,8 @@ class SimShelf:
 
 
 def query_of(folder: str) -> QueryId:
-    """The query whose batches a folder holds: `log/QUERY/OUTPUT`, `memory/QUERY` or `retention/START/QUERY`."""
-    parts = folder.split("/")
-    return QueryId(parts[2] if parts[0] == "retention" else parts[1])
+    """The query whose batches a folder holds. Simulated queries end in logs, not in folders of files."""
+    found = read_folder(folder)
+    if found is None:
+        raise BrokenInvariant(f"`{folder}` is no folder of a query")
+    return found.query

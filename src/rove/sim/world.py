@@ -53,6 +53,11 @@ SMALL_NODES_MAX = 20  # in a world of so many nodes a machine is validated after
 VALIDATED_EVERY = 8  # in a larger one after each n-th step of all: it would take half as long again otherwise
 
 
+# The coordinator's tables are worked out again after an event with commands, and after each n-th event of all. That
+# takes forty times as long as to compare its states and indexes, which is done as often as nodes are validated.
+WHOLE_EVERY = 64
+
+
 class Watcher(Protocol):
     """A checker that looks at a node after every step."""
 
@@ -106,7 +111,7 @@ class World:
         self.forger: Forger | None = None
         self._packer = Packer()
         self.now = 0
-        self.steps = self._ticks = 0
+        self.steps = self._ticks = self._handled = 0
         self._heap: list[tuple[int, int, Callable[[], None]]] = []
         self._count = 0
         self._transcript = blake2b(digest_size=16)
@@ -399,7 +404,10 @@ class World:
         if machine is None:
             return
         commands = machine.handle(event, self.now, START_US + self.now + self.coordinator.skew_us)
-        if commands:  # an event without commands has changed nothing that could be wrong
+        self._handled += 1
+        if len(self.nodes) <= SMALL_NODES_MAX or self._handled % VALIDATED_EVERY == 0:
+            machine.deployments.validate(whole=False)
+        if commands or self._handled % WHOLE_EVERY == 0:
             machine.validate()
         self._tell(COORDINATOR, event, commands)
         for command in commands:

@@ -322,10 +322,13 @@ def test_a_disk_that_may_be_mended_is_told_from_a_wrong_folder(
     DiskShelf(tmp_path / "disk", bell).close()
 
 
-def test_a_sink_stays_below_its_nodes_folder(shelf: DiskShelf) -> None:
-    failed = answered(shelf, Open("../elsewhere", 1, SCHEMA))
-    assert isinstance(failed, OpenFailed)
-    assert "outside of" in failed.trouble
+def test_a_sink_stays_below_its_nodes_folder(shelf: DiskShelf, tmp_path: Path) -> None:
+    (tmp_path / "disk/away").symlink_to(tmp_path)
+    for folder, why in (("../elsewhere", "cannot name a folder"), ("away/elsewhere", "outside of")):
+        failed = answered(shelf, Open(folder, 1, SCHEMA))
+        assert isinstance(failed, OpenFailed)
+        assert why in failed.trouble
+    assert not (tmp_path / "elsewhere").exists()
 
 
 def descriptors() -> int:

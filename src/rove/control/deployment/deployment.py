@@ -21,7 +21,7 @@ from rove.control.deployment.tables.tree import Tree
 from rove.control.placement.estimate import memory_bytes
 from rove.control.placement.placement import Load, Placement, costs_a_slot
 from rove.control.placement.request import SourceAt
-from rove.model.errors import TopologyError
+from rove.model.errors import BrokenInvariant
 from rove.model.ids import NodeId, Origin, Stage, Version
 from rove.model.messages import Fragment
 
@@ -372,10 +372,10 @@ class Deployment:
         fresh = Deployment(self.terms, self.root, Load(), self.starts)
         fresh.restore((self._record(node) for node in {**self.tree.parts, **self.relays}), self.version)
         if fresh.meetings.readers != self.meetings.readers:
-            raise TopologyError(f"query `{self.terms.query}`: the makers and readers do not follow from its parts")
+            raise BrokenInvariant(f"query `{self.terms.query}`: the makers and readers do not follow from its parts")
         if fresh.fragments != self.fragments and not self._dirty:
             wrong = [n for n, f in fresh.fragments.items() if self.fragments.get(n) != f]
-            raise TopologyError(f"query `{self.terms.query}`: fragments of {wrong[:3]} do not follow from its parts")
+            raise BrokenInvariant(f"query `{self.terms.query}`: fragments of {wrong[:3]} do not follow from its parts")
 
 
 def _versioned(fragment: Fragment, version: Version) -> Fragment:

@@ -8,7 +8,6 @@ searched: stream to queries, node to queries, and the few queries that wait for 
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
 from collections.abc import Iterable
 
 from msgspec.structs import replace
@@ -24,6 +23,7 @@ from rove.control.deployment.part import PartRecord
 from rove.control.deployment.query import Query, QueryEvent, QueryRecord
 from rove.control.deployment.reroute import has_better, lead, move, relieve
 from rove.control.deployment.rollout import Rollout
+from rove.control.deployment.tables.invariants import check_indexes
 from rove.control.deployment.touched import Touched, Waiting, no_route, no_sources, note_cut, stays, wanted
 from rove.control.members.below import Below
 from rove.control.members.membership import Membership
@@ -75,7 +75,7 @@ class Deployments:
     def add(self, query: Query) -> None:
         """Add a query, with its deployment if it has one."""
         self.queries[query.id] = query
-        for stream in query.streams:
+        for stream in () if query.stopped else query.streams:
             self._of_stream.setdefault(stream, {})[query.id] = None
         self._settled(query)
 
@@ -87,11 +87,10 @@ class Deployments:
             query.deployment.restore(found, version)
             for node, fragment in query.fragments.items():
                 self._below.routed(node, fragment, query.deployment.root)
-            query.rollout.restored(query.deployment, self.now)
-            query.step(QueryEvent.CHANGE)
             self.absent |= {(query.id, node): None for node in query.deployment.absent}
             for node in query.deployment.sourced:
                 note_cut(query, query.deployment, node, self._membership.topology, self.now)
+        query.restored((kept.node for kept in found), self.now)
         for kept in found:
             self._index(query, kept.node)
         self.add(query)
@@ -466,18 +465,6 @@ class Deployments:
         placed = strategy(query.record.strategy)(request, topology, self.load)
         return explain(request, placed, topology, self._membership.rows_per_s)
 
-    def validate(self) -> None:
-        """Raise if an index contradicts the queries. O(nodes of all queries)."""
-        for query in self.queries.values():
-            query.validate()
-            for node in query.fragments if not query.stopped else ():
-                if query.id not in self.of_node.get(node, ()):
-                    raise PlanError(f"`{node}` has a part in `{query.id}` that is not in the index")
-                if node in query.rollout.pending and query.id not in self.open.get(node, ()):
-                    raise PlanError(f"`{node}` should be told its part in `{query.id}`, but is not in the index")
-        taken = Counter[NodeId]()
-        for query in self.queries.values():
-            placement = None if query.stopped else query.placement()
-            taken.update({} if placement is None else placement.slots)
-        if taken != self.load.slots:
-            raise PlanError("the slots that queries take contradict the load")
+    def validate(self, whole: bool = True) -> None:
+        """Raise if a query contradicts itself, or an index the queries. O(nodes of all queries); `whole` costs most."""
+        check_indexes(self, self._membership.members, self._of_stream, self._unsettled, whole)

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from rove.model.errors import TopologyError
+from rove.model.errors import BrokenInvariant
 from rove.model.ids import NodeId
 from rove.model.messages import LEARNED_MAX, Fragment, Learned, chained
 
@@ -179,10 +179,10 @@ class Below:
         fresh = Below()
         fresh.restore(AboveRecord(maker=m, above=tuple(above.items())) for m, above in self._above.items())
         if {n: set(b) for n, b in fresh._below.items()} != {n: set(b) for n, b in self._below.items()}:
-            raise TopologyError("the makers below nodes do not follow from who sends to whom")
+            raise BrokenInvariant("the makers below nodes do not follow from who sends to whom")
         if {n: each.pairs for n, each in fresh._lists.items()} != {n: each.pairs for n, each in self._lists.items()}:
-            raise TopologyError("the makers that nodes are told do not follow from who sends to whom")
+            raise BrokenInvariant("the makers that nodes are told do not follow from who sends to whom")
         for maker, nodes in self._unheard.items():
             for node, position in nodes.items():
                 if position <= self._lists[node].known:
-                    raise TopologyError(f"`{maker}` waits for `{node}`, which knows enough")
+                    raise BrokenInvariant(f"`{maker}` waits for `{node}`, which knows enough")

@@ -19,12 +19,12 @@ from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.link.receipts import FrameReceipt
 from rove.data.log.folders import Folders
 from rove.model.batch import Header, HeaderKind
+from rove.model.disk_folders import InputFolder, read_folder
 from rove.model.errors import RoveError, must
 from rove.model.events import Payload
 from rove.model.ids import Origin, QueryId
 from rove.model.spans import Spans, minus
 
-FOLDER = "memory"
 NO_COLUMNS = pa.schema([])  # one folder holds rows of all stages
 
 
@@ -55,7 +55,7 @@ class InputLog:
 
     def folder(self, query: QueryId) -> str:
         """The folder with the input of a query."""
-        return self._of.get(query, input_folder(query))
+        return self._of.get(query, str(InputFolder(query)))
 
     def append(
         self, running: RunningFragment, header: Header, rows: Payload | None, receipt: FrameReceipt | None
@@ -88,9 +88,9 @@ class InputLog:
     def done(self, event: DiskDone) -> list[PendingBatch] | None:
         """Handle a group that was executed, or failed. Returns the batches that are safe now, to be computed; None if
         it is not ours."""
-        query = query_in(event.folder)
-        log = self._logs.get(query)
-        if log is None or event.folder != self._of[query]:
+        folder = read_folder(event.folder)
+        log = self._logs.get(folder.query) if isinstance(folder, InputFolder) else None
+        if log is None or folder is None or event.folder != self._of[query := folder.query]:
             return None
         safe = log.done(event)
         return [PendingBatch(query, each.header, each.rows) for each in safe if each.header is not None]
@@ -136,7 +136,7 @@ class InputLog:
         being written."""
         log = self._logs.pop(query, None)
         self._dirty.pop(query, None)
-        self._folders.forget(self._of.pop(query, input_folder(query)))
+        self._folders.forget(self._of.pop(query, str(InputFolder(query))))
         return [] if log is None else [header for header in log.close() if header.kind is HeaderKind.INPUT]
 
     def waiting(self) -> Iterator[Header]:
@@ -157,14 +157,3 @@ class InputLog:
             raise RoveError(f"the input log of `{query}` is not open; deploy the query first")
         self._dirty[query] = log
         return log
-
-
-def input_folder(query: str, anew: int = 0) -> str:
-    """The folder with the input of a query's stateful operators. Operators that began `anew` have a folder of their
-    own: earlier input there is of operators whose rows other nodes have counted as lost."""
-    return f"{FOLDER}-{anew}/{query}" if anew else f"{FOLDER}/{query}"
-
-
-def query_in(folder: str) -> QueryId:
-    """The query whose input a folder holds. Names of queries contain no slash."""
-    return QueryId(folder.partition("/")[2])

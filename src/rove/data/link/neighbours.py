@@ -21,9 +21,9 @@ from rove.data.settings import WorkerSettings
 from rove.data.store.kept_batch import KEPT_BYTES_MIN, KeptBatch
 from rove.data.store.store import Store
 from rove.model.batch import Header
-from rove.model.errors import ProtocolError, must
+from rove.model.errors import BadName, ProtocolError, must
 from rove.model.events import Allow, Arrived, Conn, Drop
-from rove.model.ids import NodeId, Origin
+from rove.model.ids import NodeId, Origin, checked_name
 from rove.model.messages import (
     PROTOCOL,
     ROWS_BYTES_MAX,
@@ -129,7 +129,11 @@ class Neighbours:
         known = self._peers.get(hello.node)
         if self._settings.keys and (known is None or known.key != event.key):
             raise ProtocolError("identity", f"`{hello.node}` does not have this key")
-        if not hello.node or hello.node == node:
+        try:
+            checked_name(hello.node, "a node")
+        except BadName as error:
+            raise ProtocolError("identity", str(error)) from error
+        if hello.node == node:
             raise ProtocolError("identity", f"`{hello.node}` cannot be the name of a peer")
         for old in [c for c, n in self._conns.items() if n == hello.node and c != event.conn]:
             del self._conns[old]

@@ -26,11 +26,12 @@ from rove.data.log.segments.partition import Partition
 from rove.data.log.segments.stored import stored
 from rove.data.log.settings import LogSettings
 from rove.data.store.kept_batch import KEPT_BYTES_MIN, KeptBatch
-from rove.data.store.left_behind import FOLDER, NO_COLUMNS, SENT, Found, LeftBehind, is_of
+from rove.data.store.left_behind import NO_COLUMNS, Found, LeftBehind, is_of
 from rove.data.store.store import Store
 from rove.model.batch import HeaderKind
+from rove.model.disk_folders import WaitingFolder
 from rove.model.errors import RoveError
-from rove.model.ids import Origin
+from rove.model.ids import Origin, QueryId
 
 WAITS_US = 1_000_000  # batches that wait for longer are written
 RETRY_US = 10_000_000  # between two attempts to use a disk that does not work
@@ -60,13 +61,13 @@ class Spill:
 
     def __init__(self, store: Store, folders: Folders, limit_bytes: int, start: int) -> None:
         self._store, self._disk, self.limit_bytes = store, folders, limit_bytes
-        self._mine = f"{FOLDER}/{start}"
+        self._start = start
         self._settings = LogSettings(
             segment_bytes=min(max(limit_bytes // SEGMENTS, SEGMENT_BYTES[0]), SEGMENT_BYTES[1]),
             segment_us=2**62,
             pending_bytes=2**62,
         )
-        self.left_behind = LeftBehind(folders, self._settings, self._mine)
+        self.left_behind = LeftBehind(folders, self._settings, start)
         self._writing_max = min(WRITING_BYTES_MAX, max(store.limit_bytes // 4, 1))
         self._folders: dict[str, _Folder] = {}
         self._look_us = self._retry_us = 0
@@ -96,7 +97,7 @@ class Spill:
 
     def origins(self) -> set[Origin]:
         """The origins of batches of earlier starts that are still here. O(batches of earlier starts)."""
-        old = (folder for name, folder in self._folders.items() if not is_of(name, self._mine))
+        old = (folder for name, folder in self._folders.items() if not is_of(name, self._start))
         here = (e.header for folder in old for _, e in folder.live if self._needs(e))
         return {header.origin.unsided for header in (*self.left_behind.headers(), *here)}
 
@@ -183,8 +184,7 @@ class Spill:
         size = entry.bytes - KEPT_BYTES_MIN
         if not self._works or self._full or self._store.leaving_bytes + size > max(self._writing_max, size):
             return False
-        mine = self._mine if entry.untouched else f"{self._mine}{SENT}"
-        name = f"{mine}/{entry.header.query}"
+        name = str(WaitingFolder(QueryId(entry.header.query), self._start, sent=not entry.untouched))
         folder = self._folder(name)
         if folder.partition is None and self._disk.trouble(name):
             return False
@@ -232,7 +232,7 @@ class Spill:
                 folder.partition.consumed(READER, folder.live[0][0])
                 if deletes := folder.partition.retire(now):
                     commands.append(OnDisk(name, Group(CLEARS, tuple(deletes))))
-            elif not folder.writing and not (self.left_behind.wants(name) and not is_of(name, self._mine)):
+            elif not folder.writing and not (self.left_behind.wants(name) and not is_of(name, self._start)):
                 del self._folders[name]
                 self._disk.forget(name)
                 commands.append(OnDisk(name, Group(CLEARS, (Clear(),))))
