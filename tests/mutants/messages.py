@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from rove.cli.mutants import Mutant
 
+_FORGED = "tests/data/test_forged_counts.py"
+_POISONED = "test_a_disk_with_counts_that_were_not_checked_starts_and_says_whose_counts_it_leaves_out"
+
 MESSAGES = (
     Mutant(
         "rows of others are not validated",
@@ -49,23 +52,23 @@ MESSAGES = (
     ),
     Mutant(
         "a header on a link may be of any kind",
-        "model/messages.py",
+        "model/checks.py",
         "if header.kind is not HeaderKind.BATCH:",
         "if header.kind is HeaderKind.LOW_WATERMARK:",
         test="tests/model/test_ids.py::test_a_header_with_what_no_origin_gives_is_refused_at_the_link",
     ),
     Mutant(
         "a batch with rows may stand for several numbers",
-        "model/messages.py",
+        "model/checks.py",
         "if header.rows and header.seq != header.through:",
         "if header.rows and header.seq > header.through:",
         test="tests/data/test_worker.py::test_numbers_that_no_origin_gives_are_refused_before_they_are_counted_with",
     ),
     Mutant(
         "a header may count less than no rows",
-        "model/messages.py",
-        "min(counts) < 0 or max(counts) >= SEQ_MAX",
-        "max(counts) >= SEQ_MAX",
+        "model/checks.py",
+        "    if min(header.rows, header.packed, *counts) < 0:\n        return False\n",
+        "",
         test="tests/data/test_worker.py::test_numbers_that_no_origin_gives_are_refused_before_they_are_counted_with",
     ),
     Mutant(
@@ -81,5 +84,103 @@ MESSAGES = (
         "if len(report.tallies) > TALLIES_MAX:",
         "if len(report.tallies) < 0:",
         test="tests/control/members/test_identity.py::test_a_report_has_a_bound",
+    ),
+    Mutant(
+        "a batch may count any number of rows",
+        "model/checks.py",
+        "    return header.rows <= BATCH_ROWS_MAX and total <= most and",
+        "    return header.rows <= BATCH_ROWS_MAX and",
+        test=f"{_FORGED}::test_counts_of_its_own_rows_that_a_device_forges_are_refused_and_its_node_goes_on",
+    ),
+    Mutant(
+        "a piece of state may count rows",
+        "model/checks.py",
+        "        return not total and not header.packed and header.rows <= 1\n",
+        "        return True\n",
+        test=f"{_FORGED}::test_a_piece_of_state_counts_no_rows",
+    ),
+    Mutant(
+        "a piece of state may be late",
+        "model/checks.py",
+        "if header.state and (header.late or header.folded):",
+        "if header.state and header.late and header.folded:",
+        test="tests/model/test_checks.py::test_a_header_that_counts_what_no_origin_counts_is_refused",
+    ),
+    Mutant(
+        "a sum of rows may outgrow a report",
+        "data/accounts.py",
+        "saturated(number) for what, number",
+        "number for what, number",
+        test=f"{_FORGED}::test_sums_of_rows_stop_at_a_bound_that_every_coordinator_takes",
+    ),
+    Mutant(
+        "a ledger counts without a bound",
+        "data/log/segments/ledger.py",
+        "            counts[:] = map(saturated, counts)\n",
+        "            pass\n",
+        test=f"{_FORGED}::test_a_ledger_stops_counting_at_a_bound",
+    ),
+    Mutant(
+        "counts in entries of a log are believed",
+        "data/log/segments/ledger.py",
+        "            header = mended(header)\n",
+        "",
+        test=f"{_FORGED}::{_POISONED}",
+    ),
+    Mutant(
+        "counts of input that is read back are believed",
+        "data/log/segments/reader.py",
+        "                    entry = replace(entry, header=mended(entry.header))\n",
+        "",
+        test=f"{_FORGED}::{_POISONED}",
+    ),
+    Mutant(
+        "counts that are left out are not named",
+        "data/log/segments/read_back.py",
+        "        for origin in self._reader.uncounted:\n",
+        "        for origin in ():\n",
+        test=f"{_FORGED}::{_POISONED}",
+    ),
+    Mutant(
+        "numbers of messages of a link are believed",
+        "data/link/neighbours.py",
+        "        check_numbers(message)\n",
+        "",
+        test=f"{_FORGED}::test_a_message_with_numbers_that_cannot_be_changes_nothing",
+    ),
+    Mutant(
+        "a peer may have any name",
+        "data/link/neighbours.py",
+        '            checked_name(hello.node, "a node")\n',
+        "            pass\n",
+        test=f"{_FORGED}::test_a_peer_has_a_name_that_a_node_can_have",
+    ),
+    Mutant(
+        "one peer sets how often a node beats",
+        "data/link/neighbours.py",
+        "        return min((self._settings.silent_us // BEATS, *(link.beat_us for link in self.links.values())))\n",
+        "        return min((link.beat_us for link in self.links.values()), default=self._settings.silent_us // BEATS)\n",
+        test=f"{_FORGED}::test_a_peer_that_wants_to_be_silent_for_ever_does_not_silence_its_neighbour",
+    ),
+    Mutant(
+        "headers are merged beyond what a peer takes",
+        "data/store/store.py",
+        " and counted(a) + counted(b) <= HEADER_ROWS_MAX",
+        "",
+        test=f"{_FORGED}::test_headers_that_count_more_together_than_a_peer_takes_stay_apart",
+    ),
+    Mutant(
+        "a report may have any counts",
+        "model/messages.py",
+        "if not within(_counts(tally), SUM_MAX) or not",
+        "if not",
+        test="tests/model/test_checks.py::test_a_report_with_a_count_below_zero_or_beyond_all_sums_is_refused",
+    ),
+    Mutant(
+        "a report may have any numbers",
+        "model/messages.py",
+        "    if not within(_numbers(report), SEQ_MAX):\n",
+        "    if False:\n",
+        test="tests/model/test_checks.py::test_a_report_with_a_number_that_cannot_be_is_refused",
     ),
 )
