@@ -177,6 +177,13 @@ MESSAGES = (
         test=f"{_FORGED}::test_a_peer_that_wants_to_be_silent_for_ever_does_not_silence_its_neighbour",
     ),
     Mutant(
+        "a log counts what is refused, line by line",
+        "runtime/watch.py",
+        'found["refused `identity`"] = REFUSED',
+        'found["refused `identity`"] = str(worker.refused["identity"])',
+        test="tests/runtime/test_watch.py::test_frames_that_are_refused_for_their_name_are_logged_once_however_many_come",
+    ),
+    Mutant(
         "headers are merged beyond what a peer takes",
         "data/store/store.py",
         " and counted(a) + counted(b) <= HEADER_ROWS_MAX",
