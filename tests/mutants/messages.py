@@ -184,6 +184,13 @@ MESSAGES = (
         test="tests/runtime/test_watch.py::test_frames_that_are_refused_for_their_name_are_logged_once_however_many_come",
     ),
     Mutant(
+        "a message that cannot be said is not noticed in a simulation",
+        "sim/network.py",
+        '        raise BrokenInvariant(f"{sender} cannot say what it wants to say: {error}: {message}") from error\n',
+        "        return bytes([146, 7, 0])\n",
+        test="tests/simulation/test_checkers.py::test_a_message_that_cannot_be_said_breaks_a_law",
+    ),
+    Mutant(
         "headers are merged beyond what a peer takes",
         "data/store/store.py",
         " and counted(a) + counted(b) <= HEADER_ROWS_MAX",
