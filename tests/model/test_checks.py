@@ -50,7 +50,8 @@ def header(**changes: object) -> Header:
     "changes",
     [
         *({name: number} for name in COUNTS for number in (-1, 2**62)),
-        {"born": BATCH_ROWS_MAX, "lost": 1},
+        {"rows": BATCH_ROWS_MAX + 1},
+        {"born": HEADER_ROWS_MAX, "lost": 1},
         {"through": 2**61, "lost": HEADER_ROWS_MAX + 1},
         {"stage": 2**63},
         {"epoch": 2**63},
@@ -70,7 +71,7 @@ def test_a_header_that_counts_what_no_origin_counts_is_refused(changes: dict[str
     [
         {"rows": 3, "born": 2, "evicted": 1, "packed": 2**20},
         {"through": 2**61, "lost": HEADER_ROWS_MAX},
-        {"through": 255, "evicted": 256 * BATCH_ROWS_MAX},
+        {"evicted": 256 * BATCH_ROWS_MAX},
         {"state": True, "rows": 1},
         {"state": True},
     ],

@@ -102,7 +102,7 @@ MESSAGES = (
     Mutant(
         "a batch may count any number of rows",
         "model/checks.py",
-        "    return header.rows <= BATCH_ROWS_MAX and total <= most and",
+        "    return header.rows <= BATCH_ROWS_MAX and total <= HEADER_ROWS_MAX and",
         "    return header.rows <= BATCH_ROWS_MAX and",
         test=f"{_FORGED}::test_counts_of_its_own_rows_that_a_device_forges_are_refused_and_its_node_goes_on",
     ),
