@@ -44,7 +44,18 @@ def test_a_folder_is_read_as_it_was_written_and_no_two_have_one_path(one: NodeFo
 
 @pytest.mark.parametrize(
     "path",
-    ["alerts", "log/q", "log/q/out/x", "memories/q", "memory-x/q", "memory-0/q", "retention/x/q", "retention/01/q", "retention/1", ""],
+    [
+        "alerts",
+        "log/q",
+        "log/q/out/x",
+        "memories/q",
+        "memory-x/q",
+        "memory-0/q",
+        "retention/x/q",
+        "retention/01/q",
+        "retention/1",
+        "",
+    ],
 )
 def test_another_path_is_no_folder_of_the_node_itself(path: str) -> None:
     assert read_folder(path) is None

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from rove.model.batch import Header, HeaderKind
 from rove.model.errors import BadName, ProtocolError
+from rove.model.foreign.checks import check_header
 from rove.model.ids import NAME_BYTES_MAX, SOURCE, Origin, check_origin, checked_name, read_origin
-from rove.model.messages import Data, check_header, decode, encode
+from rove.model.messages import Data, decode, encode
 
 LETTERS = "ABCXYZabcxyz0123456789_-"
 NAMES = st.text(LETTERS, min_size=1, max_size=12) | st.from_regex(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,127}", fullmatch=True)

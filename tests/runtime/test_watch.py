@@ -145,3 +145,12 @@ def test_a_full_disk_is_said_of_the_query_and_not_of_its_folder_as_well(caplog: 
         watch.look(worker, {}, now)
     (said,) = [record.getMessage() for record in caplog.records if "No space left" in record.getMessage()]
     assert said.startswith("query q: log/q/out: No space left on device; what it should take is not acknowledged")
+
+
+def test_frames_that_are_refused_for_their_name_are_logged_once_however_many_come(log: Log) -> None:
+    said = []
+    for second in range(2, 30):
+        log.worker.refused["identity"] = 10 * second
+        said += [text for level, text in log.at(second) if level == "WARNING" and "identity" in text]
+    (text,) = said
+    assert text.startswith("refused `identity`: peers send what they may not send")

@@ -17,6 +17,7 @@ from rove.data.rows import encode_rows
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
 from rove.model.batch import Batch, Header
+from rove.model.errors import BrokenInvariant
 from rove.model.events import Arrived, Send, Tick
 from rove.model.ids import NodeId, Origin, QueryId
 from rove.model.messages import Ack, Sink
@@ -24,7 +25,7 @@ from rove.plan.rules.split_aggregates import merge_aggregates
 from rove.sim.books import AckedIsSafe, _check_report
 from rove.sim.checkers import BrokenLaw, MissingIsNowhere, NothingLost
 from rove.sim.disk import SimDisk
-from rove.sim.draws import damage, faults, forger, surprises
+from rove.sim.draws import damage, faults, forger, liar, surprises
 from rove.sim.draws.faults import HEAL_US
 from rove.sim.nodes import SimNode, SimSource
 from rove.sim.queries import SECOND_US, START_US, some_rows, windows
@@ -227,6 +228,22 @@ def test_forged_frames_are_refused_and_no_row_suffers(monkeypatch: pytest.Monkey
     ]
     assert refused
     assert all({"identity", "malformed"} & each.keys() for each in refused)
+
+
+def test_a_device_that_lies_about_itself_is_refused_where_no_origin_counts_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = history(monkeypatch, liar, "LIES", liar.plan_liar)
+    found = [node.worker.refused for node in world.nodes.values() if node.worker is not None]
+    assert any(each.get("malformed") for each in found)
+
+
+def test_a_message_that_cannot_be_said_breaks_a_law() -> None:
+    world = World(Random(1))
+    wire = world.network.dial(NodeId("a"), NodeId("b"))
+    sent = world.network.send(NodeId("a"), wire, Ack(1, 2), None, 0)
+    assert sent is not None
+    assert sent[1].message == Ack(1, 2)
+    with pytest.raises(BrokenInvariant, match="a cannot say what it wants to say"):
+        world.network.send(NodeId("a"), wire, Ack(2**64, 2), None, 0)
 
 
 @pytest.mark.parametrize(

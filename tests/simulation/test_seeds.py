@@ -8,7 +8,9 @@ import sys
 
 import pytest
 
-from rove.sim.scenario import run_seed
+from rove.sim.draws.liar import plan_liar
+from rove.sim.draws.surprises import plan_plenty
+from rove.sim.scenario import DRAWS, run_seed
 from tests.depth import some_slow
 
 # Seeds that once broke a law, with the size of world in which they did. They are histories without the draws that were
@@ -47,6 +49,7 @@ REGRESSIONS = (
 )
 
 
+BEFORE = tuple(draw for draw in DRAWS if draw is not plan_liar)  # the draws when these seeds were kept
 # Seeds that once broke a law in histories with all draws.
 DRAWN = (
     (25, 12),  # the name of a damaged batch in a ring did not go on, and nobody was told of the damage
@@ -133,7 +136,12 @@ def test_a_seed_that_once_broke_a_law_keeps_it(seed: int, nodes: int) -> None:
 
 @pytest.mark.parametrize(("seed", "nodes"), DRAWN)
 def test_a_seed_that_once_broke_a_law_with_all_draws_keeps_it(seed: int, nodes: int) -> None:
-    assert not run_seed(seed, nodes).trouble
+    assert not run_seed(seed, nodes, draws=BEFORE).trouble
+
+
+@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 40))])
+def test_a_device_that_lies_about_itself_breaks_no_law(seed: int) -> None:
+    assert not run_seed(seed, 12, draws=(plan_plenty, plan_liar)).trouble
 
 
 @pytest.mark.slow

@@ -46,6 +46,7 @@ from tests.soak.queries import HURT, KEPT, ROWS, STREAMS
 
 QUERIES = (*KEPT, *HURT)
 NUMBERS = (0, 1, 2, 5, 10**6, 2**61, -1)
+COUNTS = (0, 0, 0, 3, 2**31, 2**40, 2**62 - 1, 2**63, -7)
 VERBS = ("stop", "status", "queries", "submit", "remove", "invite", "revoke", "enlist", "nothing")
 MEET_S = 5.0
 BURST = 40
@@ -118,6 +119,8 @@ class Forger:
         origin, number = random.choice(known), random.choice(NUMBERS)
         query = QueryId(random.choice((*QUERIES, "unknown")))
         seq = random.choice((0, 1, 50, 2**61))
+        if random.random() < 0.3:
+            return self._of_its_own(random, query, start)
         header = Header(
             query=query,
             origin=origin,
@@ -158,6 +161,38 @@ class Forger:
                 report,
             )
         )
+
+    def _of_its_own(self, random: Random, query: QueryId, start: int) -> Message:
+        """A batch or a report of its own rows, which nobody may refuse for whose it is. If it counts, one of its counts
+        cannot be: what it could say of its own rows would be believed, and then the sums were its own."""
+        counts = random.choice(([0] * 5, [*(random.choice(COUNTS) for _ in range(4)), -7]))
+        origin = Origin("readings", NodeId(FORGER))
+        if random.random() < 0.3:
+            origin = Origin(query, NodeId(FORGER), start, Stage(random.choice((1, 2, 3))))
+        if random.random() < 0.2:
+            tally = Tally(query, Origin("readings", NodeId(FORGER)), -7, *counts)
+            return Report(protocol=PROTOCOL, node=NodeId(FORGER), start=start, number=2, whole=False, tallies=(tally,))
+        seq = random.choice((0, 0, 1, 7, 2**61))
+        rows = random.choice((0, 0, ROWS + 1))  # not as many as come
+        header = Header(
+            query=query,
+            origin=origin if random.random() < 0.8 else origin.on_side(random.choice((0, 1))),
+            seq=seq,
+            through=seq if rows else max(seq, random.choice((0, 9, 2**61))),
+            watermark=random.choice((0, 2**62, -(2**62))),
+            stage=Stage(random.choice((0, 0, 1, 2, 3, 5))),
+            rows=rows,
+            born=counts[0],
+            evicted=counts[1],
+            lost=counts[2],
+            faulted=counts[3],
+            belated=counts[4],
+            late=random.random() < 0.1,
+            packed=random.choice((0, 0, 64, 2**40)),
+            folded=random.random() < 0.1,
+            state=random.random() < 0.1,
+        )
+        return Data(random.choice((1, 1, 2, 3)), header)
 
     def _send(self, socket: Socket, parts: list[bytes]) -> None:
         try:

@@ -181,7 +181,10 @@ class Session:
             raise PlanError(f"table `{name}` cannot be read: {found.trouble}")
         if found.more and limit is None:
             warnings.warn(f"these are the first {ROWS_MAX:,} rows of `{name}`; it has more", stacklevel=2)
-        return pa.ipc.open_stream(found.rows).read_all()
+        try:
+            return pa.ipc.open_stream(found.rows).read_all()
+        except Exception as error:  # Arrow and Python each have their own errors for bad bytes
+            raise PlanError(f"what the coordinator sent for table `{name}` is no table: {error}; ask again") from error
 
     def close(self) -> None:
         """Disconnect. Queries go on, except those of a local session. A later question connects again."""

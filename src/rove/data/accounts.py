@@ -19,6 +19,7 @@ from rove.data.link.link import Link
 from rove.data.sources.positions import SourceAt
 from rove.data.store.store import Store
 from rove.model.batch import Header
+from rove.model.foreign.checks import saturated
 from rove.model.ids import Origin, QueryId
 from rove.model.messages import Tally
 from rove.model.spans import Coverage, Spans, bounded, union
@@ -164,7 +165,7 @@ class Accounts:
                 watermark=output.watermarks.get(key),
                 held=bounded(held[key]) if key in held else (),
                 counted=tuple((taker, bounded(spans)) for taker, spans in sorted(counted.get(key, {}).items())),
-                **lines.get(key, {}),
+                **{what: saturated(number) for what, number in lines.get(key, {}).items()},
             )
             # A source that goes on has a line also before it has counted a row: its earlier start counts no longer.
             for key in sorted({*lines, *held, *counted, *self._produced})

@@ -1,4 +1,4 @@
-"""Rows as bytes, and back. The only place where rows that came from elsewhere are decoded.
+"""Rows as bytes, and back: plain ones (`model/arrow_head`) and packed ones (`data/store/packing`).
 
 Law: bytes of others give rows of the schema, or a `ProtocolError`, whatever they are. Memory is bounded before it is
 taken: plain rows are as large as their bytes, because compressed buffers are refused, and packed rows say how large
@@ -10,9 +10,9 @@ from __future__ import annotations
 import pyarrow as pa
 
 from rove.data.store.packing import UNPACKED_SLACK_BYTES, unpack
-from rove.model.arrow_head import head_of, refuse_compressed
 from rove.model.errors import ProtocolError
 from rove.model.events import Payload
+from rove.model.foreign.arrow_head import read_rows
 
 
 def encode_rows(data: pa.RecordBatch | None) -> Payload | None:
@@ -26,9 +26,7 @@ def decode_rows(payload: Payload, schema: pa.Schema, count: int, packed: int = 0
         data = unpack(payload, schema, packed)
     else:
         try:
-            refuse_compressed(head_of(memoryview(payload).cast("B")))
-            data = pa.ipc.read_record_batch(pa.py_buffer(payload), schema)
-            data.validate(full=True)
+            data = read_rows(payload, schema)
         except Exception as error:  # Arrow and Python each have their own errors for bad bytes
             raise ProtocolError("malformed", f"{len(payload)} bytes are not rows of these columns: {error}") from error
     if data.num_rows != count:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from rove.model.foreign.arrow_head import Payload as Payload
 from rove.model.ids import NodeId
 from rove.model.messages import Message, Peer
 
 Conn: TypeAlias = str | bytes  # a shell's name for a connection; a machine only stores and compares it
-Payload: TypeAlias = bytes | memoryview  # encoded rows
 
 COORDINATOR = NodeId("coordinator")  # every node's connection to the coordinator has this name
 

@@ -8,20 +8,22 @@ On the wire a message is one MessagePack array that begins with its tag. The row
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from hashlib import blake2b
+from operator import attrgetter
 from typing import Annotated, Literal, TypeAlias
 from zlib import crc32
 
 import msgspec
 
-from rove.model.batch import Header, HeaderKind
+from rove.model.batch import Header
 from rove.model.errors import BadName, ProtocolError
+from rove.model.foreign.checks import SEQ_MAX, SUM_MAX, within
 from rove.model.ids import NAME_BYTES_MAX, SOURCE, NodeId, Origin, QueryId, Stage, Version, check_origin, checked_name
 from rove.model.spans import BOUNDS_MAX, Spans, check_spans
 
 PROTOCOL = 6
 MESSAGE_BYTES_MAX = 16 * 1024 * 1024  # the size of a message without its rows
-SEQ_MAX = 2**62  # a bound for numbers, rows and times
 ADDRESS_MAX = 512  # letters of an address
 REASONS_MAX = 100  # reasons of refusals in one report
 TALLIES_MAX = 20_000  # tallies in one report
@@ -372,25 +374,21 @@ _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(Message)
 
 
-def check_header(header: Header) -> None:
-    """Refuse a header that no origin can have: its names and numbers would do harm wherever they are used."""
-    if header.kind is not HeaderKind.BATCH:
-        raise ProtocolError("malformed", f"a header of kind {header.kind.name}; links carry batches alone")
-    try:
-        check_origin(header.origin)
-        checked_name(header.query, "a query")
-    except BadName as error:
-        raise ProtocolError("malformed", str(error)) from error
-    counts = (header.rows, header.born, header.evicted, header.lost, header.packed, header.faulted, header.belated)
-    if not 0 <= header.seq <= header.through < SEQ_MAX or min(counts) < 0 or max(counts) >= SEQ_MAX:
-        raise ProtocolError(
-            "malformed", f"`{header.origin}` {header.seq} to {header.through} is not a range of batches"
-        )
-    if header.rows and header.seq != header.through:
-        raise ProtocolError("malformed", f"`{header.origin}` {header.seq} has rows and stands for several batches")
-    times = (header.watermark, header.event_min or 0, header.event_max or 0, header.produced_at)
-    if any(not -SEQ_MAX <= time <= SEQ_MAX for time in times):
-        raise ProtocolError("malformed", f"`{header.origin}` {header.seq} carries an impossible time")
+_counts = attrgetter(
+    *("produced", "delivered", "evicted", "late", "lost", "buffered", "resent", "duplicates", "open", "faulted"),
+    *("lost_here", "evicted_here", "faulted_here", "produced_here", "delivered_here", "late_here"),
+)
+
+
+def _numbers(report: Report) -> Iterator[int]:
+    """The numbers of a report, without its tallies."""
+    yield from (report.protocol, report.start, report.number, report.taken_bytes, *report.shrunk)
+    yield from (*(report.learned or ()), *report.running.values(), *(report.refused or {}).values())
+    yield from (number for held in report.held or () for number in (held.bytes, held.age_us))
+    yield from (number for tally in report.tallies for number in (tally.made, tally.seen, *tally.held[-1:]))
+    yield from (number for tally in report.tallies for _, spans in tally.counted for number in spans[-1:])
+    if report.facts is not None:
+        yield from (report.facts.slots, report.facts.memory_bytes, report.facts.disk_bytes)
 
 
 def check_fragment(fragment: Fragment) -> None:
@@ -428,9 +426,13 @@ def check_report(report: Report) -> None:
         )
     if len(report.tallies) > TALLIES_MAX:
         raise BadName(f"`{report.node}` reports {len(report.tallies):,} tallies at once; the most is {TALLIES_MAX:,}")
+    if not within(_numbers(report), SEQ_MAX):
+        raise BadName(f"`{report.node}` reports a number that cannot be; it is below 0 or above {SEQ_MAX:,}")
     for tally in report.tallies:
         checked_name(tally.query, "a query")
         check_origin(tally.origin)
+        if not within(_counts(tally), SUM_MAX) or not -SEQ_MAX <= (tally.watermark or 0) <= SEQ_MAX:
+            raise BadName(f"`{report.node}` reports counts of `{str(tally.origin)[:80]}` that cannot be")
         sets = (tally.held, *(spans for _, spans in tally.counted))
         if len(sets) > TAKERS_MAX or any(len(spans) > BOUNDS_MAX or not check_spans(spans) for spans in sets):
             raise BadName(f"`{report.node}` reports batches of `{str(tally.origin)[:80]}` that cannot be")

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 import msgspec
 import pyarrow as pa
 
-from rove.model.arrow_head import head_of, refuse_compressed
 from rove.model.errors import StateError
+from rove.model.foreign.arrow_head import read_rows
 from rove.model.ids import Origin
 
 _DECODER = msgspec.msgpack.Decoder(tuple[str, dict[str, int], dict[str, list[bytes]]])
@@ -68,10 +68,4 @@ def decode(data: bytes, schemas: Mapping[str, pa.Schema]) -> Snapshot:
 
 
 def _table(batches: list[bytes], schema: pa.Schema) -> pa.Table:
-    rows = []
-    for message in batches:
-        refuse_compressed(head_of(memoryview(message)))
-        rows.append(pa.ipc.read_record_batch(pa.py_buffer(message), schema))
-    table = pa.Table.from_batches(rows, schema)
-    table.validate(full=True)
-    return table
+    return pa.Table.from_batches([read_rows(message, schema) for message in batches], schema)

@@ -52,6 +52,12 @@ class Absence:
         return now - self._since >= self._patience
 
 
+REFUSED = (  # its words stay the same while more are refused, so that it is logged once
+    "peers send what they may not send, or in the name of others; it is not taken. rove status counts it, and the "
+    "troubles of queries and links say whose it is"
+)
+
+
 class Watch:
     """The log of one node. `reached` says whether the last message to the coordinator could be sent."""
 
@@ -97,7 +103,7 @@ class Watch:
     def _troubles(self, worker: Worker, now: int) -> dict[str, str]:
         found = worker.troubles()
         if "identity" in worker.refused:
-            found["refused `identity`"] = str(worker.refused["identity"])
+            found["refused `identity`"] = REFUSED
         if self._said and now - self._said_us < SAID_US:
             found["the coordinator says"] = self._said
         links = worker.links()

@@ -78,6 +78,8 @@ class NothingLost:
 
     def _anywhere(self, world: World, name: Name) -> bool:
         query, origin, _ = name
+        if origin.node in world.liars:
+            return True
         if query in world.stopped or query in world.forgot or query in world.hurt or name in world.evicted:
             return True
         if origin in world.dead or origin.node in world.twins:  # its device has lost it, and other nodes may die too
@@ -193,7 +195,9 @@ def check_sums(world: World) -> None:
 
 def _explained(world: World, line: AccountLine) -> bool:
     """Whether more rows may be counted than were produced: an operator whose input is damaged computes fewer rows again
-    than have arrived."""
+    than have arrived. What a device says of its own rows means nothing if it lies."""
+    if read_origin(line.origin).node in world.liars:
+        return True
     return excess(line) > 0 and line.query in world.hurt and read_origin(line.origin).stage != SOURCE
 
 

@@ -1,8 +1,8 @@
 """The network between simulated nodes: connections that delay, slow down and break.
 
 Law: messages on a connection arrive in order or not at all. A cut loses messages in flight and messages sent while it
-lasts; afterwards the listener sees a new connection. The network has a `Random` of its own, so that its draws do not
-change other random choices.
+lasts; afterwards the listener sees a new connection. Every message travels as bytes, so what cannot be said is found.
+The network has a `Random` of its own, so that its draws do not change other random choices.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
+from rove.model.errors import BrokenInvariant
 from rove.model.events import Conn, Payload
 from rove.model.ids import NodeId
-from rove.model.messages import Data, Message, encode
+from rove.model.messages import Data, Message, decode, encode
 
 NAME_BYTES = 64
 
@@ -47,6 +48,7 @@ class InFlight:
     conn: Conn
     message: Message
     payload: Payload | None
+    raw: bytes  # the message as bytes
 
 
 class Network:
@@ -77,16 +79,15 @@ class Network:
         """The message with its time of arrival; None if it never arrives."""
         if wire.cut:
             return None
-        size = NAME_BYTES + (0 if payload is None else len(payload))
-        if not isinstance(message, Data):
-            size = len(encode(message))
+        raw = _encoded(message, sender)
+        size = NAME_BYTES + (0 if payload is None else len(payload)) if isinstance(message, Data) else len(raw)
         start = max(now, wire.free_us.get(sender, 0))
         wire.free_us[sender] = through = start + size * 1_000_000 // wire.bytes_per_s
         arrives = through + wire.delay_us + self._random.randint(0, wire.jitter_us)
         arrives = wire.last_us[sender] = max(arrives, wire.last_us.get(sender, 0))
         dials = sender == wire.dialer
         to, conn = (wire.listener, wire.conn) if dials else (wire.dialer, str(wire.listener))
-        return arrives, InFlight(wire, wire.generation, to, conn, message, payload)
+        return arrives, InFlight(wire, wire.generation, to, conn, decode(raw), payload, raw)
 
     def cut(self, wire: Wire) -> None:
         """Break a connection."""
@@ -97,3 +98,10 @@ class Network:
         wire.cut = False
         wire.generation += 1
         wire.free_us, wire.last_us = {}, {}
+
+
+def _encoded(message: Message, sender: NodeId) -> bytes:
+    try:
+        return encode(message)
+    except Exception as error:  # the process would end
+        raise BrokenInvariant(f"{sender} cannot say what it wants to say: {error}: {message}") from error

@@ -34,6 +34,7 @@ from rove.sim.draws.drains import plan_drains
 from rove.sim.draws.faults import HEAL_US, plan_faults, plan_leaves, plan_moves, plan_relapses
 from rove.sim.draws.forger import FORGER, check_refused, plan_forger
 from rove.sim.draws.forgeries import plan_forgeries
+from rove.sim.draws.liar import plan_liar
 from rove.sim.draws.surprises import (
     plan_clocks,
     plan_files,
@@ -70,6 +71,7 @@ DRAWS: tuple[Draw, ...] = (
     plan_drains,
     plan_updates,
     plan_asides,
+    plan_liar,
 )  # each has a random generator of its own
 STRATEGIES = ("bottom_up", "bottom_up", "shortest_path", "cloud_only", "ilp")
 

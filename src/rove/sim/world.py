@@ -100,6 +100,7 @@ class World:
         self.hurt: set[QueryId] = set()  # queries with a folder on a disk that has lost something of it
         self.unreadable: set[QueryId] = set()  # of those, queries whose log names damage to its readers
         self.forged: set[NodeId] = set()  # nodes to which frames were forged
+        self.liars: set[NodeId] = set()  # devices that lie about their own rows: counts of these mean nothing
         self.twins: set[NodeId] = set()  # names under which two processes ran at a time
         self.safe: set[tuple[str, Origin, int]] = (
             set()
@@ -390,9 +391,10 @@ class World:
         flight = self.flying.pop(number)
         if flight.wire.cut or flight.generation != flight.wire.generation:
             return
+        said = flight
         if self.forger is not None:
             flight = self.forger.passed(self, flight)
-        self._note("message", flight.to, encode(flight.message))
+        self._note("message", flight.to, flight.raw if flight is said else encode(flight.message))
         event = Arrived(flight.conn, flight.message, flight.payload)
         if flight.to == COORDINATOR:
             self._to_coordinator(event)

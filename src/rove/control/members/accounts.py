@@ -14,11 +14,12 @@ arrived count as produced.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from operator import add, attrgetter
+from operator import attrgetter
 
 from rove.control.asks.requests import AccountLine
 from rove.control.members.missing.missing import Missing
 from rove.model.clock import MICROS_MAX, MICROS_MIN
+from rove.model.foreign.checks import SEQ_MAX
 from rove.model.ids import SOURCE, Origin, QueryId
 from rove.model.messages import Report, Tally
 from rove.model.spans import both, text_of, union
@@ -26,6 +27,11 @@ from rove.model.spans import both, text_of, union
 ENDS = ("delivered", "evicted", "late", "lost", "faulted", "in_flight")  # where a row that was produced can be
 _SUMMED = ("produced", "delivered", "buffered", "open", "resent", "duplicates", "evicted", "late", "lost", "faulted")
 _summed = attrgetter(*_SUMMED)
+
+
+def _plus(one: int, other: int) -> int:
+    """The sum of two counts, as far as a message can hold it: records may be from before counts were checked."""
+    return min(one + other, SEQ_MAX)
 
 
 def excess(line: AccountLine) -> int:
@@ -82,7 +88,7 @@ def account_lines(
         key = (tally.query, tally.origin)
         lossy.setdefault(key, []).append(tally)
         found, known = _summed(tally), counts.get(key)
-        counts[key] = found if known is None else tuple(map(add, known, found))
+        counts[key] = found if known is None else tuple(map(_plus, known, found))
         made[key], seen[key] = max(made.get(key, 0), tally.made), max(seen.get(key, 0), tally.seen)
         if tally.watermark is not None:
             marks[key] = max(marks.get(key, tally.watermark), tally.watermark)

@@ -68,7 +68,7 @@ class Exits:
             if each.late:
                 self.late(running, header, rows, receipt)
             else:
-                self._out(running, each, header, rows, receipt)
+                self._out(running, each, header, rows, receipt, made=rows is not payload)
 
     def _out(
         self,
@@ -77,6 +77,7 @@ class Exits:
         header: Header,
         rows: Payload | None,
         receipt: FrameReceipt | None,
+        made: bool,
     ) -> None:
         sink = running.fragment.sinks.get(each.stage)
         if sink is not None:
@@ -86,7 +87,7 @@ class Exits:
                 f"no operator here waits for origin `{header.origin}`; deploy its query with this origin"
             )
         if running.leaves(each.stage) or each.passes:
-            self.forward(running, header, rows, receipt)
+            self.forward(running, header, rows, receipt, made)
 
     def late(
         self, running: RunningFragment, header: Header, rows: Payload | None, receipt: FrameReceipt | None
@@ -98,9 +99,15 @@ class Exits:
             self.forward(running, header, rows, receipt)
 
     def forward(
-        self, running: RunningFragment, header: Header, rows: Payload | None, receipt: FrameReceipt | None
+        self,
+        running: RunningFragment,
+        header: Header,
+        rows: Payload | None,
+        receipt: FrameReceipt | None,
+        made: bool = False,
     ) -> None:
-        """Pass a batch on to the next node. Its sender keeps it until the next node has acked it."""
+        """Pass a batch on to the next node. Its sender keeps it until the next node has acked it. Its rows were `made`
+        here, or came as they are."""
         if running.way(header) is None:
             raise ProtocolError("unexpected", f"query `{header.query}` has no next node here for stage {header.stage}")
         again = running.replays or self._sources.sent_before(header)
@@ -109,7 +116,7 @@ class Exits:
         entry = self._store.put(header, rows, receipt, self._turn.now, alone=again)
         self._turn.commands += self._routes.send(running, entry, self._turn.now, running.fragment.overtakes)
         if not entry.number:
-            self._turn.commands += self._retention.waits(entry, running, self._turn.now)
+            self._turn.commands += self._retention.waits(entry, running, self._turn.now, made)
         if self._store.room < 0:
             self._make_room(QueryId(header.query))
 

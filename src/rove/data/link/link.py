@@ -39,6 +39,7 @@ from rove.model.messages import PROTOCOL, Ack, Beat, Data, Hello, Message, Refus
 SILENT_US = 3_000_000  # the default silence after which a peer is away
 BEATS = 6  # heartbeats, or attempts to reach a peer again, in that time
 SILENT_US_MIN = 60_000  # shorter values that a peer asks for are raised to this
+SILENT_US_MAX = 3_600_000_000  # longer ones are cut to this
 RESEND_US = 200_000  # between two requests for the same frames
 STALLED_US = 5_000_000  # the same, after a frame that may not be taken; when it may, it is requested at once
 Said: TypeAlias = Send | Load
@@ -270,7 +271,7 @@ class Link:
         resumes = not self.up or conn != self._conn
         self._conn, self._heard_us = conn, now
         if hello.silent_us:  # the dialing side sets the silence for both
-            self._silent_us = max(hello.silent_us, SILENT_US_MIN)
+            self._silent_us = min(max(hello.silent_us, SILENT_US_MIN), SILENT_US_MAX)
             self.beat_us = self._silent_us // BEATS
         known = hello.start == self._peer_start and hello.heard == self._start
         if not known:

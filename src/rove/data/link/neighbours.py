@@ -23,6 +23,7 @@ from rove.data.store.store import Store
 from rove.model.batch import Header
 from rove.model.errors import BadName, ProtocolError, must
 from rove.model.events import Allow, Arrived, Conn, Drop
+from rove.model.foreign.checks import check_header, check_numbers
 from rove.model.ids import NodeId, Origin, checked_name
 from rove.model.messages import (
     PROTOCOL,
@@ -32,7 +33,6 @@ from rove.model.messages import (
     Learned,
     Message,
     Peer,
-    check_header,
     digest_of,
 )
 
@@ -126,13 +126,14 @@ class Neighbours:
         if hello.protocol != PROTOCOL:
             text = f"{node} speaks protocol {PROTOCOL}, not {hello.protocol}; use one version of rove for both"
             raise ProtocolError("protocol", text)
-        known = self._peers.get(hello.node)
-        if self._settings.keys and (known is None or known.key != event.key):
-            raise ProtocolError("identity", f"`{hello.node}` does not have this key")
         try:
             checked_name(hello.node, "a node")
         except BadName as error:
             raise ProtocolError("identity", str(error)) from error
+        check_numbers(hello)  # before anything is kept of this peer
+        known = self._peers.get(hello.node)
+        if self._settings.keys and (known is None or known.key != event.key):
+            raise ProtocolError("identity", f"`{hello.node}` does not have this key")
         if hello.node == node:
             raise ProtocolError("identity", f"`{hello.node}` cannot be the name of a peer")
         for old in [c for c, n in self._conns.items() if n == hello.node and c != event.conn]:
@@ -142,6 +143,7 @@ class Neighbours:
 
     def heard(self, link: Link, message: Message, conn: Conn, now: int) -> list[Said]:
         """Handle a message of a peer that is not Data."""
+        check_numbers(message)
         self._dirty[link.peer] = link
         said = link.heard(message, conn, now)
         self.unheard.spoke(link)
@@ -153,6 +155,7 @@ class Neighbours:
         peer, origin = link.peer, data.header.origin
         if size > ROWS_BYTES_MAX + KEPT_BYTES_MIN:
             raise ProtocolError("oversize", f"rows of {size} bytes; at most {ROWS_BYTES_MAX} are read")
+        check_numbers(data)
         check_header(data.header)
         if link.awaits(data.number) and not self.may_speak_for(peer, origin):
             link.stall(now)
@@ -223,8 +226,9 @@ class Neighbours:
 
     @property
     def beat_us(self) -> int:
-        """The shortest heartbeat interval of all links. O(links)."""
-        return min((link.beat_us for link in self.links.values()), default=self._settings.silent_us // BEATS)
+        """The shortest heartbeat interval of all links, and of this node itself: a peer may ask for a longer one, but
+        only for its own link. O(links)."""
+        return min((self._settings.silent_us // BEATS, *(link.beat_us for link in self.links.values())))
 
     def validate(self) -> None:
         """Every link, and what is promised to them. O(batches on all links)."""

@@ -17,8 +17,8 @@ KEPT_BYTES_MIN = 128  # the bytes counted for a batch without rows: its header a
 
 
 def size_of(header: Header, payload: Sized | None) -> int:
-    """The bytes of a batch with unpacked rows. Credit is counted in these bytes."""
-    return KEPT_BYTES_MIN + (header.packed or (0 if payload is None else len(payload)))
+    """The bytes of a batch with unpacked rows, or as it is if that is more. Credit is counted in these bytes."""
+    return KEPT_BYTES_MIN + max(header.packed, 0 if payload is None else len(payload))
 
 
 class Receipt(Protocol):

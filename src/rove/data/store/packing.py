@@ -22,6 +22,7 @@ from rove.data.events import Pack, Packed
 from rove.data.store.pages import check_pages
 from rove.model.errors import ProtocolError
 from rove.model.events import Payload
+from rove.model.foreign.arrow_head import read_rows
 from rove.model.messages import ROWS_BYTES_MAX
 
 FORMAT = 2
@@ -61,7 +62,7 @@ class Packer:
 
     def pack(self, kind: str, schema: pa.Schema, payload: Payload) -> bytes:
         """The encoded rows, packed."""
-        rows = pa.ipc.read_record_batch(pa.py_buffer(payload), schema)
+        rows = read_rows(payload, schema)  # those of an operator may be of another node
         count, key = self._keys.get(kind, (0, None))
         if count % TRIED_AGAIN:
             packed = pack(rows, key, self._codec)

@@ -61,10 +61,10 @@ class Retention:
         self._pack_queue = PackQueue(store) if settings.compress != "off" else None
         self._refused = False  # whether the policy named nothing the last time
 
-    def waits(self, entry: KeptBatch, running: RunningFragment, now: int) -> list[Pack]:
+    def waits(self, entry: KeptBatch, running: RunningFragment, now: int, made: bool = False) -> list[Pack]:
         """A batch could not be sent at once. If another query has just kept the same rows, they are kept once. A batch
-        that only passes by is not packed: its sender keeps it too, and would only send more. O(queries that kept rows
-        of the same batch)."""
+        that only passes by is not packed: its sender keeps it too, and would only send more. One that came of a batch
+        of a peer is packed if its rows were `made` here. O(queries that kept rows of the same batch)."""
         query, schema = running.fragment.query, running.schema_of(entry.header)
         if entry.may_go and (running.fragment.thins or running.fragment.folds):
             if query not in self._degrading:
@@ -73,7 +73,8 @@ class Retention:
             self._degrading[query].waits(entry)
         elif entry.may_go and self._shared(entry):
             return []
-        made_here = entry.receipt is None or entry.header.origin.unsided in running.fragment.makes.values()
+        mine = made and entry.header.origin.unsided in running.fragment.makes.values()
+        made_here = entry.receipt is None or mine
         return self._pack_queue.waits(entry, schema, now) if self._pack_queue is not None and made_here else []
 
     def _shared(self, entry: KeptBatch) -> bool:

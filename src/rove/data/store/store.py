@@ -20,6 +20,7 @@ from rove.data.store.kept_batch import KEPT_BYTES_MIN, KeptBatch, Receipt
 from rove.model.batch import Header, without_rows
 from rove.model.errors import must
 from rove.model.events import Payload
+from rove.model.foreign.checks import HEADER_ROWS_MAX, counted
 from rove.model.ids import Origin, QueryId
 from rove.model.messages import Held
 from rove.model.spans import Coverage
@@ -433,4 +434,5 @@ def _count(numbers: dict[K, int], key: K, more: int) -> None:
 def _neighbours(entry: KeptBatch, after: KeptBatch) -> bool:
     """Whether two headers of an origin follow each other without a gap, at one stage."""
     a, b = entry.header, after.header
-    return entry.folds and after.folds and a.through + 1 == b.seq and (a.stage, a.epoch) == (b.stage, b.epoch)
+    follows = entry.folds and after.folds and a.through + 1 == b.seq and (a.stage, a.epoch) == (b.stage, b.epoch)
+    return follows and a.state == b.state and counted(a) + counted(b) <= HEADER_ROWS_MAX

@@ -8,6 +8,8 @@ from __future__ import annotations
 from rove.model.errors import DiskError
 from rove.model.ids import Origin
 
+UNCOUNTED = "are counted as no origin counts them; these counts are left out"
+
 
 class Damaged(DiskError):
     """Bytes that were safe once and have changed."""

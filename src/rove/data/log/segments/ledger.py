@@ -12,6 +12,7 @@ import msgspec
 from rove.data.fragment.frontier import By, Frontier
 from rove.model.batch import Header, HeaderKind
 from rove.model.clock import MICROS_MAX, MICROS_MIN
+from rove.model.foreign.checks import SUM_MAX, countable, mended, saturated, within
 from rove.model.ids import NOBODY, Origin
 
 _COUNTED_HERE = (HeaderKind.SPILLED, HeaderKind.LOW_WATERMARK)  # new whenever they arrive, and only counted
@@ -57,7 +58,7 @@ class Ledger:
     """Frontiers and counts. Late rows have a frontier of their own, since most seqs have none of them; so have entries
     that are no batch of an output (`lanes`)."""
 
-    __slots__ = ("_counts", "ahead", "frontier", "lanes", "late", "low", "marks", "newest")
+    __slots__ = ("_counts", "ahead", "frontier", "lanes", "late", "low", "marks", "newest", "refused")
 
     def __init__(self, table: LedgerTable | None = None) -> None:
         self.frontier: Frontier[Origin] = Frontier()
@@ -68,13 +69,23 @@ class Ledger:
         self.ahead: dict[Origin, dict[int, int]] = {}  # watermarks of batches that arrived too early, by seq
         self.low = MICROS_MIN  # the low watermark when the last entry was written
         self.newest = MICROS_MIN  # event time
+        self.refused: dict[Origin, None] = {}  # those with counts that cannot be, which were written unchecked
         if table is not None:
             self.frontier.load(table.frontier)
             self.late.load(table.late)
             self.lanes.load(table.lanes)
-            self._counts = {origin: [*counts, 0, 0][:7] for origin, counts in table.counts.items()}
+            self._counts = {
+                origin: self._within(origin, [*counts, 0, 0][:7]) for origin, counts in table.counts.items()
+            }
             self.marks, self.ahead = table.marks, table.ahead
             self.low, self.newest = table.low, table.newest
+
+    def _within(self, origin: Origin, counts: list[int]) -> list[int]:
+        """Stored counts of an origin; none if they cannot be."""
+        if within(counts, SUM_MAX):
+            return counts
+        self.refused.setdefault(origin)
+        return [0] * len(counts)
 
     def take(self, header: Header) -> list[tuple[int, int]]:
         """The seqs of a header that are new."""
@@ -101,6 +112,9 @@ class Ledger:
     def count(self, header: Header, low: int) -> None:
         """Count the rows of an entry, and take its watermark."""
         self.low = max(self.low, low)
+        if not countable(header):
+            self.refused.setdefault(header.origin)
+            header = mended(header)
         if header.kind is not HeaderKind.BATCH:
             return
         counts = self._counts.get(header.origin)
@@ -113,6 +127,8 @@ class Ledger:
         counts[4] += header.lost
         counts[5] += header.faulted
         counts[6] += header.belated
+        if max(counts) > SUM_MAX:
+            counts[:] = map(saturated, counts)
 
     def _promise(self, header: Header) -> None:
         """Take a watermark. It holds once all earlier batches of the origin are here."""

@@ -18,7 +18,7 @@ import pyarrow as pa
 from rove.data.log.segments import format as f
 from rove.data.log.segments.carrier import Carrier, Read
 from rove.data.log.segments.commands import START, Command, Delete, Position, Replace, Sync, SyncFolder, Truncate
-from rove.data.log.segments.damage import Damaged
+from rove.data.log.segments.damage import UNCOUNTED, Damaged
 from rove.data.log.segments.expiry import Sealed
 from rove.data.log.segments.ledger import Ledger, untaken
 from rove.data.log.segments.mending import Index, mended, told
@@ -64,6 +64,8 @@ def recover(schema: pa.Schema, files: Mapping[str, int], read: Read) -> Recovere
         segment = _open_last(found, index, schema, files, read)
         safe = _walk_last(found, segment, mark, index.data, files, read)
         _mend_last(found, segment, index, files)
+    for origin in found.ledger.refused:
+        found.damage.append(Damaged(f"rows of `{origin}` {UNCOUNTED}", file=f.index_file(numbers[-1]), origin=origin))
     published = -1 if mark is None else mark.segment
     found.mended += [text for repair in repairs if repair and (text := repair.notice(safe, published))]
     if mark is not None:

@@ -11,7 +11,7 @@ from zlib import crc32
 
 from rove.data.events import Load, Loaded, LogRead, ReadLog
 from rove.data.log.segments.commands import Disk, Position
-from rove.data.log.segments.damage import EntriesGone
+from rove.data.log.segments.damage import UNCOUNTED, EntriesGone
 from rove.data.log.segments.disk_work.reader import Reader
 from rove.data.log.segments.format import Entry, Mark
 from rove.data.log.segments.stored import ReadEntry, Stored, stored
@@ -82,6 +82,9 @@ class LogCursor:
             read_bytes += entry.length
             rows = payload if order.rows else None
             found.append(ReadEntry(entry.position, entry.header, stored(order.folder, entry), rows))
+        for origin in self._reader.uncounted:
+            unread.append(f"rows of `{origin}` {UNCOUNTED}")
+        self._reader.uncounted.clear()
         self._next = position
         return LogRead(order.folder, order.position, tuple(found), position, over, tuple(unread))
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from zlib import crc32
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from rove.data.log.segments.commands import Bytes, Disk, Position
 from rove.data.log.segments.damage import Damaged, EntriesGone
@@ -27,6 +28,8 @@ from rove.data.log.segments.format import (
     scan,
     segment_of,
 )
+from rove.model.foreign.checks import countable, mended
+from rove.model.ids import Origin
 
 MARK_READS_MAX = 3  # a mark that is being written may be torn; then the last complete one is used
 ENTRIES_MAX = 4_096
@@ -60,6 +63,7 @@ class Reader:
     def __init__(self, disk: Disk, position: int = 0, upto: Mark | None = None) -> None:
         self.position = Position(position)
         self.damage: list[Damaged] = []
+        self.uncounted: dict[Origin, None] = {}  # those whose counts cannot be; they are left out
         self._disk = disk
         self._mark = upto
         self._marked = upto is not None  # the writer knows the end of the partition better than the mark
@@ -159,6 +163,9 @@ class Reader:
             if entry is None:
                 self.damage.append(Damaged("a record is unreadable", file=file, offset=start + stretch.start))
             elif entry.position >= self.position:
+                if not countable(entry.header):
+                    self.uncounted.setdefault(entry.header.origin)
+                    entry = replace(entry, header=mended(entry.header))
                 found.append(entry)
                 self.position = Position(entry.position + 1)
             self._offset = start + stretch.end

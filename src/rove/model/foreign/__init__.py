@@ -1,0 +1,1 @@
+"""What others sent: numbers and bytes that are checked before they are used."""
