@@ -204,8 +204,14 @@ def test_a_route_of_relays_is_told_all_at_once_and_who_waits_for_rows_before_it(
 def test_an_invitation_that_has_expired_lets_nobody_connect() -> None:
     desk = Desk(keys=True)
     invite = Ask("1", "invite", to_body(Invite(key="K" * 40, node=NodeId("d1"), kind="device", expires_us=100)))
-    allowed = [c for c in desk.machine.handle(Arrived(b"user", invite, None, "O" * 40), 0, 50) if isinstance(c, Allow)]
-    assert "K" * 40 in {peer.key for peer in allowed[-1].peers}
+    said = desk.machine.handle(Arrived(b"user", invite, None, "O" * 40), 0, 50)
+    assert lines(said) == [
+        "keep invite KKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKK",
+        "allow invited d1, operator",
+        "to user: Answer",
+    ]
+    assert isinstance(said[1], Allow)
+    assert "K" * 40 in {peer.key for peer in said[1].peers}
     assert desk.machine.handle(Tick(), 1, 100) == []
     kept, allow = desk.machine.handle(Tick(), 2, 101)
     assert isinstance(allow, Allow)

@@ -170,6 +170,12 @@ def test_what_neighbours_may_send_is_known_after_a_start_without_the_coordinator
     news = Learned(0, ((DEVICE, KNOWN.node),))
     orders = Orders(PROTOCOL, (run,), (), (Peer(node=DEVICE),), plans=plans_of(run), learn=news)
     commands = worker.handle(Arrived("coordinator", orders), 0) + worker.handle(Tick(), 1)
+    assert lines(commands) == [
+        "allow device",
+        "disk open memory/q",
+        "remember q v1 ends in discard; peers device",
+        "to coordinator: Report, runs nothing, reaches nothing",
+    ]
     (kept,) = [command for command in commands if isinstance(command, Remember)]
     again = Worker(settings, 2, durable=True)
     done_at_once(again, shelf, again.remembered(kept), 2)

@@ -82,7 +82,9 @@ def test_a_node_that_leaves_a_query_gives_up_frames_of_others_that_it_has_sent()
     worker = relay()
     leave = Arrived("coordinator", Orders(PROTOCOL, (), (), leave=(QueryId("q"),)))
     worker.handle(leave, 6)
-    hello, *_ = [each for each in worker.handle(Tick(), 7) if isinstance(each, Send) and each.conn == "west"]
+    said = worker.handle(Tick(), 7)
+    assert lines(said) == ["to d: Ack 1", "to west: Hello, start 1'", "to coordinator: News, runs q no longer"]
+    (hello,) = [each for each in said if isinstance(each, Send) and each.conn == "west"]
     assert isinstance(hello.message, Hello)
     assert hello.message.start != 1, "the numbers of the frames are void"
     said = worker.handle(Arrived("west", Welcome(PROTOCOL, WEST, 7, hello.message.start, 0, 10**6)), 8)

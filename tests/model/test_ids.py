@@ -9,8 +9,20 @@ from hypothesis import strategies as st
 
 from rove.model.batch import Header, HeaderKind
 from rove.model.errors import BadName, ProtocolError
+from rove.model.events import dialed, dialer_of
 from rove.model.foreign.checks import check_header
-from rove.model.ids import NAME_BYTES_MAX, SOURCE, Origin, check_origin, checked_name, read_origin
+from rove.model.ids import (
+    NAME_BYTES_MAX,
+    SOURCE,
+    NodeId,
+    Origin,
+    Taker,
+    check_origin,
+    checked_name,
+    is_node,
+    read_origin,
+    read_taker,
+)
 from rove.model.messages import Data, decode, encode
 
 LETTERS = "ABCXYZabcxyz0123456789_-"
@@ -137,3 +149,23 @@ def test_a_header_with_what_no_origin_gives_is_refused_at_the_link(header: Heade
     with pytest.raises(ProtocolError) as refused:
         check_header(header)
     assert refused.value.why == "malformed"
+
+
+@given(st.sampled_from(["0", "17", "log/q/out", "alerts/today"]), st.lists(st.integers(0, 9), max_size=3).map(tuple))
+def test_a_taker_is_read_as_it_was_written(of: str, side: tuple[int, ...]) -> None:
+    assert read_taker(str(Taker(of, side))) == Taker(of, side)
+
+
+@pytest.mark.parametrize("text", ["2|", "2|x", "2|-1", "2||0", "2|" + "0|" * 70 + "0"])
+def test_a_text_that_no_taker_has_is_refused(text: str) -> None:
+    with pytest.raises(BadName):
+        read_taker(text)
+
+
+def test_a_maker_is_a_node_or_an_operator_of_all_nodes() -> None:
+    assert is_node(Origin("s", "d", 3).maker)
+    assert not is_node(Origin("q", stage=2).maker)
+
+
+def test_who_dialed_is_read_from_the_name_of_a_connection() -> None:
+    assert dialer_of(dialed(NodeId("edge-1"), 12)) == "edge-1"

@@ -11,8 +11,8 @@ INVARIANTS = (
     Mutant(
         "a query may wait though it is deployed",
         "control/deployment/query.py",
-        "        must(waits == (self.deployment is None),",
-        "        must(True,",
+        "        waits = self.state is QueryState.WAITING\n",
+        "        waits = self.deployment is None\n",
         test=f"{_SEEN}[waiting]",
     ),
     Mutant(

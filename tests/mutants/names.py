@@ -83,6 +83,13 @@ NAMES = (
         test="tests/control/test_names.py::test_a_report_with_a_name_that_others_would_have_to_read_back_is_refused",
     ),
     Mutant(
+        "what one side has taken is skipped on another",
+        "model/ids.py",
+        "    return Taker(of, tuple(map(int, sides)))\n",
+        "    return Taker(of)\n",
+        test="tests/model/test_ids.py::test_a_taker_is_read_as_it_was_written",
+    ),
+    Mutant(
         "batches that wait are read back into the folder of a wrong start",
         "model/disk_folders.py",
         "int(start.removesuffix(SENT)), start.endswith(SENT))",

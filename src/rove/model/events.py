@@ -15,6 +15,17 @@ from rove.model.messages import Message, Peer
 
 Conn: TypeAlias = str | bytes  # a shell's name for a connection; a machine only stores and compares it
 
+
+def dialed(dialer: NodeId, number: int) -> bytes:
+    """The name that a connection has at its listener, where one process has all nodes: the dialer's n-th."""
+    return f"{dialer}#{number}".encode()
+
+
+def dialer_of(conn: bytes) -> NodeId:
+    """Who dialed a connection with a name of `dialed`."""
+    return NodeId(conn.decode().rpartition("#")[0])
+
+
 COORDINATOR = NodeId("coordinator")  # every node's connection to the coordinator has this name
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import NewType
+from typing import NamedTuple, NewType
 
 import msgspec
 
@@ -69,7 +69,7 @@ class Origin(msgspec.Struct, frozen=True, order=True, array_like=True, cache_has
     @property
     def sides(self) -> str:
         """The sides as text."""
-        return "".join(f"|{side}" for side in self.side)
+        return _sides(self.side)
 
     def on_side(self, side: int) -> Origin:
         """The same origin as one side of a join or union sees it. One source may feed several sides."""
@@ -89,6 +89,34 @@ class Origin(msgspec.Struct, frozen=True, order=True, array_like=True, cache_has
     def any_start(self) -> Origin:
         """The origin without the start of its node."""
         return Origin(self.name, self.node, 0, self.stage, self.side)
+
+
+def _sides(side: tuple[int, ...]) -> str:
+    return "".join(f"|{each}" for each in side)
+
+
+def is_node(maker: str) -> bool:
+    """Whether a maker (`Origin.maker`) is a node, and not an operator that has one origin for all nodes."""
+    return "#" not in maker
+
+
+class Taker(NamedTuple):
+    """Who has taken a batch: a stage, or the folder of an output, and the side of joins and unions on which it did.
+    Its text is `2|0`, as that of an origin's sides."""
+
+    of: str
+    side: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.of}{_sides(self.side)}"
+
+
+def read_taker(text: str) -> Taker:
+    """The taker from its text."""
+    of, *sides = text.split("|")
+    if len(sides) > SIDES_MAX or not all(side.isascii() and side.isdecimal() for side in sides):
+        raise BadName(f"`{text[:NAME_BYTES_MAX]}` has not taken a batch; write it like 2, 2|0 or log/busy/out")
+    return Taker(of, tuple(map(int, sides)))
 
 
 NOBODY = Origin("")  # the origin of entries that no origin made

@@ -22,7 +22,7 @@ from rove.control.deployment.holistic import Redeploy
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
 from rove.model.errors import RoveError, SetupError, nearest
-from rove.model.events import COORDINATOR, Arrived, Conn, Garbled, Payload
+from rove.model.events import COORDINATOR, Arrived, Conn, Garbled, Payload, dialed, dialer_of
 from rove.model.ids import NodeId
 from rove.model.messages import Answer, Ask, Message, Peer, Sink
 from rove.plan import codec
@@ -57,13 +57,13 @@ class LocalWires:
         if isinstance(conn, str):
             ours = self._dialed.get(conn)
             return ours is not None and self._net.deliver(self._name, conn, Arrived(ours, message, payload))
-        dialer = conn.decode().rpartition("#")[0]
+        dialer = dialer_of(conn)
         return self._net.knows(dialer, self._name, conn) and self._net.deliver(
             self._name, dialer, Arrived(self._name, message, payload)
         )
 
     def dial(self, name: str, address: str, key: str = "") -> None:
-        self._dialed[name] = f"{self._name}#{self._net.number()}".encode()
+        self._dialed[name] = dialed(NodeId(self._name), self._net.number())
 
     def hang_up(self, conn: Conn) -> None:
         if isinstance(conn, str):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from rove.model.errors import BrokenInvariant
-from rove.model.events import Conn, Payload
+from rove.model.events import Conn, Payload, dialed
 from rove.model.ids import NodeId
 from rove.model.messages import Data, Message, decode, encode
 
@@ -35,7 +35,7 @@ class Wire:
     @property
     def conn(self) -> bytes:
         """The listener's name for this connection."""
-        return f"{self.dialer}#{self.generation}".encode()
+        return dialed(self.dialer, self.generation)
 
 
 @dataclass(frozen=True, slots=True)

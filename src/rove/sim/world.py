@@ -37,7 +37,7 @@ from rove.data.events import (
 from rove.data.settings import WorkerSettings
 from rove.data.store.packing import Packer
 from rove.data.worker import Worker
-from rove.model.events import COORDINATOR, Arrived, Send, Tick
+from rove.model.events import COORDINATOR, Arrived, Send, Tick, dialer_of
 from rove.model.ids import SOURCE, NodeId, Origin, QueryId
 from rove.model.messages import Answer, Ask, Goodbye, Message, Sink, encode
 from rove.plan import codec
@@ -371,7 +371,7 @@ class World:
         if isinstance(conn, str):
             wire = self.network.wires.get((node.place, NodeId(conn)))
         else:
-            dialer = NodeId(conn.decode().partition("#")[0])
+            dialer = dialer_of(conn)
             wire = self.network.wires.get((dialer, node.place))
             if wire is not None and wire.conn != conn:
                 return  # that connection is closed
@@ -423,7 +423,7 @@ class World:
                     self.answers[answer.id] = answer
                     self._note("answer", answer.id, answer.trouble)
                 case Send(conn=bytes() as conn, message=message):
-                    dialer = NodeId(conn.decode().partition("#")[0])
+                    dialer = dialer_of(conn)
                     wire = self.network.wires.get((dialer, COORDINATOR))
                     if wire is not None and wire.conn == conn:
                         sent = self.network.send(COORDINATOR, wire, message, None, self.now)

@@ -12,8 +12,9 @@ from rove.control.commands import Command, Keep
 from rove.control.coordinator import Coordinator
 from rove.model.events import Allow, Arrived, Send
 from rove.model.ids import NodeId
-from rove.model.messages import Answer, Ask, Refused, Report
+from rove.model.messages import Answer, Ask, Refused
 from tests.control.desk import Desk
+from tests.lines import lines
 
 OPERATOR, TOKEN, SPARK = "O" * 40, "T" * 40, "S" * 40
 IDS = count()
@@ -43,9 +44,11 @@ def test_a_token_for_rove_cloud_gives_it_a_key_and_makes_it_no_node() -> None:
     invite(machine, "spark", "cloud")
     answer, said = ask(machine, "enlist", Enlist(node="spark", key=SPARK), TOKEN)
     assert answer == Answer(answer.id, to_body(Named(name="spark")))  # type: ignore[union-attr]
-    assert [(c.kind, c.name, c.record is None) for c in said if isinstance(c, Keep)] == [
-        ("cloud", "spark", False),
-        ("invite", TOKEN, True),
+    assert lines(said) == [
+        "keep cloud spark",
+        "forget invite TTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTT",
+        "allow spark, operator",
+        "to user: Answer",
     ]
     (allow,) = [c for c in said if isinstance(c, Allow)]
     assert [peer.key for peer in allow.peers] == [SPARK, OPERATOR]
@@ -66,10 +69,7 @@ def test_its_key_is_not_that_of_a_node(machine: Coordinator) -> None:
     desk = Desk(keys=True)
     desk.machine = machine
     said = desk.report("spark", "gateway", key=SPARK)
-    (refusal,) = [c.message for c in said if isinstance(c, Send)]
-    assert isinstance(refusal, Refused)
-    assert refusal.why == "identity"
-    assert not [c for c in said if isinstance(c, Send) and isinstance(c.message, Report)]
+    assert lines(said) == ["to spark: Refused, identity"]
 
 
 def test_the_key_of_a_node_is_not_that_of_rove_cloud(machine: Coordinator) -> None:
@@ -88,7 +88,7 @@ def test_its_key_is_known_after_a_restart_and_not_after_it_is_revoked(machine: C
     answer, said = ask(restored, "revoke", Named(name="spark"))
     assert isinstance(answer, Answer)
     assert not answer.trouble
-    assert Keep("cloud", "spark", None) in said
+    assert lines(said) == ["forget cloud spark", "allow operator", "to user: Answer"]
     (allow,) = [c for c in said if isinstance(c, Allow)]
     assert [peer.key for peer in allow.peers] == [OPERATOR]
     assert isinstance(ask(restored, "cloud", CloudAsk(), SPARK)[0], Refused)

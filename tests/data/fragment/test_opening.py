@@ -15,6 +15,7 @@ from rove.model.messages import PROTOCOL, Ack, Hello, Orders, Report, Sink, Trou
 from rove.sim.shelf import SimShelf
 from tests.data.disk_driver import done_at_once
 from tests.data.test_worker import COLUMNS, ORIGIN, data, encode_rows, fragment, orders, rows
+from tests.lines import lines
 
 Q = QueryId("q")
 LOG = replace(fragment(), sinks={Stage(0): Sink(kind="log")})
@@ -149,6 +150,8 @@ def test_what_sources_make_is_kept_when_a_newer_version_comes_before_the_folder_
 def test_a_fragment_that_waits_is_remembered_for_the_next_start() -> None:
     gateway = Gateway(Bad())
     gateway.handle(orders(LOG))
+    assert lines(gateway.work) == ["disk open log/q/out", "remember q v1 ends in log; peers nothing"]
+    assert lines(gateway.said) == ["to coordinator: Report, runs nothing, reaches nothing"]
     remembered = [command for command in gateway.work if isinstance(command, Remember)]
     assert [[f.query for f in each.fragments] for each in remembered] == [[Q]]
     assert remembered[0].plans

@@ -17,6 +17,7 @@ from rove.model.ids import NodeId, QueryId
 from rove.model.messages import PROTOCOL, Data, Peer, Tally, Welcome
 from rove.model.spans import Coverage
 from tests.data.test_worker import COLUMNS, ORIGIN, fragment, orders, rows
+from tests.lines import lines
 
 Q, LATER = QueryId("q"), QueryId("later")
 
@@ -122,8 +123,13 @@ def reading(start: int, at: SourceAt | None) -> Worker:
 def heard(device: Worker) -> list[Header]:
     """The parent hears a device; the headers of the batches that are sent now."""
     welcome = Welcome(PROTOCOL, NodeId("west"), 7, device.start, 0, 10**6)
-    sent = [each.message for each in device.handle(Arrived("west", welcome), 1_000) if isinstance(each, Send)]
-    return [message.header for message in sent if isinstance(message, Data)]
+    said = device.handle(Arrived("west", welcome), 1_000)
+    sent = [each.message for each in said if isinstance(each, Send)]
+    found = [message.header for message in sent if isinstance(message, Data)]
+    *kept, ack = (each for each in said if not (isinstance(each, Send) and isinstance(each.message, Data)))
+    assert lines([ack]) == ["to west: Ack 0"], "beside the batches it says only what it has heard"
+    assert all(isinstance(each, KeepPositions) for each in kept)
+    return found
 
 
 def test_a_position_is_kept_before_batches_are_sent_that_no_start_has_sent_before() -> None:

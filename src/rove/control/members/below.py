@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from rove.model.errors import BrokenInvariant
-from rove.model.ids import NodeId
+from rove.model.ids import NodeId, is_node
 from rove.model.messages import LEARNED_MAX, Fragment, Learned, chained
 
 TELL_AGAIN_US = 900_000
@@ -130,7 +130,7 @@ class Below:
             waiting = self._unheard.get(maker, {})
             if waiting.get(node) == position:
                 del waiting[node]
-                woken |= dict.fromkeys((*self._above[maker], *(() if "#" in maker else (NodeId(maker),))))
+                woken |= dict.fromkeys((*self._above[maker], *((NodeId(maker),) if is_node(maker) else ())))
             if not waiting:
                 self._unheard.pop(maker, None)
         return list(woken)

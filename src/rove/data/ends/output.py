@@ -26,7 +26,7 @@ from rove.model.batch import Header, HeaderKind
 from rove.model.disk_folders import AsideFolder, OutputFolder, checked_sink
 from rove.model.errors import DiskError, SetupError, must
 from rove.model.events import Payload
-from rove.model.ids import NOBODY, Origin, QueryId, Stage
+from rove.model.ids import NOBODY, Origin, QueryId, Stage, Taker
 from rove.model.messages import Fragment, Sink
 from rove.model.spans import Spans
 from rove.plan.stages import Stages
@@ -238,10 +238,10 @@ class Output:
         for name in self._watermarks:
             end = self._ends[name]
             for origin, spans in end.partition.ledger.frontier.spans():
-                yield end.query, f"{name}{origin.sides}", origin.unsided, spans
+                yield end.query, str(Taker(name, origin.side)), origin.unsided, spans
         for (query, stage), frontier in self._discarded.items():
             for origin, spans in frontier.spans():
-                yield query, f"{stage}{origin.sides}", origin.unsided, spans
+                yield query, str(Taker(str(stage), origin.side)), origin.unsided, spans
 
     def damage(self) -> dict[QueryId, str]:
         """What is damaged in the folders of which query. O(folders)."""

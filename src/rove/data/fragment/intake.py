@@ -44,12 +44,12 @@ class Intake:
         self.closed = False  # whether batches are held, whatever their number, until it is known what was taken
         self.duplicates = 0
         # Batches that an earlier start of this node has computed to the end, by origin and side.
-        self.counted: dict[tuple[Origin, str], Spans] = {}
+        self.counted: dict[tuple[Origin, tuple[int, ...]], Spans] = {}
 
     def once(self, origin: Origin, batch: Batch) -> Batch:
         """A batch that is let in; without its rows, if an earlier start has computed it to the end."""
         header = batch.header
-        spans = self.counted.get((origin.unsided, origin.sides)) if self.counted else None
+        spans = self.counted.get((origin.unsided, origin.side)) if self.counted else None
         if spans is None or minus((header.seq, header.through + 1), spans):
             return batch
         self.duplicates += 1

@@ -32,7 +32,7 @@ from rove.data.operators.window import WindowLogic
 from rove.model.batch import Batch, Header
 from rove.model.clock import END
 from rove.model.errors import DataError, StateError, must
-from rove.model.ids import Origin, Stage
+from rove.model.ids import Origin, Stage, Taker, read_taker
 from rove.model.spans import Coverage, Spans, minus
 from rove.model.state import Saved
 from rove.plan.stages import Stages, stateful
@@ -88,10 +88,10 @@ class Pipeline:
     def skip(self, counted: Iterable[tuple[str, Origin, Spans]]) -> None:
         """An earlier start of this node has computed these batches to the end: operator and side, origin, batches."""
         for taker, origin, spans in counted:
-            stage = taker.split("|")[0]
+            found = read_taker(taker)
             for step in self._with_memory:
-                if step.waits is not None and step.intake is not None and str(step.stage) == stage:
-                    step.intake.counted[origin, taker.removeprefix(stage)] = spans
+                if step.waits is not None and step.intake is not None and str(step.stage) == found.of:
+                    step.intake.counted[origin, found.side] = spans
 
     def let_in(self, step: Step, name: Origin, emitted: list[Emitted], anyway: bool = False) -> None:
         for each in () if step.intake is None else step.intake.go_on(name, anyway):
@@ -243,7 +243,7 @@ class Pipeline:
             open_ = {origin: batches.spans() for origin, batches in step.open.batches()}
             for name, spans in step.intake.spans():
                 done = minus(spans, open_[name.unsided]) if name.unsided in open_ else spans
-                yield f"{step.door.stage}{name.sides}", name.unsided, done
+                yield str(Taker(str(step.door.stage), name.side)), name.unsided, done
 
     def took(self, origin: Origin, seq: int) -> bool:
         """Whether a stateful operator has taken a batch."""
