@@ -98,9 +98,9 @@ COORDINATOR = (
     ),
     Mutant(
         "a device may count rows of another device",
-        "control/members/honest.py",
-        'if kind == "device":',
-        'if kind == "gateway":',
+        "control/members/honest/counts.py",
+        'and self._kind == "device":',
+        'and self._kind == "gateway":',
         test="tests/control/members/test_identity.py::test_a_device_cannot_count_rows_of_another",
     ),
     Mutant(

@@ -230,6 +230,7 @@ class NodeLine(msgspec.Struct, frozen=True, kw_only=True):
     lasts_ms: int | None  # how long its room would last if it were cut off; None if nothing comes in
     bytes_per_s: float  # bytes that it takes in each second
     packs_to: float | None  # the size of packed batches, as a share of their unpacked size; None if unknown
+    trouble: str = ""  # what is wrong with its reports
 
     @property
     def room_bytes(self) -> int:

@@ -195,6 +195,8 @@ class Deployments:
             if query is None or query.stopped or query.deployment is None:
                 continue
             target = migration.awaiting(query.deployment, state)
+            if target is None or node not in (target, state.node):
+                continue  # it is over, or does not concern the node
             said = query.moved.setdefault(state, {})
             said[node] = None
             if target in said and (NodeId(state.node) in said or NodeId(state.node) not in query.deployment.tree):
@@ -216,6 +218,10 @@ class Deployments:
             self.absent[query.id, node] = None
         else:
             self.absent.pop((query.id, node), None)
+
+    def reads(self, stream: str) -> bool:
+        """Whether a query that goes on reads a stream."""
+        return bool(self._of_stream.get(stream))
 
     def live(self, node: NodeId) -> list[Query]:
         """The queries in which a node has a part."""
