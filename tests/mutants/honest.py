@@ -92,4 +92,11 @@ HONEST = (
         "if known is not None and known in found:",
         test=STREAMS + "test_a_stream_that_a_query_reads_keeps_its_columns_until_the_query_is_stopped",
     ),
+    Mutant(
+        "a device whose own counts contradict each other is not named",
+        "control/asks/snapshot.py",
+        "done > tally.produced else",
+        "done < tally.produced else",
+        test=REPORTS + "test_a_device_whose_own_counts_contradict_each_other_is_named_and_not_a_bug",
+    ),
 )

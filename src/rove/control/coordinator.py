@@ -414,9 +414,9 @@ class Coordinator:
     def stop(self, query: Query) -> None:
         """Stop a query, and tell all nodes that run it."""
         nodes = self.deployments.stop(query)
-        self.streams.touch(query.streams)
         self.keep("query", query.id, query.record)
         self._keep_history(self.history.ended(query.id, "stopped", self.wall))
+        self.streams.touch(query.streams)
         for node in nodes:
             member = self.membership.members.get(node)
             if member is not None:

@@ -258,6 +258,7 @@ class AccountLine(msgspec.Struct, frozen=True, kw_only=True):
     open: int = 0
     missing: int = 0
     missing_batches: str = ""
+    liar: str = ""  # the device that counts more of its own rows than it says it made, if the parts do not add up
 
 
 class Import(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from rove.api.accounts import verdict
 from rove.control.asks.requests import AccountLine, Named, NodeLine, QueryLine, from_body
 from rove.control.commands import Command
 from rove.control.members.ended import OWN_LINES_MAX, STARTS_MAX
@@ -140,6 +141,23 @@ def test_counts_of_its_own_that_cannot_be_are_left_out_and_the_node_is_named(tal
     (line,) = from_body(desk.ask("status", Named()).body, list[AccountLine])
     assert (line.origin, line.produced) == ("s/evil", 5)
     assert re.match("reports (counts|more counts)", liar(desk))
+
+
+def test_a_device_whose_own_counts_contradict_each_other_is_named_and_not_a_bug() -> None:
+    desk = town()
+    tally = Tally(query=Q, origin=Origin("s", "d1"), produced=7, made=1, delivered=2**40, seen=1)
+    says(desk, "d1", tallies=(tally,))
+    said = verdict(from_body(desk.ask("status", Named()).body, list[AccountLine]))
+    assert "`d1` says that it has counted more rows of `s/d1` for query `q` than it made" in said
+    assert "bug" not in said
+
+
+def test_rows_that_others_count_twice_are_not_blamed_on_their_device() -> None:
+    desk = town()
+    says(desk, "d1", tallies=(Tally(query=Q, origin=Origin("s", "d1"), produced=7, made=1),))
+    taken = Tally(query=Q, origin=Origin("s", "d1"), delivered=14, seen=1)
+    says(desk, "gateway", kind="gateway", tallies=(taken,))
+    assert "it is a bug" in verdict(from_body(desk.ask("status", Named()).body, list[AccountLine]))
 
 
 def test_counts_of_a_query_that_does_not_exist_are_not_kept() -> None:
