@@ -45,8 +45,8 @@ def verdict(lines: Sequence[AccountLine]) -> str:
         if first.liar:
             return (
                 f"The sums do not add up: `{first.liar}` says that it has counted more rows of `{first.origin}` for "
-                f"query `{first.query}` than it made{others}. It is broken, or somebody has its key: see what it runs, and "
-                f"rove keys revoke {first.liar}."
+                f"query `{first.query}` than it made{others}. It is broken, or somebody has its key: see what it "
+                f"runs, and type rove keys revoke {first.liar}."
             )
         return (
             f"The sums do not add up: `{first.origin}` of query `{first.query}` has {excess(first):,} rows too many "

@@ -120,6 +120,7 @@ class Coordinator:
             query = self.deployments.new(record, plans[record.plan])
             version = versions.get(record.query, Version(0))
             self.deployments.restore(query, parts.get(record.query, ()), version)
+            self.membership.ended.again[record.query] = None  # earlier starts of its nodes are not known
         for node in self.membership.members:
             self.name_parents(node)
         self._commands = []
@@ -148,7 +149,7 @@ class Coordinator:
                 self.absence.look(self.deployments, self.membership, now)
                 self._forget_invitations()
                 self.settle()
-                self.membership.missing.look(Judge(self.queries, self.membership, now), now)
+                self.membership.missing.look(Judge(self.queries, self.membership, self.below, now), now)
         self._follow_streams()
         for name, record in self.membership.ended.news().items():
             self._commands.append(Keep("ended", name, None if record is None else msgspec.msgpack.encode(record)))

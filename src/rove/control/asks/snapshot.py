@@ -61,8 +61,8 @@ def accounts(
     """The accounts of all rows in these tallies."""
     stopped = {query.id for query in queries if query.stopped}
     troubled = [query.id for query in queries if any(True for _ in membership.troubled.of_query(query.id))]
-    found, unheard = alive(queries, membership), membership.unheard(now) | _moving(queries, membership)
-    lines = account_lines(tallies, wall, found, unheard, stopped, membership.missing, troubled)
+    found, unsure, again = alive(queries, membership), _moving(queries, membership), membership.ended.again
+    lines = account_lines(tallies, wall, found, unsure, stopped, membership.missing, troubled, again)
     return [replace(line, liar=_liar(line, membership)) if excess(line) else line for line in lines]
 
 

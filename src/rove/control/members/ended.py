@@ -51,6 +51,7 @@ class Ended:
         self._news: dict[str, EndedRecord | None] = {}
         self._lines: dict[tuple[QueryId, Origin], dict[str, Tally]] = {}  # by query and origin, then by record
         self.gone: dict[Origin, None] = {}
+        self.again: dict[QueryId, None] = {}  # queries with operators that may have computed their input again
         self._of_node: dict[NodeId, dict[str, EndedRecord]] = {}  # by node, then by the name of the record
         self._dead: dict[NodeId, EndedRecord] = {}  # the starts of silent nodes that count as dead
 
@@ -82,6 +83,7 @@ class Ended:
                 origin=t.origin,
                 produced=t.produced if t.origin in sources else t.produced_here,
                 made=t.made if t.origin in sources or t.produced_here else 0,
+                seen=t.seen,
                 delivered=t.delivered_here,
                 late=t.late_here,
                 lost=t.lost_here,

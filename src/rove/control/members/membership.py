@@ -230,6 +230,7 @@ class Membership:
             if gone:
                 self.ended.ended(report.node, report.start, gone)
             return
+        self.ended.again |= dict.fromkeys((*member.running, *report.running))
         if member.start or gone:
             # If the earlier start has not reported since we started, only its successor is known.
             ended = member.start or -report.start
@@ -326,6 +327,7 @@ class Membership:
         if self.topology.has(node) and not self.topology.is_dead(node):
             self.topology.count_dead(node, True)
             self.ended.died(node, member.start, member.tallies.values())
+            self.ended.again |= dict.fromkeys(member.running)
             self.missing.forget(node)
             member.tallies, member.held, member.number = {}, (), NO_REPORT
 
@@ -377,11 +379,6 @@ class Membership:
         """The counts of all nodes, including those that are gone."""
         yield from (tally for member in self.members.values() for tally in member.tallies.values())
         yield from self.ended.tallies()
-
-    def unheard(self, now: int) -> set[Origin]:
-        """The sources of nodes that are away. O(sources)."""
-        away = (member for member in self.members.values() if member.state(now) != "up")
-        return {source.origin for member in away for source in member.record.sources}
 
     def sources_of(self, stream: str, columns: str) -> Mapping[Origin, NodeId]:
         """The sources of a stream with these columns, with their nodes."""
