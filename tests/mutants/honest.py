@@ -7,6 +7,9 @@ from rove.cli.mutants import Mutant
 REPORTS = "tests/control/members/honest/test_report.py::"
 STREAMS = "tests/control/members/test_streams.py::"
 
+ACCOUNTS = "tests/control/members/test_accounts.py::"
+JUDGE = "tests/control/members/test_judge.py::test_who_has_not_reported_hides_only_what_it_may_hold"
+
 HONEST = (
     Mutant(
         "any node speaks of any query",
@@ -98,5 +101,47 @@ HONEST = (
         "done > tally.produced else",
         "done < tally.produced else",
         test=REPORTS + "test_a_device_whose_own_counts_contradict_each_other_is_named_and_not_a_bug",
+    ),
+    Mutant(
+        "an end that is ahead of its maker is believed in everything",
+        "control/members/accounts.py",
+        "produced = done if beyond is None else min(done",
+        "produced = done if beyond is not None else min(done",
+        test=ACCOUNTS + "test_an_end_that_is_ahead_of_its_maker_hides_no_rows_that_were_counted_twice",
+    ),
+    Mutant(
+        "whatever is counted of an origin that has ended was produced",
+        "control/members/accounts.py",
+        "if anew or origin in unsure:",
+        "if anew or over or origin in unsure:",
+        test=ACCOUNTS + "test_rows_of_an_origin_that_has_ended_are_not_produced_by_counting_them_twice",
+    ),
+    Mutant(
+        "a lost row hides output that was counted twice",
+        "control/members/accounts.py",
+        "anew = query in hurt and query in again and",
+        "anew = query in hurt and",
+        test=ACCOUNTS + "test_a_lost_row_of_a_query_hides_no_output_that_was_counted_twice",
+    ),
+    Mutant(
+        "a device that is absent hides the batches of all others",
+        "control/members/missing/judge.py",
+        "                if device:\n",
+        "                if not device:\n",
+        test=JUDGE,
+    ),
+    Mutant(
+        "a device that is absent hides not even its own batches",
+        "control/members/missing/judge.py",
+        " or NodeId(origin.node) in heard.devices:",
+        ":",
+        test=JUDGE,
+    ),
+    Mutant(
+        "an edge node that is absent hides nothing",
+        "control/members/missing/judge.py",
+        "if any(self._below.has(relay, maker) for relay in heard.relays):",
+        "if any(relay == maker for relay in heard.relays):",
+        test=JUDGE,
     ),
 )

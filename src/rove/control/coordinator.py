@@ -29,7 +29,7 @@ from rove.control.members.clouds import CloudRecord, Clouds
 from rove.control.members.ended import EndedRecord
 from rove.control.members.heard import Heard
 from rove.control.members.honest.bounds import check_bounds
-from rove.control.members.honest.report import Liars, honest
+from rove.control.members.honest.report import Liars, honest, kind_of
 from rove.control.members.honest.sources import compare
 from rove.control.members.invitations import Invitations, InviteRecord
 from rove.control.members.membership import Member, Membership, NodeRecord
@@ -203,7 +203,7 @@ class Coordinator:
             return
         if lie:
             self.count("identity")
-            self.liars.heard(report.node, lie, self.now)
+            self.liars.heard(report.node, kind_of(report, known), lie, self.now)
         if heard is None:
             self._commands.append(Send(event.conn, Orders(PROTOCOL, (), (), whole=True)))
             return
