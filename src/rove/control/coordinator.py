@@ -120,7 +120,6 @@ class Coordinator:
             query = self.deployments.new(record, plans[record.plan])
             version = versions.get(record.query, Version(0))
             self.deployments.restore(query, parts.get(record.query, ()), version)
-            self.membership.ended.again[record.query] = None  # earlier starts of its nodes are not known
         for node in self.membership.members:
             self.name_parents(node)
         self._commands = []
@@ -222,6 +221,8 @@ class Coordinator:
         """Mark the queries that are affected by a node's report on itself and its links."""
         record, before = heard.record, heard.before
         self.deployments.touch_lacking(node, heard.lacking)
+        if heard.restarted:
+            self.deployments.computes_again(node)
         if record is not None:
             self.keep("node", node, record)
             sources = (*record.sources, *(() if before is None else before.sources))

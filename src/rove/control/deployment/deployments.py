@@ -94,6 +94,7 @@ class Deployments:
                 note_cut(query, query.deployment, node, self._membership.topology, self.now)
         for kept in found:
             self._index(query, kept.node)
+            self.computes_again(kept.node)  # its earlier starts are not known
         self.add(query)
         touched, topology = self._touch(query), self._membership.topology
         touched.retry = True
@@ -148,8 +149,14 @@ class Deployments:
             for id in self._of_stream.get(stream, ()):
                 self._touch(self.queries[id]).nodes[node] = None
 
+    def computes_again(self, node: NodeId) -> None:
+        """A node has started again, is gone or counts as dead: what operators there have given is computed again. O(its
+        queries)."""
+        self._membership.ended.again |= self.of_node.get(node, {})
+
     def touch_node(self, node: NodeId) -> None:
         """A node was removed. O(its queries)."""
+        self.computes_again(node)
         for query in self.live(node):
             touched = self._touch(query)
             touched.nodes[node] = None
@@ -185,6 +192,7 @@ class Deployments:
 
     def touch_dead(self, query: Query, node: NodeId) -> None:
         """A node counts as dead for a query."""
+        self.computes_again(node)
         self._touch(query).dead[node] = None
 
     def touch_moved(self, node: NodeId, moved: Iterable[tuple[QueryId, Origin]]) -> None:

@@ -230,7 +230,6 @@ class Membership:
             if gone:
                 self.ended.ended(report.node, report.start, gone)
             return
-        self.ended.again |= dict.fromkeys((*member.running, *report.running))
         if member.start or gone:
             # If the earlier start has not reported since we started, only its successor is known.
             ended = member.start or -report.start
@@ -327,7 +326,6 @@ class Membership:
         if self.topology.has(node) and not self.topology.is_dead(node):
             self.topology.count_dead(node, True)
             self.ended.died(node, member.start, member.tallies.values())
-            self.ended.again |= dict.fromkeys(member.running)
             self.missing.forget(node)
             member.tallies, member.held, member.number = {}, (), NO_REPORT
 
