@@ -320,6 +320,7 @@ def test_a_coordinator_that_restarts_finds_its_world_again() -> None:
 
 def test_a_node_says_what_it_keeps_and_how_long_that_can_go_on() -> None:
     desk = Desk()
+    desk.submit()
     for n in range(40):  # a megabyte a second, of 100
         held = (Held(QueryId("q"), 20_000_000, 7_000_000),)
         desk.report("d1", "device", held=held, taken_bytes=n * 1_000_000)

@@ -12,6 +12,7 @@ from tests.mutants.coordinator import COORDINATOR
 from tests.mutants.deaths import DEATHS
 from tests.mutants.ends import ENDS
 from tests.mutants.fragments import FRAGMENTS
+from tests.mutants.honest import HONEST
 from tests.mutants.invariants import INVARIANTS
 from tests.mutants.links import LINKS
 from tests.mutants.logs import LOGS
@@ -44,4 +45,5 @@ MUTANTS = (
     *BELOW,
     *SOURCES,
     *STATEMENTS,
+    *HONEST,
 )

@@ -76,8 +76,8 @@ BOOKS = (
     Mutant(
         "a node that was removed still holds its batches",
         "control/members/missing/missing.py",
-        "            del nodes[node]\n            if not nodes:\n                del self._tallies[line]\n",
-        "",
+        "            del nodes[node]\n",
+        "            if not nodes:\n                continue\n",
         test=f"{MISSING}::test_a_node_that_is_removed_holds_nothing",
     ),
     Mutant(
@@ -171,8 +171,8 @@ BOOKS = (
     Mutant(
         "an operator that computes again without lost input has counted rows twice",
         "control/members/accounts.py",
-        "if over or anew or origin in unheard",
-        "if over or origin in unheard",
+        "if anew or origin in unsure:",
+        "if origin in unsure:",
         test="tests/control/members/test_accounts.py::test_an_operator_that_computes_again_without_lost_input_has_produced_what_arrived",
     ),
     Mutant(

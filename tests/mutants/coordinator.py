@@ -71,7 +71,7 @@ COORDINATOR = (
     Mutant(
         "a start that reports again is counted twice after a restart of the coordinator",
         "control/members/ended.py",
-        "            self._news[record.name] = None\n",
+        "        self._news[record.name] = None\n",
         "",
         test="tests/control/members/test_ended.py::test_a_coordinator_that_restarts_knows_which_origins_are_gone_and_which_came_back",
     ),
@@ -98,9 +98,9 @@ COORDINATOR = (
     ),
     Mutant(
         "a device may count rows of another device",
-        "control/members/honest.py",
-        'if kind == "device":',
-        'if kind == "gateway":',
+        "control/members/honest/counts.py",
+        'and self._kind == "device":',
+        'and self._kind == "gateway":',
         test="tests/control/members/test_identity.py::test_a_device_cannot_count_rows_of_another",
     ),
     Mutant(

@@ -38,10 +38,16 @@ def total(lines: Sequence[AccountLine], query: str = "") -> AccountLine:
 
 def verdict(lines: Sequence[AccountLine]) -> str:
     """Whether the sums add up, as a sentence."""
-    wrong = [line for line in lines if excess(line)]
+    wrong = sorted((line for line in lines if excess(line)), key=lambda line: bool(line.liar))
     if wrong:
         first = wrong[0]
         others = f", and so do {len(wrong) - 1} more" if len(wrong) > 1 else ""
+        if first.liar:
+            return (
+                f"The sums do not add up: `{first.liar}` says that it has counted more rows of `{first.origin}` for "
+                f"query `{first.query}` than it made{others}. It is broken, or somebody has its key: see what it "
+                f"runs, and type rove keys revoke {first.liar}."
+            )
         return (
             f"The sums do not add up: `{first.origin}` of query `{first.query}` has {excess(first):,} rows too many "
             f"for the {first.produced:,} it produced{others}. Rows were counted twice: it is a bug. Please report it "

@@ -56,6 +56,9 @@ def status(
     if waiting:
         print_table(("node", "state", "silent s", "keeps", "of", "oldest s", "lasts s"), map(_buffer, waiting))
     print_troubles(queries)
+    for node in nodes:
+        if node.trouble:
+            print(f"{node.node} {node.trouble}")
     print(verdict(lines))
 
 

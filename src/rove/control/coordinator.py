@@ -28,7 +28,9 @@ from rove.control.members.below import AboveRecord, Below
 from rove.control.members.clouds import CloudRecord, Clouds
 from rove.control.members.ended import EndedRecord
 from rove.control.members.heard import Heard
-from rove.control.members.honest import honest
+from rove.control.members.honest.bounds import check_bounds
+from rove.control.members.honest.report import Liars, honest, kind_of
+from rove.control.members.honest.sources import compare
 from rove.control.members.invitations import Invitations, InviteRecord
 from rove.control.members.membership import Member, Membership, NodeRecord
 from rove.control.members.missing.judge import Judge
@@ -63,13 +65,14 @@ class Coordinator:
         self.membership = Membership()
         self.invitations = Invitations()
         self.clouds = Clouds()
-        self.streams: dict[str, str] = {}
+        self.streams = self.membership.streams
         self.below = Below()
         self.deployments = Deployments(self.membership, self.below, redeploy)
         self.queries = self.deployments.queries
         self.history = History()
         self.spark = SparkSide()
         self.absence = Absence()
+        self.liars = Liars()
         self.refused: dict[str, int] = {}
         self._answers: dict[str, Answer] = {}  # to requests that changed something: repeating one changes nothing
         self._commands: list[Command] = []
@@ -87,7 +90,7 @@ class Coordinator:
                 case "node":
                     nodes.append(msgspec.msgpack.decode(data, type=NodeRecord))
                 case "stream":
-                    self.streams[name] = data.decode()
+                    self.streams.restore(name, data.decode())
                 case "plan":
                     plans[name] = data
                 case "query":
@@ -119,7 +122,9 @@ class Coordinator:
             self.deployments.restore(query, parts.get(record.query, ()), version)
         for node in self.membership.members:
             self.name_parents(node)
-        return [*self._keep_above(), self.allowed()]
+        self._commands = []
+        self._follow_streams()
+        return [*self._commands, *self._keep_above(), self.allowed()]
 
     def handle(self, event: Event, now: int, wall: int = 0) -> list[Command]:
         """Take an event. Returns what to do about it."""
@@ -143,7 +148,8 @@ class Coordinator:
                 self.absence.look(self.deployments, self.membership, now)
                 self._forget_invitations()
                 self.settle()
-                self.membership.missing.look(Judge(self.queries, self.membership, now), now)
+                self.membership.missing.look(Judge(self.queries, self.membership, self.below, now), now)
+        self._follow_streams()
         for name, record in self.membership.ended.news().items():
             self._commands.append(Keep("ended", name, None if record is None else msgspec.msgpack.encode(record)))
         self._say_orders()
@@ -173,6 +179,7 @@ class Coordinator:
             return
         try:
             check_report(report)
+            check_bounds(report)
         except BadName as error:
             self._refuse(event.conn, "malformed", str(error))
             return
@@ -185,25 +192,26 @@ class Coordinator:
             self._refuse(event.conn, "identity", text)
             return
         try:
-            counted = honest(report, known, self.deployments.may_carry)
-            heard = self.membership.heard(counted, event.conn, self.now)
+            believed, lie = honest(report, known, self.deployments, self.below)
+            heard = self.membership.heard(believed, event.conn, self.now)
         except ProtocolError as error:
             self._refuse(event.conn, error.why, str(error))
             return
         except TopologyError as error:
             self._refuse(event.conn, "malformed", str(error))
             return
-        if counted is not report:
+        if lie:
             self.count("identity")
+            self.liars.heard(report.node, kind_of(report, known), lie, self.now)
         if heard is None:
             self._commands.append(Send(event.conn, Orders(PROTOCOL, (), (), whole=True)))
             return
         member = self.membership.members[report.node]
         if report.facts is not None:
-            self._check_sources(report.node, member)
+            self._follow_streams(report.node)
         self._follow(report.node, heard)
-        self._stop_at_faults(report)
-        self.deployments.touch_moved(report.node, report.moved or ())
+        self._stop_at_faults(believed)
+        self.deployments.touch_moved(report.node, believed.moved or ())
         self.settle()
         self._compare(report.node, member, heard)
         if self.deployments.holistic:
@@ -213,6 +221,8 @@ class Coordinator:
         """Mark the queries that are affected by a node's report on itself and its links."""
         record, before = heard.record, heard.before
         self.deployments.touch_lacking(node, heard.lacking)
+        if heard.restarted:
+            self.deployments.computes_again(node)
         if record is not None:
             self.keep("node", node, record)
             sources = (*record.sources, *(() if before is None else before.sources))
@@ -245,22 +255,9 @@ class Coordinator:
                 query.record = msgspec.structs.replace(query.record, stopped_by=said)
                 self.stop(query)
 
-    def _check_sources(self, node: NodeId, member: Member) -> None:
-        """Accept a node's sources. A source that contradicts its stream is trouble of the node, and of the queries that
-        read the stream."""
-        misfits: dict[str, str] = {}
-        for source in member.record.sources:
-            known = self.streams.get(source.stream)
-            if known is None:
-                self.streams[source.stream] = source.columns
-                self._commands.append(Keep("stream", source.stream, source.columns.encode()))
-            elif known != source.columns:
-                misfits[source.stream] = (
-                    f"stream `{source.stream}` has columns {known}; `{source.origin}` brings {source.columns}, and its "
-                    "rows are not read. Give the source these columns, or call its stream otherwise"
-                )
-        self.membership.troubled.brings(node, misfits, self.now)
-        member.trouble = "; ".join(misfits.values())
+    def _follow_streams(self, node: NodeId | None = None) -> None:
+        for stream, columns in compare(self.membership, self.deployments.reads, self.now, node).items():
+            self._commands.append(Keep("stream", stream, None if columns is None else columns.encode()))
 
     def _compare(self, node: NodeId, member: Member, heard: Heard) -> None:
         """Tell a node the difference between what it runs and what it should run, and tell the nodes that waited for
@@ -359,6 +356,7 @@ class Coordinator:
             query.rollout.unhear(node, self.now)
             self.deployments.reopen(query.id, node)  # the node may come back before the query has another route
         self.membership.remove(node)
+        self.liars.forget(node)
         self._commands.append(Keep("node", node, None))
         self.allow()
         self.settle()
@@ -421,6 +419,7 @@ class Coordinator:
         nodes = self.deployments.stop(query)
         self.keep("query", query.id, query.record)
         self._keep_history(self.history.ended(query.id, "stopped", self.wall))
+        self.streams.touch(query.streams)
         for node in nodes:
             member = self.membership.members.get(node)
             if member is not None:

@@ -32,7 +32,7 @@ from rove.sim.draws.asides import plan_asides
 from rove.sim.draws.damage import plan_damage, plan_forgotten, plan_full, plan_lies
 from rove.sim.draws.drains import plan_drains
 from rove.sim.draws.faults import HEAL_US, plan_faults, plan_leaves, plan_moves, plan_relapses
-from rove.sim.draws.forger import FORGER, check_refused, plan_forger
+from rove.sim.draws.forger import FORGER, check_believed, check_refused, plan_forger
 from rove.sim.draws.forgeries import plan_forgeries
 from rove.sim.draws.liar import plan_liar
 from rove.sim.draws.surprises import (
@@ -117,7 +117,7 @@ def build(random: Random, nodes_max: int, draws: Sequence[Draw] = DRAWS) -> Worl
     acked = AckedIsSafe()
     world.watchers = [NothingLost(), WatermarksGrow(), MemoryBounded(), OneOwner(), acked, WatermarksRestored()]
     world.listeners = [acked]
-    world.audits = [check_sums, MissingIsNowhere(), check_reports]
+    world.audits = [check_sums, MissingIsNowhere(), check_reports, check_believed]
     total = random.randint(3, max(3, nodes_max))
     edges = random.randint(0, max(0, min(20, total // 3)))
     gateway = NodeId("gateway")

@@ -25,6 +25,7 @@ from tests.lines import lines
 def test_a_device_cannot_count_rows_of_another(kind: Kind, refused: bool) -> None:
     desk = Desk()
     desk.report("gateway", "gateway")
+    desk.submit()  # it waits for a source, so that nothing is known of its routes
     tally = Tally(query=QueryId("q"), origin=Origin("s", "d2"), delivered=10**6)
     said = desk.report("d1", kind, "gateway", tallies=(tally,))
     assert ("to d1: Refused, identity" in lines(said)) == refused

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from rove.control.asks.requests import AskHistory, HistoryLine, Named, NodeLine, QueryLine, Trouble, from_body
 from rove.control.asks.troubles import Troubles
 from rove.control.deployment.query import Query, QueryState
@@ -30,12 +32,14 @@ def queries(coordinator: Coordinator, body: bytes) -> list[QueryLine]:
 def topology(coordinator: Coordinator, body: bytes) -> list[NodeLine]:
     """The verb `topology`."""
     deployments = coordinator.deployments
-    return node_lines(coordinator.membership, deployments.load, coordinator.now, deployments.standing_by())
+    lines = node_lines(coordinator.membership, deployments.load, coordinator.now, deployments.standing_by())
+    named = ((line, coordinator.liars.of(NodeId(line.node), coordinator.now)) for line in lines)
+    return [msgspec.structs.replace(line, trouble=lie) if lie else line for line, lie in named]
 
 
 def streams(coordinator: Coordinator, body: bytes) -> dict[str, str]:
     """The verb `streams`: by name, the columns."""
-    return coordinator.streams
+    return dict(coordinator.streams)
 
 
 def history(coordinator: Coordinator, body: bytes) -> list[HistoryLine]:
@@ -76,6 +80,7 @@ def node_lines(membership: Membership, load: Load, now: int, standing_by: Contai
             lasts_ms=None if (lasts := member.lasts_us(now)) is None else lasts // 1_000,
             bytes_per_s=member.bytes_per_s,
             packs_to=member.packs_to(),
+            trouble=member.trouble,
         )
         for member in membership.members.values()
     ]

@@ -232,6 +232,7 @@ class NodeLine(msgspec.Struct, frozen=True, kw_only=True):
     lasts_ms: int | None  # how long its room would last if it were cut off; None if nothing comes in
     bytes_per_s: float  # bytes that it takes in each second
     packs_to: float | None  # the size of packed batches, as a share of their unpacked size; None if unknown
+    trouble: str = ""  # what is wrong with its reports
 
     @property
     def room_bytes(self) -> int:
@@ -259,6 +260,7 @@ class AccountLine(msgspec.Struct, frozen=True, kw_only=True):
     open: int = 0
     missing: int = 0
     missing_batches: str = ""
+    liar: str = ""  # the device that counts more of its own rows than it says it made, if the parts do not add up
 
 
 class Import(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,14 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from rove.control.asks.listings import node_lines, query_lines
 from rove.control.asks.requests import AccountLine, NodeLine, QueryLine
 from rove.control.asks.troubles import Troubles
 from rove.control.deployment.query import Query
-from rove.control.members.accounts import account_lines
+from rove.control.members.accounts import account_lines, excess
 from rove.control.members.membership import Member, Membership
 from rove.control.placement import Load
-from rove.model.ids import Origin
+from rove.model.ids import NodeId, Origin, QueryId, read_origin
 from rove.model.messages import Tally
 
 
@@ -59,8 +61,21 @@ def accounts(
     """The accounts of all rows in these tallies."""
     stopped = {query.id for query in queries if query.stopped}
     troubled = [query.id for query in queries if any(True for _ in membership.troubled.of_query(query.id))]
-    found, unheard = alive(queries, membership), membership.unheard(now) | _moving(queries, membership)
-    return account_lines(tallies, wall, found, unheard, stopped, membership.missing, troubled)
+    found, unsure, again = alive(queries, membership), _moving(queries, membership), membership.ended.again
+    lines = account_lines(tallies, wall, found, unsure, stopped, membership.missing, troubled, again)
+    return [replace(line, liar=_liar(line, membership)) if excess(line) else line for line in lines]
+
+
+def _liar(line: AccountLine, membership: Membership) -> str:
+    """The device that by its own last report has counted more rows of its source than the source made: one process says
+    both, so that no difference of moments explains it. Empty if there is none."""
+    origin = read_origin(line.origin)
+    member = membership.members.get(NodeId(origin.node))
+    tally = None if member is None else member.tallies.get((QueryId(line.query), origin))
+    if member is None or tally is None or all(source.origin != origin for source in member.record.sources):
+        return ""
+    done = tally.delivered + tally.evicted + tally.late + tally.lost + tally.faulted
+    return member.record.node if member.record.kind == "device" and done > tally.produced else ""
 
 
 def _moving(queries: Iterable[Query], membership: Membership) -> set[Origin]:

@@ -74,7 +74,9 @@ def _declare(coordinator: Coordinator, query: Query, keep: bool) -> None:
     for stream, columns in query.columns.items():
         known = coordinator.streams.get(checked_name(stream, "a stream"))
         if known is None and keep:
-            coordinator.streams[stream] = columns
+            coordinator.streams.declare(stream, columns)
             coordinator.keep_bytes("stream", stream, columns.encode())
         elif known not in (None, columns):
-            raise PlanError(f"stream `{stream}` has columns {known}; the query reads {columns}")
+            nodes = coordinator.streams.of(stream, known).values()
+            named = f", as `{next(iter(nodes))}` brings it" if nodes else ""
+            raise PlanError(f"stream `{stream}` has columns {known}{named}; the query reads {columns}")

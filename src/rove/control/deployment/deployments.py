@@ -93,6 +93,7 @@ class Deployments:
         query.restored((kept.node for kept in found), self.now)
         for kept in found:
             self._index(query, kept.node)
+            self.computes_again(kept.node)  # its earlier starts are not known
         self.add(query)
         touched, topology = self._touch(query), self._membership.topology
         touched.retry = True
@@ -147,8 +148,14 @@ class Deployments:
             for id in self._of_stream.get(stream, ()):
                 self._touch(self.queries[id]).nodes[node] = None
 
+    def computes_again(self, node: NodeId) -> None:
+        """A node has started again, is gone or counts as dead: what operators there have given is computed again. O(its
+        queries)."""
+        self._membership.ended.again |= self.of_node.get(node, {})
+
     def touch_node(self, node: NodeId) -> None:
         """A node was removed. O(its queries)."""
+        self.computes_again(node)
         for query in self.live(node):
             touched = self._touch(query)
             touched.nodes[node] = None
@@ -184,6 +191,7 @@ class Deployments:
 
     def touch_dead(self, query: Query, node: NodeId) -> None:
         """A node counts as dead for a query."""
+        self.computes_again(node)
         self._touch(query).dead[node] = None
 
     def touch_moved(self, node: NodeId, moved: Iterable[tuple[QueryId, Origin]]) -> None:
@@ -194,6 +202,8 @@ class Deployments:
             if query is None or query.stopped or query.deployment is None:
                 continue
             target = migration.awaiting(query.deployment, state)
+            if target is None or node not in (target, state.node):
+                continue  # it is over, or does not concern the node
             said = query.moved.setdefault(state, {})
             said[node] = None
             if target in said and (NodeId(state.node) in said or NodeId(state.node) not in query.deployment.tree):
@@ -215,6 +225,10 @@ class Deployments:
             self.absent[query.id, node] = None
         else:
             self.absent.pop((query.id, node), None)
+
+    def reads(self, stream: str) -> bool:
+        """Whether a query that goes on reads a stream."""
+        return bool(self._of_stream.get(stream))
 
     def live(self, node: NodeId) -> list[Query]:
         """The queries in which a node has a part."""

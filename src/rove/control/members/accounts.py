@@ -3,12 +3,12 @@
 Law: produced = delivered + evicted + late + lost + faulted + in flight. Rows that no node has counted otherwise are in
 flight. If no node holds them either, they are missing, by the names of their batches.
 
-Nodes report at different moments, so an end may have counted rows that their maker has not reported yet. The numbers
-of the batches decide: if the end has seen batches that the maker's report does not cover, their rows were produced. If
-it has not, and still counts more rows than were produced, something was counted twice, and the sum does not add up.
-Rows that were counted as lost and arrived later are known by the names of their batches, and are not lost. An operator
-whose input was lost on its disk produces fewer rows when it computes them again than it had sent before; the rows that
-arrived count as produced.
+Nodes report at different moments, so an end may have counted rows that their maker has not reported yet. The numbers of
+the batches tell: if the end has seen batches that the maker's report does not cover, their rows were produced, and no
+more than those (`missing/ahead`). If more rows are counted than that, something was counted twice, and the sum does not
+add up, also if the origin has ended since. Rows that were counted as lost and came again are known by the names of
+their batches, and are not lost. An operator whose input was lost on its disk, and that has started again since,
+computes fewer rows than it had given; those that arrived were produced.
 """
 
 from __future__ import annotations
@@ -71,14 +71,16 @@ def account_lines(
     tallies: Iterable[Tally],
     wall: int,
     alive: Container[Origin],
-    unheard: Container[Origin] = (),
+    unsure: Container[Origin] = (),
     stopped: Container[str] = (),
     missing: Missing | None = None,
     troubled: Iterable[str] = (),
+    again: Container[str] = (),
 ) -> list[AccountLine]:
     """One line for each query and origin. Rows in flight of an origin that is not `alive`, or of a `stopped` query, are
-    lost; those in open windows only if the query is stopped. An `unheard` origin may have made more rows than it has
-    reported. Input of a `troubled` query may be damaged on a node. O(tallies)."""
+    lost; those in open windows only if the query is stopped. Of an `unsure` origin it is not known what it has made.
+    Input of a `troubled` query may be damaged on a node. Operators of queries in `again` may have computed their input
+    again. O(tallies)."""
     counts: dict[tuple[str, Origin], tuple[int, ...]] = {}
     marks: dict[tuple[str, Origin], int] = {}
     made: dict[tuple[str, Origin], int] = {}
@@ -111,9 +113,14 @@ def account_lines(
             kept = 0 if query in stopped else min(left, line["open"])
             line["lost"] += left - kept
             left = line["open"] = kept
-        anew = query in hurt and origin.stage != SOURCE  # an operator that has lost input produces less than before
-        if over or anew or origin in unheard or seen[query, origin] > made[query, origin]:
-            line["produced"] = max(line["produced"], done)  # rows whose end is known were produced
+        # An operator that computes again without input that is lost gives less than before.
+        anew = query in hurt and query in again and origin.stage != SOURCE
+        if anew or origin in unsure:
+            line["produced"] = max(line["produced"], done)
+        elif seen[query, origin] > made[query, origin]:  # what became of rows is known, so they were produced
+            beyond = None if missing is None else missing.beyond(query, origin)
+            produced = done if beyond is None else min(done, line["produced"] + beyond)
+            line["produced"] = max(line["produced"], produced)
         gone = missing.of(query, origin) if missing is not None and left else None
         lines.append(
             AccountLine(
@@ -123,6 +130,7 @@ def account_lines(
                 watermark_lag_ms=lag,
                 missing=0 if missing is None or gone is None else missing.rows(query, origin, left),
                 missing_batches="" if gone is None else text_of(gone.batches),
+                liar="",
                 **line,
             )
         )

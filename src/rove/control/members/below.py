@@ -141,6 +141,10 @@ class Below:
         """Whether a node may send batches of a maker."""
         return node == maker or maker in self._below.get(node, ())
 
+    def knows(self, maker: str) -> bool:
+        """Whether batches of a maker ever had a place to go."""
+        return maker in self._above
+
     def is_heard(self, node: NodeId, maker: str) -> bool:
         """Whether a node has confirmed whose batches it may take because of a maker's place. O(1)."""
         return node not in self._unheard.get(maker, ())

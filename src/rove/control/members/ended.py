@@ -1,7 +1,8 @@
 """Keeps the counts of nodes that are gone: nodes that left, and earlier starts of nodes that have restarted.
 
 Law: counts are kept, also through a restart of the coordinator. An origin that is `gone` makes no more rows. If a start
-that was thought to be over reports again, its record is removed.
+that was thought to be over reports again, its record is removed. The last `STARTS_MAX` starts of a node have a record
+each. Earlier ones are added up in one record, so that a node that starts again and again costs no more and no more.
 """
 
 from __future__ import annotations
@@ -13,7 +14,14 @@ from msgspec.structs import replace
 
 from rove.model.ids import NodeId, Origin, QueryId
 from rove.model.messages import Counted, Tally
-from rove.model.spans import Spans, union
+from rove.model.spans import Spans, both, bounded, union
+
+STARTS_MAX = 8  # starts of one node with a record each
+OWN_LINES_MAX = 5_000  # counts of rows that earlier starts of one node made; of the oldest ones no more is known
+GONE_MAX = 5_000  # origins of one node that are known to be gone
+
+_ADDED = ("produced", "delivered", "evicted", "late", "lost", "resent", "duplicates", "lost_here", "evicted_here")
+_ADDED_HERE = ("faulted", "faulted_here", "produced_here", "delivered_here", "late_here")
 
 
 class EndedRecord(msgspec.Struct, frozen=True, kw_only=True, rename={"start": "incarnation"}):
@@ -26,9 +34,12 @@ class EndedRecord(msgspec.Struct, frozen=True, kw_only=True, rename={"start": "i
     gone: tuple[Origin, ...]
     lives: bool = False  # the node goes on; only these origins have ended
     dead: bool = False  # the node is silent, and counts as dead; it may report again
+    earlier: bool = False  # all starts that have no record of their own any more
 
     @property
     def name(self) -> str:
+        if self.earlier:
+            return f"{self.node} earlier"
         return f"{self.node} {self.start}" + (" lives" if self.lives else "")
 
 
@@ -36,15 +47,16 @@ class Ended:
     """The starts of nodes that are over. `gone` are the origins that ended with them."""
 
     def __init__(self) -> None:
-        self._records: dict[tuple[NodeId, int, bool], EndedRecord] = {}
+        self._records: dict[str, EndedRecord] = {}
         self._news: dict[str, EndedRecord | None] = {}
         self._lines: dict[tuple[QueryId, Origin], dict[str, Tally]] = {}  # by query and origin, then by record
         self.gone: dict[Origin, None] = {}
+        self.again: dict[QueryId, None] = {}  # queries with operators that may have computed their input again
         self._of_node: dict[NodeId, dict[str, EndedRecord]] = {}  # by node, then by the name of the record
         self._dead: dict[NodeId, EndedRecord] = {}  # the starts of silent nodes that count as dead
 
     def restore(self, records: Iterable[EndedRecord]) -> None:
-        self._records = {(r.node, r.start, r.lives): r for r in records}
+        self._records = {r.name: r for r in records}
         self._dead = {r.node: r for r in self._records.values() if r.dead}
         for record in self._records.values():
             self._list(record)
@@ -71,6 +83,7 @@ class Ended:
                 origin=t.origin,
                 produced=t.produced if t.origin in sources else t.produced_here,
                 made=t.made if t.origin in sources or t.produced_here else 0,
+                seen=t.seen,
                 delivered=t.delivered_here,
                 late=t.late_here,
                 lost=t.lost_here,
@@ -105,24 +118,42 @@ class Ended:
 
     def ended(self, node: NodeId, start: int, gone: Iterable[Origin]) -> None:
         """Origins have ended while their node goes on."""
-        before = self._records.get((node, start, True))
-        ended = dict.fromkeys((*(() if before is None else before.gone), *gone))
-        self._keep(EndedRecord(node=node, start=start, tallies=(), gone=tuple(ended), lives=True))
+        record = EndedRecord(node=node, start=start, tallies=(), gone=(), lives=True)
+        before = self._records.get(record.name, record)
+        self._keep(replace(record, gone=tuple(dict.fromkeys((*before.gone, *gone)))[-GONE_MAX:]))
 
     def _keep(self, record: EndedRecord) -> None:
-        key = (record.node, record.start, record.lives)
-        self._unlist(self._records.get(key))
-        self._records[key] = self._news[record.name] = record
+        self._put(record)
+        old = sorted((r for r in self._of_node[record.node].values() if not (r.dead or r.earlier)), key=_age)
+        if (kept := _kept_apart(old)) < len(old):
+            before = self._of_node[record.node].get(f"{record.node} earlier")
+            old = [*([] if before is None else [before]), *old[: len(old) - kept]]
+            self._put(_together(record.node, old))
+            for each in old:
+                if not each.earlier:
+                    self._drop(each)
+            self._settle()
+
+    def _put(self, record: EndedRecord) -> None:
+        self._unlist(self._records.get(record.name))
+        self._records[record.name] = self._news[record.name] = record
         self._list(record)
         self.gone |= dict.fromkeys(record.gone)
 
+    def _drop(self, record: EndedRecord) -> None:
+        del self._records[record.name]
+        self._news[record.name] = None
+        self._unlist(record)
+
     def heard(self, node: NodeId, start: int) -> None:
         """A start reports, so it is not over, and reports its own counts. O(1) if it was not thought to be over."""
-        record = self._records.pop((node, start, False), None)
+        record = self._records.get(f"{node} {start}")
         if record is not None:
-            self._news[record.name] = None
-            self._unlist(record)
+            self._drop(record)
             self._settle()
+
+    def __iter__(self) -> Iterator[EndedRecord]:
+        return iter(self._records.values())
 
     def tallies(self) -> Iterator[Tally]:
         return (tally for record in self._records.values() for tally in record.tallies)
@@ -159,3 +190,53 @@ class Ended:
 
     def _settle(self) -> None:
         self.gone = {origin: None for record in self._records.values() for origin in record.gone}
+
+
+def _age(record: EndedRecord) -> tuple[int, bool]:
+    """Records of one node in the order of its starts. A start below 0 is one that is known by its successor alone."""
+    return abs(record.start), record.lives
+
+
+def _kept_apart(records: list[EndedRecord]) -> int:
+    """How many of a node's records, the newest, are kept as they are. O(counts)."""
+    lines = 0
+    for kept, record in enumerate(reversed(records)):
+        lines += sum(tally.origin.node == record.node for tally in record.tallies)
+        if kept >= STARTS_MAX or (kept and lines > OWN_LINES_MAX):
+            return kept
+    return len(records)
+
+
+def _together(node: NodeId, records: Iterable[EndedRecord]) -> EndedRecord:
+    """The counts of several starts of a node, added up by query and origin, the oldest first. O(counts)."""
+    lines: dict[tuple[QueryId, Origin], Tally] = {}
+    gone: dict[Origin, None] = {}
+    for record in records:
+        gone |= dict.fromkeys(record.gone)
+        for tally in record.tallies:
+            key = (tally.query, tally.origin)
+            before = lines.pop(key, None)
+            lines[key] = tally if before is None else _added(before, tally)
+    own = [key for key in lines if key[1].node == node]
+    for key in own[:-OWN_LINES_MAX]:
+        del lines[key]
+    last = tuple(gone)[-GONE_MAX:]
+    return EndedRecord(node=node, start=0, tallies=tuple(lines.values()), gone=last, earlier=True)
+
+
+def _added(a: Tally, b: Tally) -> Tally:
+    """Two counts of one line as one. A batch that both had lost is lost once."""
+    takers = {**dict(a.counted), **dict(b.counted)}
+    counted = {taker: union((dict(a.counted).get(taker, ()), dict(b.counted).get(taker, ()))) for taker in takers}
+    sums = {name: getattr(a, name) + getattr(b, name) for name in (*_ADDED, *_ADDED_HERE)}
+    if both(dict(a.counted).get("", ()), dict(b.counted).get("", ())):
+        sums["lost"] -= min(a.lost, b.lost)
+    marks = [mark for mark in (a.watermark, b.watermark) if mark is not None]
+    return replace(
+        b,
+        **sums,
+        made=max(a.made, b.made),
+        seen=max(a.seen, b.seen),
+        watermark=max(marks, default=None),
+        counted=tuple((taker, bounded(spans)) for taker, spans in sorted(counted.items())),
+    )

@@ -15,6 +15,7 @@ from rove.control.members.accounts import made_since
 from rove.control.members.ended import Ended
 from rove.control.members.heard import Heard
 from rove.control.members.missing.missing import Missing
+from rove.control.members.streams import Streams
 from rove.control.members.troubled import Troubled
 from rove.control.order import Numbers
 from rove.control.topology.changes import AddLink, AddNode, Change, RemoveLink, RemoveNode
@@ -61,7 +62,7 @@ class Member:
     running: dict[QueryId, Version] = field(default_factory=dict)
     parents: tuple[NodeId, ...] = ()
     reaches: tuple[NodeId, ...] | None = None  # the parents that it reaches; None if it has not reported them
-    unknown: tuple[QueryId, ...] = ()
+    unknown: dict[QueryId, None] = field(default_factory=dict)  # queries of which it has batches and no part
     knows: str = ""
     orders: Numbers = field(default_factory=Numbers)
     learned: tuple[int, int] = (0, 0)  # how much it knows of whose batches its neighbours may send
@@ -133,7 +134,7 @@ class Membership:
         self.troubled = Troubled()
         self.starts: dict[NodeId, int] = {}  # the starts of nodes without a disk
         self._claims: dict[NodeId, dict[NodeId, Link]] = {}  # links to a node, by the node that reported them
-        self._sources: dict[tuple[str, str], dict[Origin, NodeId]] = {}  # by stream and columns, with their nodes
+        self.streams = Streams()
         self._gateways: dict[NodeId, None] = {}
         self._quiet: dict[NodeId, None] = {}  # nodes by the time of their last report, the oldest first
         self._peers: dict[NodeId, tuple[tuple[Peer, ...], str]] = {}  # the peers of a node, with a digest
@@ -263,7 +264,9 @@ class Membership:
                 member.tallies[tally.query, tally.origin] = tally
         self.missing.take(report.node, report.tallies, report.whole)
         member.conn, member.heard_us, member.start, member.number = conn, now, report.start, report.number
-        for name in ("unknown", "knows", "refused", "held", "reaches", "learned"):
+        if report.unknown is not None:
+            member.unknown = dict.fromkeys(report.unknown)
+        for name in ("knows", "refused", "held", "reaches", "learned"):
             if (said := getattr(report, name)) is not None:
                 setattr(member, name, said)
         member.taken_bytes, member.shrunk, member.orders.obeyed = report.taken_bytes, report.shrunk, report.obeyed
@@ -284,7 +287,8 @@ class Membership:
         if member is None or member.reaches is None:
             return False
         linked = [parent for parent in member.parents if self.topology.linked(node, parent)]
-        news = [parent for parent in linked if self.topology.mark(node, parent, works=parent in member.reaches)]
+        reached = set(member.reaches)
+        news = [parent for parent in linked if self.topology.mark(node, parent, works=parent in reached)]
         return bool(news)
 
     def enlist(self, node: NodeId, kind: Kind, key: str) -> NodeRecord:
@@ -376,14 +380,9 @@ class Membership:
         yield from (tally for member in self.members.values() for tally in member.tallies.values())
         yield from self.ended.tallies()
 
-    def unheard(self, now: int) -> set[Origin]:
-        """The sources of nodes that are away. O(sources)."""
-        away = (member for member in self.members.values() if member.state(now) != "up")
-        return {source.origin for member in away for source in member.record.sources}
-
     def sources_of(self, stream: str, columns: str) -> Mapping[Origin, NodeId]:
         """The sources of a stream with these columns, with their nodes."""
-        return self._sources.get((stream, columns), {})
+        return self.streams.of(stream, columns)
 
     def silent(self, now: int) -> Iterator[tuple[NodeId, Member]]:
         """The nodes that are away, the longest silence first. O(nodes found)."""
@@ -424,11 +423,7 @@ class Membership:
 
     def _index(self, new: NodeRecord | None, old: NodeRecord | None) -> None:
         """Update the indexes for a node's new record. O(its sources and links)."""
-        for source in () if old is None else old.sources:
-            self._sources.get((source.stream, source.columns), {}).pop(source.origin, None)
-        if new is not None and not new.revoked:
-            for source in new.sources:
-                self._sources.setdefault((source.stream, source.columns), {})[source.origin] = new.node
+        self.streams.index(new, old)
         record = new or old
         if record is None:
             return
@@ -443,10 +438,7 @@ class Membership:
     def validate(self) -> None:
         """Raise if an index contradicts the records. O(nodes + sources + links)."""
         records = [m.record for m in self.members.values() if not m.record.revoked]
-        sources = {(s.stream, s.columns, s.origin): r.node for r in records for s in r.sources}
-        known = {(*key, origin): node for key, found in self._sources.items() for origin, node in found.items()}
-        if sources != known:
-            raise BrokenInvariant("the index of sources contradicts the reports of nodes")
+        self.streams.validate(records)
         if self._gateways.keys() != {r.node for r in records if r.kind == "gateway"}:
             raise BrokenInvariant("the index of gateways contradicts the reports of nodes")
         heard = [self.members[node].heard_us for node in self._quiet]

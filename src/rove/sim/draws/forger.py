@@ -9,12 +9,29 @@ from __future__ import annotations
 from functools import partial
 from random import Random
 
+from msgspec.structs import replace
+
 from rove.data.rows import encode_rows
 from rove.data.settings import WorkerSettings
 from rove.model.batch import Header, HeaderKind
 from rove.model.events import COORDINATOR
 from rove.model.ids import NodeId, Origin, QueryId
-from rove.model.messages import PROTOCOL, Ack, Beat, Data, Goodbye, Hello, Message, Report, Resend, Tally, Welcome
+from rove.model.messages import (
+    PROTOCOL,
+    Ack,
+    Beat,
+    Data,
+    Goodbye,
+    Held,
+    Hello,
+    Message,
+    Report,
+    Resend,
+    SourceHere,
+    Tally,
+    TroubleHere,
+    Welcome,
+)
 from rove.sim.checkers import BrokenLaw
 from rove.sim.draws.faults import HEAL_US
 from rove.sim.queries import START_US, some_rows
@@ -24,6 +41,7 @@ FORGER = NodeId("forger")
 FORGED = (0, 0, 0, 0, 1, 2)  # bursts in a history
 NUMBERS = (0, 1, 3, 40, 10**6, 2**61, 2**62, -1)
 FRAMES = 12
+NOTHING = "nothing"  # a stream that nobody has
 SECOND_US = 1_000_000
 
 
@@ -64,7 +82,7 @@ def _header(world: World, random: Random) -> Header:
     """A batch of another node, or of none, with impossible numbers."""
     origins = [source.origin for node in world.nodes.values() for source in node.sources]
     makes = [origin for found in world.first.values() for origin in sorted(found)]
-    strangers = [Origin("readings", "nobody"), Origin("nothing", FORGER), Origin("", "")]
+    strangers = [Origin("readings", "nobody"), Origin(NOTHING, FORGER), Origin("", "")]
     queries = [*sorted(world.queries), QueryId("unknown"), QueryId("../up")]
     seq = random.choice(NUMBERS)
     rows = random.choice((0, 0, 3, 2**61))
@@ -107,21 +125,57 @@ def _message(random: Random, start: int) -> Message:
 
 
 def _report(world: World, random: Random) -> Report:
-    """A report with counts of other nodes. It has a number that no report has, so that its own are not mistaken."""
-    tallies = [
+    """A report with counts of other nodes, or a whole one with everything else that its node may not say. It has a
+    number that no report has, so that its own are not mistaken."""
+    queries = sorted(world.queries)
+    strangers = [
         Tally(query=query, origin=source.origin, produced=random.choice(NUMBERS), delivered=10**6, held=(0, 2**61))
-        for query in sorted(world.queries)
+        for query in queries
         for node in world.nodes.values()
         for source in node.sources[:1]
     ]
-    return Report(
-        protocol=PROTOCOL,
-        node=FORGER,
-        start=world.nodes[FORGER].start_number,
+    worker = world.nodes[FORGER].worker
+    number = random.choice((-1, 2**48, 2**61))
+    if worker is None or random.random() < 0.3:
+        start = world.nodes[FORGER].start_number
+        return Report(protocol=PROTOCOL, node=FORGER, start=start, number=10**6, whole=False, tallies=tuple(strangers))
+    makes = [origin for found in world.first.values() for origin in sorted(found)]
+    merging = [Tally(query=QueryId(origin.name), origin=origin, delivered=10**6) for origin in makes if not origin.node]
+    own = [Tally(query=query, origin=Origin("readings", FORGER), produced=number) for query in queries]
+    said = worker.report()
+    facts = said.facts
+    if facts is not None:
+        columns = random.choice(("garbage ((", "x array<" * 500, "\x1b[2J int"))
+        source = SourceHere(stream=NOTHING, origin=Origin(NOTHING, FORGER), columns=columns)
+        facts = replace(facts, sources=(source,))
+    return replace(
+        said,
+        facts=facts,
         number=10**6,
-        whole=False,
-        tallies=tuple(tallies),
+        tallies=(*merging, *own),
+        troubles={query: (TroubleHere("\x1b[2Jit lies", True, True, "f", True),) for query in queries},
+        unknown=tuple(QueryId(f"x{n}") for n in range(random.choice((3, 3_000)))),
+        held=tuple(Held(QueryId(f"x{n}"), number, number) for n in range(3)),
+        moved=tuple((query, Origin(query, FORGER, 1, 3)) for query in queries),
+        refused={f"why{n}": number for n in range(300)},
     )
+
+
+def check_believed(world: World) -> None:
+    """The coordinator believes nothing of what the forger says of others, and names nobody else as a liar."""
+    machine = world.coordinator.machine
+    if machine is None:
+        return
+    members, troubled = machine.membership.members, machine.membership.troubled
+    if NOTHING in machine.streams:
+        raise BrokenLaw(f"the coordinator has accepted the columns {machine.streams[NOTHING]}")
+    lies = [query for query in sorted(world.queries) for node, _, _ in troubled.of_query(query) if node == FORGER]
+    if lies:
+        raise BrokenLaw(f"the coordinator believes the forger that {lies} have trouble")
+    if FORGER in members and members[FORGER].tallies:
+        raise BrokenLaw(f"the coordinator believes {list(members[FORGER].tallies.values())[:3]}")
+    if named := [node for node in machine.liars if node != FORGER]:
+        raise BrokenLaw(f"{named[0]} is named, and has not lied: {machine.liars.of(named[0], world.now)}")
 
 
 def check_refused(world: World) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from rove.control.members.ended import Ended
+from rove.control.members.missing.ahead import Ahead
 from rove.model.ids import NodeId, Origin, QueryId
 from rove.model.messages import Tally
 from rove.model.spans import Spans, both, minus, size, union
@@ -45,6 +46,7 @@ class Missing:
         self._doubts: dict[Line, list[Doubt]] = {}
         self._missing: dict[Line, Doubt] = {}
         self._due_us = 0
+        self._ahead = Ahead()
 
     def take(self, node: NodeId, tallies: Iterable[Tally], whole: bool) -> None:
         """Take the tallies of a report. O(tallies), plus O(tallies of the node) if it is a whole one."""
@@ -53,7 +55,10 @@ class Missing:
         here = self._of_node.setdefault(node, {})
         for tally in tallies:
             line = (tally.query, tally.origin)
-            self._tallies.setdefault(line, {})[node] = tally
+            nodes = self._tallies.setdefault(line, {})
+            if tally.seen and (before := nodes.get(node)) is not None:
+                self._ahead.note(line, node, before, tally)
+            nodes[node] = tally
             here[line] = None
             self._changed[line] = None
 
@@ -62,6 +67,7 @@ class Missing:
         for line in self._of_node.pop(node, {}):
             nodes = self._tallies[line]
             del nodes[node]
+            self._ahead.forget(line, node)
             if not nodes:
                 del self._tallies[line]
             self._changed[line] = None
@@ -110,6 +116,16 @@ class Missing:
         # If every name is counted and rows are still in flight, a taker that has reported nothing should have received
         # them.
         return minus(open_, held) if open_ or held else whole
+
+    def beyond(self, query: str, origin: Origin) -> int | None:
+        """The most rows of a line that were counted of batches which their maker has not reported yet; None if that is
+        not known. O(nodes with that line)."""
+        line, ended = (QueryId(query), origin), self._ended.of((QueryId(query), origin))
+        here = self._tallies.get(line, {})
+        made = max((tally.made for tally in (*here.values(), *ended)), default=0)
+        if any(tally.seen > made for tally in ended):
+            return None
+        return self._ahead.rows(line, made, here.items())
 
     def of(self, query: str, origin: Origin) -> Doubt | None:
         """The batches of a line that are missing."""
