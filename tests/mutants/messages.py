@@ -191,6 +191,13 @@ MESSAGES = (
         test="tests/simulation/test_checkers.py::test_a_message_that_cannot_be_said_breaks_a_law",
     ),
     Mutant(
+        "an answer that is no table raises what Arrow raises",
+        "api/session.py",
+        '        except Exception as error:  # Arrow and Python each have their own errors for bad bytes\n            raise PlanError(f"what',
+        '        except KeyError as error:\n            raise PlanError(f"what',
+        test="tests/api/test_tables.py::test_what_is_no_table_is_an_error_that_says_so",
+    ),
+    Mutant(
         "headers are merged beyond what a peer takes",
         "data/store/store.py",
         " and counted(a) + counted(b) <= HEADER_ROWS_MAX",
