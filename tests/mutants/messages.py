@@ -139,7 +139,7 @@ MESSAGES = (
         "data/log/segments/ledger.py",
         "            header = mended(header)\n",
         "",
-        test=f"{_FORGED}::{_POISONED}",
+        test=f"{_FORGED}::test_a_ledger_leaves_out_counts_of_an_entry_that_cannot_be_and_says_whose",
     ),
     Mutant(
         "counts of input that is read back are believed",
