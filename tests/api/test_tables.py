@@ -12,6 +12,7 @@ import pytest
 
 import rove
 from rove.cloud.compile import compile_plan
+from rove.control.asks.requests import TableRows
 from rove.model.errors import ParseError, PlanError, SchemaMismatch
 from rove.plan.build import JOINS
 from rove.plan.operators import Table, walk
@@ -125,3 +126,12 @@ def test_a_table_of_other_types_than_the_query_was_written_for_is_refused(spark:
     frames = {"trains": spark.createDataFrame([], "train string, stop int, ts timestamp")}
     with pytest.raises(SchemaMismatch, match="`stop` of table `stops` is bigint, but the query was written for int"):
         compile_plan(trains.join(stops, "stop").plan, frames)
+
+
+@pytest.mark.parametrize("rows", [b"", b"\xff\xff\xff\xff" + bytes(60), b"rows"])
+def test_what_is_no_table_is_an_error_that_says_so(rows: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = TableRows(id="a", ready=True, rows=rows)
+    session = rove.Session("tcp://127.0.0.1:1")
+    monkeypatch.setattr(session, "ask", lambda verb, body, kind: found)
+    with pytest.raises(rove.RoveError, match="is no table"):
+        session.table("busy")

@@ -139,7 +139,7 @@ MESSAGES = (
         "data/log/segments/ledger.py",
         "            header = mended(header)\n",
         "",
-        test=f"{_FORGED}::{_POISONED}",
+        test=f"{_FORGED}::test_a_ledger_leaves_out_counts_of_an_entry_that_cannot_be_and_says_whose",
     ),
     Mutant(
         "counts of input that is read back are believed",
@@ -189,6 +189,13 @@ MESSAGES = (
         '        raise BrokenInvariant(f"{sender} cannot say what it wants to say: {error}: {message}") from error\n',
         "        return bytes([146, 7, 0])\n",
         test="tests/simulation/test_checkers.py::test_a_message_that_cannot_be_said_breaks_a_law",
+    ),
+    Mutant(
+        "an answer that is no table raises what Arrow raises",
+        "api/session.py",
+        '        except Exception as error:  # Arrow and Python each have their own errors for bad bytes\n            raise PlanError(f"what',
+        '        except KeyError as error:\n            raise PlanError(f"what',
+        test="tests/api/test_tables.py::test_what_is_no_table_is_an_error_that_says_so",
     ),
     Mutant(
         "headers are merged beyond what a peer takes",
