@@ -114,6 +114,7 @@ FUNCTIONS: Mapping[str, set[str]] = {
     "control/deployment/query.py": {"Query.request.lacking"},
     "control/deployment/rollout.py": {"Rollout.__init__.works"},
     "control/members/missing/missing.py": {"Missing._look.heard", "Missing.look.heard"},
+    "control/members/streams.py": {"Streams.settle.read"},
     "control/placement/request.py": {"Request.lacks", "Request.running"},
     "data/ends/exits.py": {"Exits.__init__.count"},
     "data/fragment/deployment/deployment.py": {"Deployment.read"},

@@ -162,8 +162,6 @@ def test_a_request_with_an_endless_id_or_verb_is_malformed() -> None:
         {"held": (Held(QueryId("a b"), 1, 1),)},
         {"moved": ((QueryId("q"), Origin("a b", "edge")),)},
         {"reaches": (NodeId("a b"),)},
-        {"refused": {"x" * 300: 1}},
-        {"refused": {f"reason {n}": 1 for n in range(200)}},
     ],
 )
 def test_a_report_with_a_name_that_others_would_have_to_read_back_is_refused(more: dict[str, Any]) -> None:

@@ -82,7 +82,7 @@ def test_whoever_hears_all_reports_has_the_whole_picture_and_who_misses_one_asks
         if not lost:
             member = listener.members[NodeId("n")]
             expected = {name: getattr(picture, name) for name in LAWS} | {"tallies": set(picture.tallies)}
-            assert picture_of(member) == expected
+            assert picture_of(member) == expected | {"unknown": dict.fromkeys(picture.unknown or ())}
             known = {(query, found[1]) for query in map(QueryId, "abc") for found in listener.troubled.of_query(query)}
             assert known == {(query, each) for query, troubles in (picture.troubles or {}).items() for each in troubles}
             assert (member.record.address, member.record.slots) == (picture.facts.address, picture.facts.slots)  # type: ignore[union-attr]

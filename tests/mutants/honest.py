@@ -49,8 +49,8 @@ HONEST = (
     Mutant(
         "counts may be negative",
         "control/members/honest/bounds.py",
-        "return min(found) >= 0 and max(found) < COUNT_MAX",
-        "return max(found) < COUNT_MAX",
+        "return min(found) >= 0 and max(found) <= SUM_MAX",
+        "return max(found) <= SUM_MAX",
         test=REPORTS + "test_counts_of_its_own_that_cannot_be_are_left_out_and_the_node_is_named",
     ),
     Mutant(

@@ -205,13 +205,6 @@ MESSAGES = (
         test=f"{_FORGED}::test_headers_that_count_more_together_than_a_peer_takes_stay_apart",
     ),
     Mutant(
-        "a report may have any counts",
-        "model/messages.py",
-        "if not within(_counts(tally), SUM_MAX) or not",
-        "if not",
-        test="tests/model/test_checks.py::test_a_report_with_a_count_below_zero_or_beyond_all_sums_is_refused",
-    ),
-    Mutant(
         "a report may have any numbers",
         "model/messages.py",
         "    if not within(_numbers(report), SEQ_MAX):\n",

@@ -13,14 +13,13 @@ from msgspec.structs import replace
 
 from rove.control.members.honest.texts import TEXT_MAX, WORD_MAX, cleaned
 from rove.model.errors import BadName
-from rove.model.foreign.checks import SEQ_MAX
+from rove.model.foreign.checks import SEQ_MAX, SUM_MAX
 from rove.model.messages import PARENTS_MAX, Facts, Report, Tally
 
 QUERIES_MAX = 1_000  # queries that one node runs, has ended, holds, or does not know
 TROUBLES_MAX = 32  # troubles of one query on one node
 MOVED_MAX = 1_000  # states that have left a node or come to it
 REASONS_MAX = 64  # reasons for which it refused messages
-COUNT_MAX = 2**48  # rows or batches of one origin: a million rows a second for nine years
 START_MAX = 2**63
 COLUMNS_MAX = 200_000  # characters of the columns of all its sources
 SLOTS_MAX = 1_000_000
@@ -36,7 +35,7 @@ def possible(tally: Tally) -> bool:
     """Whether these can be counts of rows."""
     found = _counts(tally)
     mark = tally.watermark
-    return min(found) >= 0 and max(found) < COUNT_MAX and (mark is None or -SEQ_MAX <= mark <= SEQ_MAX)
+    return min(found) >= 0 and max(found) <= SUM_MAX and (mark is None or -SEQ_MAX <= mark <= SEQ_MAX)
 
 
 def check_bounds(report: Report) -> None:
