@@ -5,6 +5,7 @@ Law: a session connects to its coordinator only when it needs an answer. Plannin
 
 from __future__ import annotations
 
+import logging
 import time
 import warnings
 from collections.abc import Callable, Mapping
@@ -18,12 +19,14 @@ from rove.api.arguments import checks_arguments
 from rove.api.by_value import pickled
 from rove.api.local.data import Given, LocalData, by_origin, collect
 from rove.api.stream import Stream
-from rove.control.asks.requests import TableAsk, TableRows
+from rove.control.asks.requests import PlanAsk, PlanSaid, Submit, TableAsk, TableRows
 from rove.model.errors import PlanError, SetupError, nearest
 from rove.model.ids import Origin, checked_name
 from rove.model.schema import parse_schema
+from rove.plan.codec import decode
+from rove.plan.cuts import highest_cut
 from rove.plan.operators import Source, walk
-from rove.plan.user_functions import encode_function
+from rove.plan.user_functions import encode_function, unread
 
 if TYPE_CHECKING:
     import msgspec
@@ -33,10 +36,13 @@ if TYPE_CHECKING:
     from rove.api.reader import TableReader
     from rove.runtime.network.client import Client
 
+log = logging.getLogger(__name__)
+
 T = TypeVar("T")
 LOCAL = "local"
 ROWS_MAX = 10_000  # of a table, through the coordinator, if nobody says how many
 TABLE_S, POLL_S = 60, 0.2  # how long Spark may take to read a table, and how often to ask
+CHECK_S = 30  # how long Spark may take to read a plan; it answers late while it starts other queries
 OPERATOR_FILE = "operator.keys"  # the file in a folder of keys that holds the key for giving commands
 
 
@@ -182,6 +188,30 @@ class Session:
         if found.more and limit is None:
             warnings.warn(f"these are the first {ROWS_MAX:,} rows of `{name}`; it has more", stacklevel=2)
         return pa.ipc.open_stream(found.rows).read_all()
+
+    def check(self, asked: Submit) -> None:
+        """Refuse a query that Spark would refuse. The network's own Spark is asked, or else that of this computer, if
+        there is one. Only a part of a query that no node could run needs this."""
+        if asked.cloud is None or self._url == LOCAL:
+            return
+        stages = decode(asked.plan, unread)
+        if not highest_cut(stages.operators[stages.outputs[0][1]]).needs_spark:
+            return
+        question = PlanAsk(id=uuid4().hex, plan=asked.plan, mode=asked.cloud.mode)
+        end = time.monotonic() + CHECK_S
+        while not (said := self.ask("check", question, PlanSaid)).ready:
+            if time.monotonic() > end:
+                log.warning("Spark has not read the query in %d s; it may still refuse it when it starts", CHECK_S)
+                return
+            time.sleep(POLL_S)
+        why = said.refused if said.known else self._refused_here(asked.plan, asked.cloud.mode)
+        if why:
+            raise PlanError(why)
+
+    def _refused_here(self, plan: bytes, mode: str) -> str:
+        from rove.cloud.own import refused_here
+
+        return refused_here(plan, mode)
 
     def close(self) -> None:
         """Disconnect. Queries go on, except those of a local session. A later question connects again."""
