@@ -358,3 +358,10 @@ def test_what_holds_a_query_up_is_listed_with_since_when(rove: Rove, desk: Desk,
     assert (line["state"], [t["who"] for t in line["troubles"]]) == ("held up", ["gateway"])
     assert line["troubles"][0]["since_us"] == START_US + 90_000_000
     assert json.loads(rove("status", "a", "--json").out)["queries"][0]["troubles"] == line["troubles"]
+
+
+def test_a_name_that_is_no_tables_name_is_not_compacted(rove: Rove, tmp_path: Path) -> None:
+    (tmp_path / "tab" / "_spark_metadata").mkdir(parents=True)
+    (tmp_path / "w").mkdir()
+    said = rove("compact", "../tab", "--tables", str(tmp_path / "w"))
+    assert (said.code, "cannot name a table" in said.error) == (1, True)

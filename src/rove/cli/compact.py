@@ -8,6 +8,13 @@ from typing import Annotated
 import typer
 
 from rove.model.errors import SetupError
+from rove.model.ids import checked_name
+
+_HINDERED = {
+    "at work": "another compaction of this table is at work; nothing was changed",
+    "overtaken": "its query wrote its list of files faster than this could replace it; nothing was changed. Try again "
+    "when fewer rows come",
+}
 
 
 def compact(
@@ -28,7 +35,7 @@ def compact(
     from rove.cloud.start.session import spark_session
     from rove.cloud.tables import METADATA, parts_of
 
-    folder = tables / table
+    folder = tables / checked_name(table, "a table")
     parts = [part for part in parts_of(folder) if (part / METADATA).is_dir()]
     if not parts:
         raise SetupError(f"there is no table `{table}` in {tables}; give the folder of `rove cloud`: --tables DIR")
@@ -40,6 +47,9 @@ def compact(
                 deleted = compact(part, spark_rewrite(spark), files_min=2, grace_s=0, ended=True).deleted
             else:
                 deleted = done.deleted
+            if done.hindered:
+                typer.echo(f"{part}: {_HINDERED[done.hindered]}")
+                continue
             if not done.before and not deleted:
                 typer.echo(f"{part}: nothing to put together yet; files are taken ten micro-batches at a time")
                 continue
