@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import msgspec
 
     from rove.api.local.world import LocalWorld
-    from rove.api.query import Query
+    from rove.api.query import Queries, Query
     from rove.api.reader import TableReader
     from rove.runtime.network.client import Client
 
@@ -137,6 +137,13 @@ class Session:
         found.listed()  # an unknown name is refused here, not later
         return found
 
+    @property
+    def streams(self) -> Queries:
+        """The queries that run: `.active`, and `.get(name)`."""
+        from rove.api.query import Queries
+
+        return Queries(self)
+
     def ask(self, verb: str, body: msgspec.Struct | None, kind: type[T]) -> T:
         """Ask the coordinator. Verbs and bodies are defined in `rove.control.asks.requests`."""
         if self._url == LOCAL:
@@ -175,6 +182,8 @@ class Session:
         it is all rows in a local session. Elsewhere rows come through the coordinator: it is the first 10,000, with a
         warning if there are more. Let Spark read the files of large tables."""
         checked_name(name, "a table")
+        if limit is not None and limit < 0:
+            raise PlanError(f"a table has no first {limit} rows; limit must be 0 or more")
         if self._url == LOCAL:
             return self.world.table(name, limit)
         asked = TableAsk(id=uuid4().hex, table=name, limit=ROWS_MAX if limit is None else limit)
@@ -192,7 +201,7 @@ class Session:
     def check(self, asked: Submit) -> None:
         """Refuse a query that Spark would refuse. The network's own Spark is asked, or else that of this computer, if
         there is one. Only a part of a query that no node could run needs this."""
-        if asked.cloud is None or self._url == LOCAL:
+        if asked.cloud is None or asked.explain or self._url == LOCAL:
             return
         stages = decode(asked.plan, unread)
         if not highest_cut(stages.operators[stages.outputs[0][1]]).needs_spark:
