@@ -39,9 +39,9 @@ from rove.data.log.settings import LogSettings
 from rove.model.batch import Header
 from rove.model.ids import Origin
 from rove.model.schema import TIMESTAMP
-from rove.plan.cuts import Cut, legal_cuts
 from rove.plan.operators import Aggregate, Operator, Source
 from rove.plan.optimizer import optimize
+from rove.plan.spark.cuts import Cut, legal_cuts
 from rove.runtime.disk.disk import LogWriter, open_partition
 
 TURNS_WARM = 1

@@ -10,7 +10,7 @@ import rove
 from rove.cloud.analysis import check_plan
 from rove.model.errors import PlanError
 from rove.plan.optimizer import optimize
-from rove.plan.streaming import refuse_unstreamable
+from rove.plan.spark.streaming import refuse_unstreamable
 
 TIMED = "t.ts BETWEEN u.ts AND u.ts + INTERVAL 1 MINUTE"
 # Each statement, and the output modes in which streaming Spark runs it.

@@ -35,16 +35,16 @@ def asked(query: str, function: Any, sink: CloudSink = MEMORY) -> CloudQuery:
 def test_a_function_by_value_is_read_only_where_that_is_allowed(spark: Any, tmp_path: Path, trusts: bool) -> None:
     now = 0.0
     runtime = CloudRuntime(spark, tmp_path, tmp_path, tmp_path, trusts=trusts, clock=lambda: now)
-    queries = [asked("by value", lambda frame: frame), asked("damaged", int)]
+    queries = [asked("by-value", lambda frame: frame), asked("damaged", int)]
     queries[1] = CloudQuery(query="damaged", plan=queries[1].plan[:-1], sink=MEMORY)
     waits = []
     for _ in range(4):
         runtime.settle(queries)
         said = {progress.query: progress for progress in runtime.watch()}
         now += 1.0
-        waits.append(said["by value"].state)
+        waits.append(said["by-value"].state)
     assert set(waits) == {"starting" if trusts else "failed"}  # it waits for its log, which is not there
-    assert ("trust_functions" in said["by value"].trouble) != trusts
+    assert ("trust_functions" in said["by-value"].trouble) != trusts
     assert said["damaged"].state == "failed"
     assert "not a plan of Rove" in said["damaged"].trouble
     runtime.stop()

@@ -18,10 +18,10 @@ from rove.cloud.stream import LogAt, streams_of
 from rove.model.batch import Header
 from rove.model.ids import Origin
 from rove.model.schema import parse_schema, schema_text
-from rove.plan.cuts import legal_cuts
 from rove.plan.operators import Operator, Source, Watermark
 from rove.plan.optimizer import optimize
 from rove.plan.rules.prune_columns import prune_columns
+from rove.plan.spark.cuts import legal_cuts
 from rove.runtime.disk.disk import open_partition
 from tests.cloud.patient import patiently
 from tests.portable.rows import assert_same_rows

@@ -209,14 +209,14 @@ def test_a_function_by_value_runs_where_it_is_trusted_and_is_a_querys_trouble_el
     worker, level = Worker(settings, 1), 5
     mapped = rove.Session.local().stream("s", schema=COLUMNS).mapInArrow(lambda b: (b for _ in range(level)), COLUMNS)
     plan = codec.encode(Stages.of({"out": mapped.plan}), cloudpickle.dumps)
-    relayed = replace(fragment(next=NodeId("above")), query=QueryId("passes by"), plan=named(plan))
+    relayed = replace(fragment(next=NodeId("above")), query=QueryId("passes-by"), plan=named(plan))
     run = replace(fragment(), plan=named(plan), runs=(Stage(1),), loads=(Stage(1),))
     run = replace(run, sinks={Stage(1): Sink(kind="discard")})
     worker.handle(orders(relayed, run), 0)
     report = worker.report()
     assert report.facts is not None
     assert report.facts.trusts == trusts
-    assert set(report.running) == ({"q", "passes by"} if trusts else {"passes by"})
+    assert set(report.running) == ({"q", "passes-by"} if trusts else {"passes-by"})
     assert ("trust_functions" in str(report.troubles)) != trusts
 
 

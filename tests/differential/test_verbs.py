@@ -10,8 +10,8 @@ from pyspark.sql import functions as spark_functions
 
 from rove import functions as rove_functions
 from rove.model.errors import PlanError
-from rove.plan.cuts import highest_cut
 from rove.plan.optimizer import optimize
+from rove.plan.spark.cuts import highest_cut
 from tests.differential.statements.verdicts import Judge
 
 Verb = Callable[[Any, Any, Any, Any], Any]  # of two streams, a table, and the functions

@@ -23,11 +23,11 @@ def accounts(cluster: Cluster) -> list[AccountLine]:
     return cluster.client.ask("status", None, list[AccountLine])
 
 
-def is_written(ring: Path) -> bool:
+def is_written(folder: Path) -> bool:
     """Whether nothing was written for a while, in which a device writes what has waited for a second."""
-    before = sum(file.stat().st_size for file in ring.glob("*/busy/*"))
+    before = sum(file.stat().st_size for file in folder.glob("*/busy/*"))
     time.sleep(4)
-    return before == sum(file.stat().st_size for file in ring.glob("*/busy/*"))
+    return before == sum(file.stat().st_size for file in folder.glob("*/busy/*"))
 
 
 @pytest.mark.parametrize("end", ["killed", "stopped"])
@@ -58,11 +58,11 @@ def test_what_a_device_had_kept_on_its_disk_outlives_it(cluster: Cluster, tmp_pa
     made = lambda: sum(line.produced for line in accounts(cluster)) == BATCHES * ROWS  # noqa: E731
     assert eventually(made, 30), accounts(cluster)
     if end == "killed":
-        assert eventually(lambda: is_written(tmp_path / "dev0" / "ring"), 60)
+        assert eventually(lambda: is_written(tmp_path / "dev0" / "retention"), 60)
         cluster.kill("dev0")
     else:
         cluster.end("dev0")  # it writes what it has before it goes
-    assert list((tmp_path / "dev0" / "ring").glob("*/busy/*.arrows"))
+    assert list((tmp_path / "dev0" / "retention").glob("*/busy/*.arrows"))
     cluster.start("dev0", "gateway")
 
     def settled() -> bool:
@@ -70,7 +70,9 @@ def test_what_a_device_had_kept_on_its_disk_outlives_it(cluster: Cluster, tmp_pa
         return len(found) == 2 and all(line.produced == line.delivered == BATCHES * ROWS for line in found)
 
     assert eventually(settled, 60), accounts(cluster)
-    assert eventually(lambda: not list((tmp_path / "dev0" / "ring").glob("*/busy/*.arrows")), 10), "nothing is left"
+    assert eventually(lambda: not list((tmp_path / "dev0" / "retention").glob("*/busy/*.arrows")), 10), (
+        "nothing is left"
+    )
     assert all(line.lost == line.evicted == line.late == line.in_flight == 0 for line in accounts(cluster))
     assert set(cluster.stop().values()) == {0}
     rows = list(generated(read_spec(text, COLUMNS, "dev0")))

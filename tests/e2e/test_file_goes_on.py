@@ -19,7 +19,7 @@ BATCHES, RATE, ROWS = 80, 20, 50
 
 
 @pytest.mark.parametrize(
-    "disk_bytes", [pytest.param(0, id="memory"), pytest.param(10_000_000, id="ring", marks=pytest.mark.slow)]
+    "disk_bytes", [pytest.param(0, id="memory"), pytest.param(10_000_000, id="disk", marks=pytest.mark.slow)]
 )
 def test_every_row_of_a_file_arrives_once_however_often_its_device_is_killed(
     cluster: Cluster, tmp_path: Path, disk_bytes: int

@@ -12,10 +12,12 @@ from tests.mutants.coordinator import COORDINATOR
 from tests.mutants.deaths import DEATHS
 from tests.mutants.ends import ENDS
 from tests.mutants.fragments import FRAGMENTS
+from tests.mutants.invariants import INVARIANTS
 from tests.mutants.links import LINKS
 from tests.mutants.logs import LOGS
 from tests.mutants.messages import MESSAGES
 from tests.mutants.moves import MOVES
+from tests.mutants.names import NAMES
 from tests.mutants.operators import OPERATORS
 from tests.mutants.routes import ROUTES
 from tests.mutants.sources import SOURCES
@@ -32,8 +34,10 @@ MUTANTS = (
     *ENDS,
     *LOGS,
     *COORDINATOR,
+    *INVARIANTS,
     *ROUTES,
     *MESSAGES,
+    *NAMES,
     *MOVES,
     *DEATHS,
     *BOOKS,

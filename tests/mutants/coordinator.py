@@ -126,21 +126,21 @@ COORDINATOR = (
     ),
     Mutant(
         "a change that is overtaken stays under way",
-        "control/deployment/history.py",
+        "control/deployment/tables/history.py",
         'overtaken = self.ended(change.query, "overtaken", wall)',
         "overtaken: list[HistoryLine] = []",
         test="tests/control/deployment/test_history.py::test_a_change_that_a_newer_one_overtakes_says_so",
     ),
     Mutant(
         "a coordinator that restarts forgets which change is under way",
-        "control/deployment/history.py",
+        "control/deployment/tables/history.py",
         'if line.outcome == "under way"}',
         'if line.outcome == "done"}',
         test="tests/control/deployment/test_history.py::test_a_coordinator_that_restarts_goes_on_with_its_history",
     ),
     Mutant(
         "numbers of changes begin anew after a restart",
-        "control/deployment/history.py",
+        "control/deployment/tables/history.py",
         "self._next = max(self._lines, default=-1) + 1",
         "self._next = 0",
         test="tests/control/deployment/test_history.py::test_what_is_stored_is_what_is_known_and_a_query_has_one_change_under_way",
@@ -372,8 +372,8 @@ COORDINATOR = (
     Mutant(
         "nodes hold for ever after a restart of the coordinator",
         "control/deployment/deployment.py",
-        "        self.hold(False)  # nobody",
-        "        # nobody",
+        "        self.hold(False)  # no node",
+        "        # no node",
         test="tests/control/deployment/test_holistic.py::test_nobody_holds_for_ever_because_the_coordinator_was_restarted",
     ),
     Mutant(

@@ -75,8 +75,8 @@ DEATHS = (
     Mutant(
         "operators that come back to a node with a disk find their old input there",
         "data/fragment/deployment/deployment.py",
-        "        if self.input_log.begin(query, memory := input_folder(query, fragment.anew)):\n",
-        "        if self.input_log.begin(query, memory := input_folder(query)):\n",
+        "        if self.input_log.begin(query, memory := str(InputFolder(query, fragment.anew))):\n",
+        "        if self.input_log.begin(query, memory := str(InputFolder(query))):\n",
         test=f"{_STORY}::test_an_operator_that_comes_back_to_an_edge_with_a_disk_begins_anew",
     ),
 )

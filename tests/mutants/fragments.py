@@ -106,8 +106,8 @@ FRAGMENTS = (
     Mutant(
         "gaps of an origin that is gone hold up what comes later",
         "data/fragment/intake.py",
-        "        self._gone.add(origin)\n        self._words",
-        "        self._words",
+        "        self._gone.add(origin)\n        self._unconfirmed",
+        "        self._unconfirmed",
         test="tests/data/fragment/test_intake.py::test_gaps_of_one_who_is_gone_hold_nobody_up",
     ),
     Mutant(
@@ -157,8 +157,8 @@ FRAGMENTS = (
     Mutant(
         "batches that came too early are held for ever",
         "data/fragment/intake.py",
-        "            if seq > expected or seq in words:\n",
-        "            if seq >= expected or seq in words:\n",
+        "            if seq > expected or seq in unconfirmed:\n",
+        "            if seq >= expected or seq in unconfirmed:\n",
         test="tests/data/fragment/test_intake.py::test_every_seq_comes_out_once_in_order_up_to_the_first_gap",
     ),
     Mutant(
@@ -338,7 +338,7 @@ FRAGMENTS = (
         "FragmentEvent.CAUGHT_UP: FragmentState.HOLDING",
         "FragmentEvent.CAUGHT_UP: FragmentState.RUNNING",
         seed=19,
-        law="what is given is kept only until those above are told",
+        law="output is kept only until the nodes above are told of it",
     ),
     Mutant(
         "rows that cannot be computed after a restart are not counted as lost",

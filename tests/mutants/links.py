@@ -95,7 +95,7 @@ LINKS = (
         "self._store.drop(self._unacked.popleft())",
         "self._unacked.popleft()",
         seed=0,
-        law="a batch that is kept is on its way",
+        law="a batch that is kept is on a link or waits for a route",
     ),
     Mutant(
         "an ack lets go of one frame too many",

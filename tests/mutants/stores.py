@@ -220,14 +220,14 @@ STORES = (
     Mutant(
         "batches that were sent block the files of others",
         "data/store/spill.py",
-        'mine = self._mine if entry.untouched else f"{self._mine}{SENT}"',
-        "mine = self._mine",
+        "self._start, sent=not entry.untouched))",
+        "self._start))",
         test="tests/data/store/test_left_behind.py::test_what_was_sent_and_what_was_not_come_back_in_one_order",
     ),
     Mutant(
         "batches of earlier starts come in the order of their folders",
         "data/store/left_behind.py",
-        "found.sort(key=lambda each: (int(start_of(each.folder)), each.header.seq))",
+        "found.sort(key=lambda each: (_waiting(each.folder).start, each.header.seq))",
         "found.sort(key=lambda each: each.folder)",
         test="tests/data/store/test_left_behind.py::test_what_is_left_is_found_when_the_first_files_are_gone_already",
     ),

@@ -10,7 +10,7 @@ HEARD = (
     Mutant(
         "a window computes a batch before its ack was heard",
         "data/fragment/intake.py",
-        "if seq > expected or seq in words:",
+        "if seq > expected or seq in unconfirmed:",
         "if seq > expected:",
         test=f"{UNHEARD}::test_a_batch_is_computed_when_its_sender_has_heard_the_ack",
     ),
@@ -53,8 +53,8 @@ HEARD = (
     Mutant(
         "a batch that its sender has kept is computed",
         "data/link/unheard.py",
-        "self.heard = not self.kept",
-        "self.heard = True",
+        "self.confirmed = not self.kept",
+        "self.confirmed = True",
         test=f"{UNHEARD}::test_a_batch_whose_sender_left_the_session_without_the_ack_is_dropped_and_comes_again",
     ),
     Mutant(
@@ -74,8 +74,8 @@ HEARD = (
     Mutant(
         "word of a batch that one sender has kept never comes if the other one died",
         "data/link/unheard.py",
-        "            if not (word.frames or word.heard):\n",
-        "            if not (word.frames or word.heard or word.kept):\n",
+        "            if not (confirmation.frames or confirmation.confirmed):\n",
+        "            if not (confirmation.frames or confirmation.confirmed or confirmation.kept):\n",
         test=f"{UNHEARD}::test_a_batch_that_one_sender_has_kept_is_dropped_when_the_other_one_cannot_tell",
     ),
     Mutant(
@@ -88,14 +88,14 @@ HEARD = (
     Mutant(
         "the word of one of two senders is enough",
         "data/link/unheard.py",
-        "            elif not word.frames:\n",
+        "            elif not confirmation.frames:\n",
         "            else:\n",
         test=f"{UNHEARD}::test_a_batch_that_came_two_ways_waits_for_both_senders",
     ),
     Mutant(
         "word that can never come is waited for for ever",
         "data/link/unheard.py",
-        "                self._unknown.append((now + PATIENCE_US, word))\n",
+        "                self._unknown.append((now + PATIENCE_US, confirmation))\n",
         "                pass\n",
         test=f"{UNHEARD}::test_nobody_waits_for_ever_for_word_of_a_peer_that_died_or_is_silent",
     ),
@@ -116,7 +116,7 @@ HEARD = (
     Mutant(
         "a batch of an origin that is gone waits for word",
         "data/fragment/intake.py",
-        "        word = None if origin in self._gone else word\n",
+        "        confirmation = None if origin in self._gone else confirmation\n",
         "",
         test=f"{UNHEARD}::test_a_batch_of_an_origin_that_is_gone_waits_for_nobody",
     ),

@@ -17,9 +17,9 @@ from rove import functions as F
 from rove.data.fragment.local import run
 from rove.model.schema import TIMESTAMP, UNKNOWN, spark_only
 from rove.plan.codec import decode, encode
-from rove.plan.cuts import highest_cut, legal_cuts
 from rove.plan.operators import Aggregate, Operator, Source
 from rove.plan.optimizer import optimize
+from rove.plan.spark.cuts import highest_cut, legal_cuts
 from rove.plan.stages import Stages
 from rove.plan.user_functions import by_value
 from tests.portable.queries import QUERIES, inputs, plan_of

@@ -10,11 +10,11 @@ import pytest
 import rove
 from rove import functions as F
 from rove.model.errors import PlanError
-from rove.plan.cuts import highest_cut, legal_cuts
 from rove.plan.explain import describe, explain
 from rove.plan.operators import At, Filter, Operator, Received, Source, walk
 from rove.plan.optimizer import optimize
 from rove.plan.sites import site
+from rove.plan.spark.cuts import highest_cut, legal_cuts
 from rove.plan.stages import Stages
 
 SCHEMA = "key string, ts timestamp, a int, b int, place struct<lat: double, lon: double>"

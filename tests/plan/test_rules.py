@@ -8,7 +8,6 @@ import pytest
 
 import rove
 from rove import functions as F
-from rove.plan.cuts import highest_cut
 from rove.plan.explain import describe
 from rove.plan.operators import Operator, Project, Received, column_of, walk
 from rove.plan.optimizer import RULES, optimize
@@ -20,6 +19,7 @@ from rove.plan.rules.narrow_structs import narrow_structs
 from rove.plan.rules.prune_columns import prune_columns
 from rove.plan.rules.push_filters import push_filters
 from rove.plan.rules.split_aggregates import merge_aggregates, split_aggregates
+from rove.plan.spark.cuts import highest_cut
 from rove.plan.stages import Stages
 
 SCHEMA = "key string, ts timestamp, a int, b int, d double, place struct<lat: double, lon: double>"

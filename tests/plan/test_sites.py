@@ -8,10 +8,10 @@ import pytest
 
 import rove
 from rove import functions as F
-from rove.plan.cuts import highest_cut, legal_cuts
 from rove.plan.operators import Aggregate, Received, Table, walk
 from rove.plan.optimizer import optimize
 from rove.plan.sites import site
+from rove.plan.spark.cuts import highest_cut, legal_cuts
 from rove.plan.windows import Window
 
 

@@ -18,9 +18,9 @@ from rove.data.fragment.pipeline import Pipeline
 from rove.data.operators.folded import Fold, folds_into
 from rove.model.batch import Batch
 from rove.model.ids import Origin, Stage
-from rove.plan.cuts import Cut, legal_cuts
 from rove.plan.operators import Aggregate
 from rove.plan.optimizer import optimize
+from rove.plan.spark.cuts import Cut, legal_cuts
 from rove.plan.stages import Stages
 from tests.portable import window_queries
 from tests.portable.queries import frames_of, plan_of

@@ -10,7 +10,7 @@ import rove
 from rove.cloud.analysis import check_plan
 from rove.model.errors import PlanError
 from rove.plan.optimizer import optimize
-from rove.plan.streaming import refuse_unstreamable
+from rove.plan.spark.streaming import refuse_unstreamable
 from tests.portable.nexmark_statements import AT_ITS_OWN_TIME, REFUSED, RUNS
 from tests.portable.queries import tables
 from tests.portable.rows import assert_same_rows

@@ -13,9 +13,9 @@ from rove.cloud.compile import compile_plan
 from rove.cloud.start.session import frame_of
 from rove.data.fragment.local import run
 from rove.model.ids import Origin
-from rove.plan.cuts import Cut, legal_cuts
 from rove.plan.operators import walk
 from rove.plan.optimizer import optimize
+from rove.plan.spark.cuts import Cut, legal_cuts
 from tests import depth
 from tests.portable.queries import QUERIES, STATIC, frames_of, inputs, plan_of, tables
 from tests.portable.rows import assert_same_rows

@@ -15,11 +15,11 @@ import rove
 from rove.cloud.compile import compile_plan
 from rove.data.fragment.local import run
 from rove.model.ids import Origin
-from rove.plan.cuts import Cut, highest_cut, legal_cuts
 from rove.plan.operators import Operator
 from rove.plan.operators import walk as operators
 from rove.plan.optimizer import optimize
 from rove.plan.sites import site
+from rove.plan.spark.cuts import Cut, highest_cut, legal_cuts
 from tests.depth import some_slow
 from tests.portable.queries import inputs, readings, tables
 from tests.portable.random_plans import compiled, source

@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from rove.control.deployment.query import QueryState
+from rove.data.log.segments.disk_work.reader import Reader
 from rove.data.log.segments.format import Entry
-from rove.data.log.segments.reader import Reader
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
 from rove.model.ids import NodeId, Origin, QueryId

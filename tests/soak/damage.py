@@ -18,7 +18,7 @@ OWN = ("remembered", "starts")
 def damageable(disk: Path) -> list[Path]:
     """The files of a node that may be damaged."""
     found = [disk / name for name in OWN]
-    found += [file for file in disk.glob("ring/*/*/*") if file.name != "lock"]
+    found += [file for file in disk.glob("retention/*/*/*") if file.name != "lock"]
     for query in HURT:
         found += [file for file in disk.glob(f"memory/{query}/*") if file.name != "lock"]
         found += [file for file in disk.glob(f"log/{query}/*/*") if file.name != "lock"]

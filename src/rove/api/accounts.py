@@ -1,7 +1,7 @@
 """The accounts of a query's rows, as sums and as a sentence.
 
 Law: produced = delivered + evicted + late + lost + faulted + in flight, for each line and for all lines together. The
-verdict says whether that holds, so readers need not add it up. It names rows in flight that nobody has.
+verdict says whether that holds, so readers need not add it up. It names rows in flight that no node has.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Refuses arguments of a wrong kind at the door of a public function.
+"""Refuses arguments of a wrong kind before a public function runs.
 
 Law: what a parameter is annotated with is what it takes. A wrong argument raises before the function runs, and the
-error names the function, the parameter, what it takes and what came. Lists may come as tuples, and numbers as NumPy's.
+error names the function, the parameter, what it takes and what it got. Lists may be given as tuples, and numbers as
+NumPy's.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class Query:
 
     @property
     def status(self) -> dict[str, Any]:
-        """PySpark's keys `message`, `isDataAvailable` (rows are on their way) and `isTriggerActive` (Spark has rows to
+        """PySpark's keys `message`, `isDataAvailable` (rows are in flight) and `isTriggerActive` (Spark has rows to
         read), with what `rove queries` says of the query. Both are false when the query was stopped."""
         line = self.listed()
         runs = line.state != "stopped"
@@ -137,7 +137,7 @@ class Query:
                 raise RoveError(why)
             if time.monotonic() > deadline:
                 held = sentence(line.troubles) or "look at query.status and query.accounts"
-                raise RoveError(f"waited in vain for query `{self.name}` {what}: {held}")
+                raise RoveError(f"gave up waiting for query `{self.name}` {what}: {held}")
             time.sleep(POLL_S)
 
     def explain(self) -> None:
@@ -150,7 +150,7 @@ class Query:
 
     def awaitTermination(self, timeout: float | None = None) -> bool:
         """Wait until the query is stopped, or for `timeout` seconds. Returns whether it was stopped. It raises if the
-        query cannot go on until somebody mends it (`status`)."""
+        query cannot go on without a repair (`status`)."""
         end = None if timeout is None else time.monotonic() + timeout
         while (line := self.listed()).state != "stopped":
             if why := hopeless(line):

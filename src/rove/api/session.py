@@ -24,8 +24,8 @@ from rove.model.errors import PlanError, SetupError, nearest
 from rove.model.ids import Origin, checked_name
 from rove.model.schema import parse_schema
 from rove.plan.codec import decode
-from rove.plan.cuts import highest_cut
 from rove.plan.operators import Source, walk
+from rove.plan.spark.cuts import highest_cut
 from rove.plan.user_functions import encode_function, unread
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 LOCAL = "local"
-ROWS_MAX = 10_000  # of a table, through the coordinator, if nobody says how many
+ROWS_MAX = 10_000  # of a table, through the coordinator, if no number is given
 TABLE_S, POLL_S = 60, 0.2  # how long Spark may take to read a table, and how often to ask
 CHECK_S = 30  # how long Spark may take to read a plan; it answers late while it starts other queries
 OPERATOR_FILE = "operator.keys"  # the file in a folder of keys that holds the key for giving commands

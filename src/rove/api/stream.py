@@ -12,22 +12,32 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from rove.api.arguments import checks_arguments
-from rove.api.column import Column, bracketed, literal, path
+from rove.api.column import Column, bracketed, path
+from rove.api.verbs.grouped import CountedStream, GroupedStream
+from rove.api.verbs.items import (
+    INPUT,
+    OTHER,
+    calls_of,
+    checked_column,
+    column_item,
+    flat,
+    key_names,
+    listed_item,
+    subset_names,
+)
 from rove.model.clock import parse_duration
 from rove.model.errors import NoSuchVerb, PlanError
 from rove.model.ids import checked_name
 from rove.model.names import marked, quoted, unmarked
 from rove.model.schema import parse_schema, schema_text, type_name
 from rove.plan import build
-from rove.plan.aggregates import AggregateCall
 from rove.plan.build import Item
 from rove.plan.explain import explain
 from rove.plan.expressions.parse import parse_expression
-from rove.plan.operators import At, CountWindow, Deduplicate, Filter, InSpark, Map, Operator, Scan, Watermark, column_of
-from rove.plan.sql import pivots
-from rove.plan.sql.left_to_spark import makes_rows
+from rove.plan.operators import At, Deduplicate, Filter, InSpark, Map, Operator, Scan, Watermark, column_of
+from rove.plan.spark.streaming import REFUSED_VERBS
+from rove.plan.sql.in_spark.left_to_spark import makes_rows
 from rove.plan.sql.query import translate
-from rove.plan.streaming import REFUSED_VERBS
 from rove.plan.verbs import nulls
 from rove.plan.verbs.owners import NOBODY, Owners, passed, together
 from rove.plan.verbs.unpivot import unpivoted
@@ -37,7 +47,6 @@ if TYPE_CHECKING:
     from rove.api.writer import StreamWriter
 
 EVERY = "1 second"
-INPUT, OTHER = "__input", "__other"  # the streams of a verb that is written as a statement
 Fill = bool | int | float | str
 _NUMBERS = count(1)  # of streams
 
@@ -84,7 +93,7 @@ class Stream:
     def __getitem__(self, name: Any) -> Any:
         if not isinstance(name, str):
             return bracketed(self, name)
-        build.selected(self._rows(), [_item(Column(path(name)), None)])  # an unknown name is refused here, not later
+        build.selected(self._rows(), [column_item(Column(path(name)), None)])  # refuse an unknown name here, not later
         return self._own(name) if name in self._plan.schema.names else Column(path(name))
 
     def __getattr__(self, name: str) -> Column:
@@ -101,18 +110,18 @@ class Stream:
 
     def where(self, condition: Column | str) -> Stream:
         """Keep the rows for which the condition is true."""
-        text = condition if isinstance(condition, str) else unmarked(_column(condition, "where").text)
+        text = condition if isinstance(condition, str) else unmarked(checked_column(condition, "where").text)
         return self._with(build.filtered(self._rows(), parse_expression(text), text))
 
     filter = where
 
     def select(self, *cols: Column | str | list[Column | str]) -> Stream:
         """Columns by name, or expressions. `"*"` means all columns."""
-        return self._selected([_named(c, self._types(), self._readable) for c in _flat(cols)])
+        return self._selected([listed_item(c, self._types(), self._readable) for c in flat(cols)])
 
     def selectExpr(self, *exprs: str | list[str]) -> Stream:
         """Expressions as Spark SQL text."""
-        return self._selected([build.item(str(e), self._types()) for e in _flat(exprs)])
+        return self._selected([build.item(str(e), self._types()) for e in flat(exprs)])
 
     def _selected(self, items: list[Item]) -> Stream:
         if any(makes_rows(item.node) for item in items):  # one entry may stand for several columns
@@ -121,7 +130,7 @@ class Stream:
 
     def withColumn(self, colName: str, col: Column) -> Stream:
         """Add a column, or replace the column with that name."""
-        text = unmarked(_column(col, f"withColumn(`{colName}`, …)").text)
+        text = unmarked(checked_column(col, f"withColumn(`{colName}`, …)").text)
         plan = build.with_column(self._rows(), colName, parse_expression(text), text)
         return self._with(plan)
 
@@ -129,7 +138,7 @@ class Stream:
         """Add or replace several columns. All of them are computed from the columns as they were before."""
         items = []
         replaced = {name.lower() for name in colsMap}
-        new = {name.lower(): _item(col, name) for name, col in colsMap.items()}
+        new = {name.lower(): column_item(col, name) for name, col in colsMap.items()}
         for name in self.columns:
             items.append(new.pop(name.lower()) if name.lower() in replaced else build.item(quoted(name)))
         return self._with(build.selected(self._rows(), [*items, *new.values()]))
@@ -148,16 +157,16 @@ class Stream:
         if len(cols) != len(self.columns):
             raise PlanError(f"toDF got {len(cols)} names for {len(self.columns)} columns")
         pairs = zip(self.columns, cols, strict=True)
-        return self._with(build.selected(self._rows(), [_item(Column(quoted(old)), new) for old, new in pairs]))
+        return self._with(build.selected(self._rows(), [column_item(Column(quoted(old)), new) for old, new in pairs]))
 
     def fillna(self, value: Fill | dict[str, Fill], subset: str | Sequence[str] | None = None) -> Stream:
         """A value in the place of nulls, and of NaN. A number fills numeric columns, a string columns of strings, a
         boolean columns of booleans. A dict has a value for each column."""
-        return self._with(nulls.filled(self._rows(), value, _names(subset)))
+        return self._with(nulls.filled(self._rows(), value, subset_names(subset)))
 
     def dropna(self, how: str = "any", thresh: int | None = None, subset: str | Sequence[str] | None = None) -> Stream:
         """Leave out rows in which `any` or `all` of the columns are null or NaN, or fewer than `thresh` are not."""
-        return self._with(nulls.without(self._rows(), how, thresh, _names(subset)))
+        return self._with(nulls.without(self._rows(), how, thresh, subset_names(subset)))
 
     @property
     def na(self) -> NullVerbs:
@@ -173,8 +182,8 @@ class Stream:
     ) -> Stream:
         """One row for each of the value columns, with the name of the column and its value. Without `values` all
         columns that are no ids."""
-        given = None if values is None else _keys(values)
-        return self._with(unpivoted(self._rows(), _keys(ids), given, variableColumnName, valueColumnName))
+        given = None if values is None else key_names(values)
+        return self._with(unpivoted(self._rows(), key_names(ids), given, variableColumnName, valueColumnName))
 
     melt = unpivot
 
@@ -242,7 +251,7 @@ class Stream:
 
     def groupBy(self, *cols: Column | str | list[Column | str]) -> GroupedStream:
         """Group by an event-time window and any other columns."""
-        return GroupedStream(self, [_named(c, self._types()) for c in _flat(cols)])
+        return GroupedStream(self, [listed_item(c, self._types()) for c in flat(cols)])
 
     groupby = groupBy
 
@@ -252,11 +261,11 @@ class Stream:
 
     def rollup(self, *cols: Column | str | list[Column | str]) -> GroupedStream:
         """Group by the columns, by all but the last, and so on, in Spark."""
-        return GroupedStream(self, [_named(c, self._types()) for c in _flat(cols)], "ROLLUP")
+        return GroupedStream(self, [listed_item(c, self._types()) for c in flat(cols)], "ROLLUP")
 
     def cube(self, *cols: Column | str | list[Column | str]) -> GroupedStream:
         """Group by every choice of the columns, in Spark."""
-        return GroupedStream(self, [_named(c, self._types()) for c in _flat(cols)], "CUBE")
+        return GroupedStream(self, [listed_item(c, self._types()) for c in flat(cols)], "CUBE")
 
     def dropDuplicates(self, subset: list[str] | None = None) -> Stream:
         """One row for each value of the columns."""
@@ -274,15 +283,15 @@ class Stream:
     def countWindow(self, rows: int, by: str | Sequence[str] = (), every: str = EVERY) -> CountedStream:
         """Windows of a fixed number of rows of a key, in event-time order. Call `.agg(…)` on the result. Runs at the
         edge."""
-        return CountedStream(self, rows, _keys(by), parse_duration(every, "every"))
+        return CountedStream(self, rows, key_names(by), parse_duration(every, "every"))
 
     def scan(self, *aggregates: Column, by: str | Sequence[str] = (), every: str = EVERY) -> Stream:
         """Each row with the running aggregates of its key, in event-time order. Runs at the edge.
 
         `stream.scan(F.max("temperature").alias("peak"), by="room")` is the peak so far, beside every reading.
         """
-        calls = _calls(self._rows(), aggregates, "scan")
-        return self._with(Scan(self._rows(), _keys(by), calls, parse_duration(every, "every")))
+        calls = calls_of(self._rows(), aggregates, "scan")
+        return self._with(Scan(self._rows(), key_names(by), calls, parse_duration(every, "every")))
 
     # Where it runs
 
@@ -353,7 +362,7 @@ class Stream:
         return Column(marked(name, self._number))
 
     def _readable(self, text: str) -> str:
-        """A column's text without what says of which stream it is."""
+        """A column's text without the mark of its stream."""
         return unmarked(text)
 
     def _with(self, plan: Operator) -> Stream:
@@ -379,125 +388,3 @@ class NullVerbs:
 
     def __init__(self, stream: Stream) -> None:
         self.fill, self.drop = stream.fillna, stream.dropna
-
-
-@checks_arguments
-class GroupedStream:
-    """The result of `groupBy`, `rollup` or `cube`. Say what to compute for each group."""
-
-    def __init__(self, stream: Stream, groups: list[Item], sets: str = "") -> None:
-        self._stream, self._groups, self._sets = stream, groups, sets
-        self._pivot: tuple[Item, list[tuple[str, Any]]] | None = None
-
-    def pivot(self, pivot_col: str, values: list[Any] | None = None) -> GroupedStream:
-        """A column for each of the values, with the aggregates of the rows that have it."""
-        if not values:
-            raise PlanError("name the values of pivot(…): a stream never ends, so its values are never all known")
-        if self._sets:
-            raise PlanError(f"pivot(…) after {self._sets.lower()}(…) is not read here; group with groupBy(…)")
-        found = GroupedStream(self._stream, self._groups)
-        found._pivot = _named(pivot_col), [(pivots.label(v), parse_expression(literal(v))) for v in values]
-        return found
-
-    def agg(self, *exprs: Column | dict[str, str]) -> Stream:
-        """Aggregates, as columns or as `{"column": "function"}`."""
-        if len(exprs) == 1 and isinstance(exprs[0], dict):
-            texts = [f"{f}({'*' if c == '*' else path(c)})" for c, f in exprs[0].items()]
-            return self._computed([build.item(t) for t in texts])
-        columns = [_column(e, "agg") for e in exprs]
-        return self._computed([_item(c, c.name, self._stream._types()) for c in columns])
-
-    def count(self) -> Stream:
-        return self._computed([build.item("count(1) AS `count`")])
-
-    def sum(self, *cols: str) -> Stream:
-        return self._each("sum", cols)
-
-    def min(self, *cols: str) -> Stream:
-        return self._each("min", cols)
-
-    def max(self, *cols: str) -> Stream:
-        return self._each("max", cols)
-
-    def avg(self, *cols: str) -> Stream:
-        return self._each("avg", cols)
-
-    mean = avg
-
-    def _each(self, function: str, cols: Sequence[str]) -> Stream:
-        return self._computed([build.item(f"{function}({path(c)}) AS `{function}({c})`") for c in cols])
-
-    def _computed(self, outputs: list[Item]) -> Stream:
-        if not outputs:
-            raise PlanError("agg needs at least one aggregate, for example F.count('*')")
-        plan = self._stream._rows()
-        if self._sets:
-            keys, all_of_them = [g.text for g in self._groups], [*self._groups, *outputs]
-            entries = ", ".join(i.written for i in all_of_them)
-            return self._stream._statement(f"SELECT {entries} FROM {INPUT} GROUP BY {self._sets} ({', '.join(keys)})")
-        if self._pivot is not None:
-            outputs = pivots.outputs(plan, *self._pivot, outputs)
-        return self._stream._with(build.grouped(plan, self._groups, outputs))
-
-
-@checks_arguments
-class CountedStream:
-    """The result of `countWindow`. Say what to compute for each window."""
-
-    def __init__(self, stream: Stream, rows: int, keys: tuple[str, ...], every_us: int) -> None:
-        self._stream, self._rows, self._keys, self._every_us = stream, rows, keys, every_us
-
-    def agg(self, *aggregates: Column) -> Stream:
-        """Aggregates over the rows of each window, beside the event time of its last row."""
-        plan = self._stream._rows()
-        calls = _calls(plan, aggregates, "countWindow")
-        return self._stream._with(CountWindow(plan, self._keys, calls, self._every_us, self._rows))
-
-
-def _calls(plan: Operator, aggregates: Sequence[Column], verb: str) -> tuple[AggregateCall, ...]:
-    if not aggregates:
-        raise PlanError(f"{verb} needs at least one aggregate, for example F.max('value')")
-    items = [_named(a) for a in aggregates]
-    return tuple(build.aggregate_call(i.node, plan.schema, i.text, i.name) for i in items)
-
-
-def _flat(values: Sequence[Any]) -> list[Any]:
-    return [v for each in values for v in (each if isinstance(each, list | tuple) else [each])]
-
-
-def _keys(by: str | Sequence[str]) -> tuple[str, ...]:
-    return (by,) if isinstance(by, str) else tuple(by)
-
-
-def _names(value: str | Sequence[str] | None) -> Sequence[str] | None:
-    return [value] if isinstance(value, str) else value
-
-
-def _named(
-    value: Column | str, types: dict[str, pa.DataType] | None = None, readable: Callable[[str], str] = unmarked
-) -> Item:
-    """An entry of a select or groupBy list: strings are names, not expressions."""
-    if isinstance(value, str):
-        return build.item(value if value == "*" or value.endswith(".*") else path(value))
-    if not isinstance(value, Column):
-        raise PlanError(f"expected a column or a column's name, got {value!r}")
-    return _item(value, value.name, types, readable)
-
-
-def _column(value: Any, verb: str) -> Column:
-    if not isinstance(value, Column):
-        raise PlanError(
-            f"{verb} needs a column, got {value!r}; F.lit(…) makes one of a constant, F.expr(…) one of text"
-        )
-    return value
-
-
-def _item(
-    column: Column,
-    name: str | None,
-    types: dict[str, pa.DataType] | None = None,
-    readable: Callable[[str], str] = unmarked,
-) -> Item:
-    text = readable(column.text)
-    found = build.item(text, types)
-    return Item(found.node, text, name or found.name, aliased=found.aliased or name is not None)

@@ -22,8 +22,9 @@ from rove.control.asks.requests import (
     Submitted,
     Update,
     check_sink,
+    check_submit,
 )
-from rove.control.sink_options import check_options
+from rove.control.sink_options import check_kept, check_options
 from rove.model.clock import parse_duration
 from rove.model.errors import PlanError, nearest
 from rove.model.ids import NodeId, checked_name
@@ -31,8 +32,8 @@ from rove.model.messages import Sink
 from rove.plan.codec import encode
 from rove.plan.operators import Aggregate, Source, walk
 from rove.plan.optimizer import optimize
+from rove.plan.spark.streaming import refuse_unstreamable
 from rove.plan.stages import Stages
-from rove.plan.streaming import refuse_unstreamable
 
 if TYPE_CHECKING:
     from rove.api.session import Session
@@ -44,10 +45,6 @@ FORMATS = ("parquet", "console", "memory", "postgres", "noop", "files", "log")
 OPTIONS = ("strategy", "returnTimeout", "replaceTimeout", "replication", "routes", "degrade", "onFault")
 FOLD = "fold"  # a value of `degrade`
 NEVER = "never"  # a value of `replaceTimeout`
-KEPT_BY_ROVE = {
-    "checkpointLocation": "rove cloud keeps checkpoints in the folder given with --state",
-    "path": "rove cloud keeps tables in the folder given with --tables",
-}
 # Methods and options that are missing, with what to do instead.
 NOT_YET = {
     "foreach": "use .foreachBatch(function), which gets many rows at a time",
@@ -137,9 +134,8 @@ class StreamWriter:
             if value not in ("aside", "stop"):
                 raise PlanError(f"option `onFault` cannot be `{value}`; {nearest(str(value), ('aside', 'stop'))}")
             self._stops_at_fault = value == "stop"
-        elif key in KEPT_BY_ROVE:
-            raise PlanError(f"option `{key}` cannot be set here: {KEPT_BY_ROVE[key]}")
         else:
+            check_kept(key)
             self._options[key] = str(value).lower() if isinstance(value, bool) else str(value)
         return self
 
@@ -255,7 +251,7 @@ class StreamWriter:
                 f"degrade `{FOLD}` needs a window that can be computed in part before Spark, and the query has none; "
                 "use a number n, such as 2, to keep every n-th row"
             )
-        return Submit(
+        asked = Submit(
             name=name,
             plan=encode(Stages.of({"out": plan}), pickled),
             sink=sink,
@@ -271,6 +267,8 @@ class StreamWriter:
             stops_at_fault=self._stops_at_fault,
             explain=explain,
         )
+        check_submit(asked)
+        return asked
 
     def _in_spark(self, name: str, kind: CloudKind, to: str, function: bytes = b"") -> Query:
         return self._started(name, Sink(kind="log"), self.spark_sink(kind, to, function))

@@ -43,7 +43,7 @@ def compact(
     try:
         for part in parts:
             done = compact(part, spark_rewrite(spark), files_min=2, ended=ended)
-            if ended:  # what this compaction has replaced
+            if ended:  # the files that this compaction replaced
                 deleted = compact(part, spark_rewrite(spark), files_min=2, grace_s=0, ended=True).deleted
             else:
                 deleted = done.deleted

@@ -1,4 +1,4 @@
-"""`rove drain NODE`: everything leaves a node, with its state, while rows flow."""
+"""`rove drain NODE`: moves everything off a node, with its state, while rows flow."""
 
 from __future__ import annotations
 

@@ -54,6 +54,17 @@ def for_typer(command: Command) -> Command:
     return run
 
 
+def with_flags_of(other: Command) -> Callable[[Command], Command]:
+    """A command that takes the same flags as another one."""
+
+    def described(command: Command) -> Command:
+        command.__annotations__ = _hints(other)
+        command.__signature__ = inspect.signature(other)  # type: ignore[attr-defined]
+        return command
+
+    return described
+
+
 def run_plain(commands: Mapping[str, Command], args: Sequence[str], more: str) -> None:
     """Run a command with argparse. `more` says how to get the commands that are not here."""
     parser = argparse.ArgumentParser(prog="rove", description=f"The commands of a device. {more}")

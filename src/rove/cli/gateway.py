@@ -2,50 +2,17 @@
 
 from __future__ import annotations
 
-from rove.cli.starting import (
-    Coordinator,
-    Data,
-    Functions,
-    Keys,
-    Listen,
-    Memory,
-    Name,
-    Parents,
-    SettingsFile,
-    Slots,
-    TrustFunctions,
-    start_worker,
-)
+from typing import Any
+
+from rove.cli.flags import with_flags_of
+from rove.cli.starting import start_worker
+from rove.cli.worker import worker
 
 
-def gateway(
-    name: Name = None,
-    listen: Listen = None,
-    coordinator: Coordinator = None,
-    parent: Parents = None,
-    data: Data = None,
-    slots: Slots = None,
-    memory: Memory = None,
-    trust_functions: TrustFunctions = None,
-    functions: Functions = None,
-    keys: Keys = None,
-    settings: SettingsFile = None,
-) -> None:
+@with_flags_of(worker)
+def gateway(**flags: Any) -> None:
     """Start a gateway. It writes arriving rows to its log, each row once, and acknowledges them to the nodes below.
 
     It needs a folder: --data DIR.
     """
-    start_worker(
-        "gateway",
-        name=name,
-        listen=listen,
-        coordinator=coordinator,
-        parents=parent,
-        data=data,
-        slots=slots,
-        memory=memory,
-        trust_functions=trust_functions,
-        functions=functions,
-        keys=keys,
-        settings=settings,
-    )
+    start_worker("gateway", **flags)

@@ -85,7 +85,7 @@ class Mutant:
         return self.test or "simulation"
 
     def applied(self, source: str) -> str:
-        """The source with the bug in it."""
+        """The file's text after the replacement."""
         if (times := source.count(self.before)) != 1 or self.before == self.after:
             raise SetupError(f"mutant `{self.name}`: its text is {times} times in {self.file}; write the mutant anew")
         return source.replace(self.before, self.after)

@@ -14,8 +14,8 @@ from rove.model.clock import duration_text
 from rove.model.errors import PlanError
 from rove.model.names import quoted
 from rove.model.schema import type_name
-from rove.plan.cuts import highest_cut
 from rove.plan.operators import Operator, Received, walk
+from rove.plan.spark.cuts import highest_cut
 
 CHECKER = "org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker"
 

@@ -1,6 +1,6 @@
 """Puts the many small files of a table together into few, while its query may go on writing.
 
-Law: at every moment the table has each of its rows once, for whoever reads it as Spark's list of files says
+Law: at every moment the table has each of its rows once, for every reader that follows Spark's list of files
 (`_spark_metadata`). One step swaps old files for new ones: the last compact file of that list is replaced, by a rename.
 Numbers of micro-batches stay as they are, so the sink's own protocol goes on. Old files stay for readers that are open,
 and are deleted only when the list can never name them again.
@@ -41,7 +41,7 @@ COMPACT = ".compact"
 VERSION = "v1"
 SMALL_BYTES = 32 * 1024 * 1024  # files that are larger stay as they are
 FILE_BYTES = 128 * 1024 * 1024  # of a new file, about
-FILES_MIN = 8  # for fewer files it is not worth the while
+FILES_MIN = 8  # with fewer files a compaction saves too little
 GRACE_S = 600.0  # how long readers that are open may still need old files
 SWAPS_MAX = 5  # attempts to replace the list, if the sink writes its next one each time
 
@@ -154,7 +154,7 @@ def _clean(folder: Path, grace_s: float, ended: bool) -> int:
         named = set(listed(folder))
         last = _last_compact(folder)
         over = ended or (last is not None and int(last.stem) > int(Path(record["compact"]).stem))
-        swapped = named.isdisjoint(record["old"])  # if not, the swap has not come, or the sink has undone it
+        swapped = named.isdisjoint(record["old"])  # if not, the swap was not made, or the sink has undone it
         if time.time() - record["at"] < grace_s or (swapped and not over):
             continue
         deleted += _delete(folder, [name for name in record["old" if swapped else "new"] if name not in named])

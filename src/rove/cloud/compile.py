@@ -120,7 +120,7 @@ def collected(frame: Any) -> pa.Table:
 
 
 def refusal(error: Exception | str) -> str:
-    """What Spark says against a query, in one line, without its numbers and links."""
+    """Spark's reason to refuse a query, in one line, without its numbers and links."""
     said = str(error).strip().splitlines()[0]
     return re.sub(r"^\[[A-Z0-9_.]+\] | SQLSTATE: .*$|(?<=\w)#\d+L?", "", said)
 

@@ -35,10 +35,12 @@ from rove.control.asks.requests import (
     Progress,
     TableAsk,
     TableRows,
+    check_sink,
 )
 from rove.control.sink_options import SOURCE_OPTIONS
-from rove.data.log.segments.reader import Reader
+from rove.data.log.segments.disk_work.reader import Reader
 from rove.model.errors import RoveError, SetupError
+from rove.model.ids import checked_name
 from rove.plan.codec import decode
 from rove.plan.operators import Received, walk
 from rove.plan.user_functions import decode_function, reader
@@ -151,7 +153,7 @@ class CloudRuntime:
 
     def table(self, name: str, limit: int | None = None) -> Any:
         """The rows of a table that queries write, as a DataFrame: the first `limit`, or all."""
-        folder = self.tables / name
+        folder = self.tables / checked_name(name, "a table")
         if folder.is_dir():
             frame = read_table(self.spark, folder)
         elif self.spark.catalog.tableExists(name):  # of a sink in memory
@@ -198,6 +200,8 @@ class CloudRuntime:
     def _start(self, run: _Run) -> None:
         query = run.wanted
         try:
+            checked_name(query.query, "a query")  # it names folders here, and the coordinator may be of another mind
+            check_sink(query.sink)
             if run.plan is None:
                 stages = decode(query.plan, self._read)
                 run.plan = stages.operators[stages.outputs[0][1]]
@@ -220,8 +224,9 @@ class CloudRuntime:
 
     def _begin_aside(self, query: CloudQuery) -> None:
         try:
+            check_sink(query.sink)
             begin_aside(self.tables, query)
-        except OSError as error:
+        except (OSError, RoveError) as error:
             log.warning(
                 "the tables of rows set aside of %s have no columns until there are rows: %s", query.query, error
             )

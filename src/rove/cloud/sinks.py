@@ -37,7 +37,7 @@ def trigger_ms(sink: CloudSink, table_ms: int) -> int:
 
 
 def _table(frame: Any, sink: CloudSink, tables: Path) -> Any:
-    return frame.writeStream.format("parquet").option("path", str(tables / sink.name)).options(**sink.options)
+    return frame.writeStream.format("parquet").options(**sink.options).option("path", str(tables / sink.name))
 
 
 def _console(frame: Any, sink: CloudSink, tables: Path) -> Any:

@@ -19,12 +19,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rove.cloud.source.shape import NAMES
-from rove.control.asks.requests import CloudQuery
+from rove.control.asks.requests import ASIDE_TABLES, CloudQuery
 from rove.data.operators.faulted import fault_schema
+from rove.model.disk_folders import FAULT, LATE
 from rove.model.errors import SetupError
 from rove.model.schema import parse_schema
 
-ASIDE = {"late-": "_late", "fault-": "_faults"}  # folders with rows set aside in a query's log, and their tables
+ASIDE = dict(
+    zip((LATE, FAULT), ASIDE_TABLES, strict=True)
+)  # folders with rows set aside in a query's log, and their tables
 COLUMNS = "columns"
 METADATA = "_spark_metadata"
 
@@ -33,11 +36,11 @@ def begin_aside(tables: Path, query: CloudQuery) -> None:
     """Give the tables of late rows and of rows at fault their columns, before there are any rows."""
     if query.sink.kind != "table":
         return
-    for suffix, columns in (("_late", query.late), ("_faults", query.faults)):
+    for suffix, columns in zip(ASIDE_TABLES, (query.late, query.faults), strict=True):
         file = tables / f"{query.sink.name}{suffix}" / COLUMNS / f"{COLUMNS}.parquet"
         if columns and not file.exists():
             schema = parse_schema(columns)
-            schema = fault_schema(schema) if suffix == "_faults" else schema
+            schema = fault_schema(schema) if suffix == ASIDE[FAULT] else schema
             for name, dtype in NAMES.items():
                 schema = schema if name in schema.names else schema.append(pa.field(name, dtype))
             file.parent.mkdir(parents=True, exist_ok=True)

@@ -19,10 +19,10 @@ from rove.control.asks.verbs import VERBS
 from rove.control.commands import Command, Event, Keep
 from rove.control.deployment.change_set import ChangeSet
 from rove.control.deployment.deployments import Deployments
-from rove.control.deployment.history import History, place_of
 from rove.control.deployment.holistic import Redeploy
 from rove.control.deployment.part import PartRecord
 from rove.control.deployment.query import Query, QueryEvent, QueryRecord, QueryState
+from rove.control.deployment.tables.history import History, place_of
 from rove.control.members.absence import Absence
 from rove.control.members.below import AboveRecord, Below
 from rove.control.members.clouds import CloudRecord, Clouds
@@ -357,7 +357,7 @@ class Coordinator:
         self.deployments.touch_sources(node, {s.stream: None for s in member.record.sources})  # some may have no place
         for query in self.deployments.live(node):
             query.rollout.unhear(node, self.now)
-            self.deployments.reopen(query.id, node)  # the node may come back before the query has found another way
+            self.deployments.reopen(query.id, node)  # the node may come back before the query has another route
         self.membership.remove(node)
         self._commands.append(Keep("node", node, None))
         self.allow()
@@ -377,7 +377,7 @@ class Coordinator:
         return member is not None and not member.record.revoked and member.record.key == key != ""
 
     def allow(self) -> None:
-        """Update who may connect. Without keys everybody may. O(nodes)."""
+        """Update which keys may connect. Without keys every process may. O(nodes)."""
         if self._keys:
             self._commands.append(self.allowed())
 
@@ -388,7 +388,7 @@ class Coordinator:
         return Allow((*nodes, *self.clouds.peers(), *self.invitations.peers(), self._operator))
 
     def _forget_invitations(self) -> None:
-        """Invitations that have expired let nobody connect."""
+        """Remove expired invitations. No process may connect with them."""
         if gone := self.invitations.expired(self.wall):
             for record in gone:
                 self.keep_bytes("invite", record.key, None)
@@ -441,7 +441,7 @@ class Coordinator:
         self._commands.append(Send(event.conn, answer))
 
     def _may_ask(self, verb: str, key: str) -> bool:
-        """Whether the holder of a key may ask this. Without keys everybody on this computer may."""
+        """Whether the holder of a key may ask this. Without keys every user of this computer may."""
         if not self._keys or key == self._operator.key:
             return True
         return verb in VERBS and VERBS[verb].for_cloud and self.clouds.has_key(key)
@@ -482,7 +482,7 @@ class Coordinator:
         return self._orders.setdefault(node, Order())
 
     def _say_orders(self) -> None:
-        """Send each node one message. Those above come first, which learn whose batches they may take."""
+        """Send each node one message. Nodes above are told first, and learn whose batches they may take."""
         self._commands += self._keep_above()
         for node in self.below.grown():
             self._teach(node)

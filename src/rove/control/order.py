@@ -10,7 +10,7 @@ from rove.model.messages import PROTOCOL, Counted, Fragment, Learned, Orders, Pe
 
 @dataclass(slots=True)
 class Order:
-    """It is collected while the event is handled."""
+    """One message to a node. Filled while one event is handled, then sent."""
 
     deploy: list[Fragment] = field(default_factory=list)
     stop: dict[QueryId, None] = field(default_factory=dict)

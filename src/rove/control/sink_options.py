@@ -14,6 +14,10 @@ from urllib.parse import unquote
 from rove.model.errors import PlanError, nearest
 
 SOURCE_OPTIONS = ("maxRowsPerTrigger", "maxBytesPerTrigger", "onDamage")  # of every sink; Rove's source takes them
+KEPT_BY_ROVE = {  # options of Spark that name folders
+    "checkpointlocation": "rove cloud keeps checkpoints in the folder given with --state",
+    "path": "rove cloud keeps tables in the folder given with --tables",
+}
 POSTGRES_OPTIONS = ("url", "keys", "create", *SOURCE_OPTIONS)
 # What a url may say: libpq's parameters without those that hold a secret, and without `hostaddr`, with which the
 # password of one host could be sent to another.
@@ -40,10 +44,12 @@ _PAIR = re.compile(r"\s*(\w+)\s*=\s*(?:'((?:[^'\\]|\\.)*)'|((?:[^'\\\s]|\\.)*))(
 
 
 def check_options(kind: str, table: str, options: Mapping[str, str]) -> None:
-    """Refuse options that hold a secret, and options that PostgreSQL's sink does not have."""
+    """Refuse options that hold a secret, options that name a folder, and options that PostgreSQL's sink does not
+    have."""
     for key, value in options.items():
         if not _OPTION.fullmatch(key):
             raise PlanError("an option's name has letters, digits, dots and dashes only; write KEY=VALUE")
+        check_kept(key)
         if kind == "postgres" and key == "url":
             check_url(table, value)
         elif _SECRET_NAME.search(key) or _SECRET_VALUE.search(unquote(value)):
@@ -53,6 +59,13 @@ def check_options(kind: str, table: str, options: Mapping[str, str]) -> None:
             )
         elif kind == "postgres" and key not in POSTGRES_OPTIONS:
             raise PlanError(f"`{key}` is not an option of a table in PostgreSQL; {nearest(key, POSTGRES_OPTIONS)}")
+
+
+def check_kept(key: str) -> None:
+    """Refuse an option that names a folder: it would write outside of the folders of `rove cloud`. Spark does not
+    tell large letters from small ones in names of options."""
+    if (why := KEPT_BY_ROVE.get(key.lower())) is not None:
+        raise PlanError(f"option `{key}` cannot be set here: {why}")
 
 
 def check_url(table: str, url: str) -> None:

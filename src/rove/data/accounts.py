@@ -1,8 +1,8 @@
 """A node's counts of rows, by query and origin.
 
 Law: produced = delivered + evicted + late + lost + faulted + in flight, at every moment. Each node counts what happens
-on it; the sum over all nodes is the account. It also says by name which batches it has, so that rows in flight that
-nobody has are noticed.
+on it; the sum over all nodes is the account. It also reports which batches it has, so that rows in flight that no node
+has are noticed.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Accounts:
             count.saw(header)
 
     def found(self, query: str, header: Header) -> None:
-        """A batch has come. If it was counted as lost before, it is not lost any more."""
+        """Note that a batch has arrived. If it was counted as lost before, it is not lost any more."""
         old = self._lost.pop((query, header.origin, header.stage, header.seq), None) if self._lost else None
         if old is not None and not header.late:
             key = (query, old.origin.unsided)

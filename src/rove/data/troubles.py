@@ -1,4 +1,4 @@
-"""What is wrong on a node: for its log and its reports to the coordinator.
+"""The troubles of a node, for its log and its reports to the coordinator.
 
 Law: a trouble is a sentence that says what to do. Its words stay the same while it lasts, so that it is logged once and
 its beginning is known.
@@ -34,7 +34,7 @@ def of_queries(
     neighbours: Neighbours,
     now: int,
 ) -> dict[QueryId, tuple[TroubleHere, ...]]:
-    """What is wrong with which query. O(queries with trouble, folders, links that stand still, operators, and batches
+    """By query, what is wrong with it. O(queries with trouble, folders, links that stand still, operators, and batches
     that are held)."""
     found: dict[QueryId, list[TroubleHere]] = {}
     for damage in (output.damage(), input_log.damage()):
@@ -74,5 +74,5 @@ def of_node(folders: Folders, replay: Replay, neighbours: Neighbours, retention:
     found |= {f"rows for {name}": link.trouble for name, link in neighbours.links.items() if link.trouble}
     found |= {f"batches of {name}": text for name, _, text in neighbours.strangers(now)}
     if retention.trouble:
-        found["ring on the disk"] = retention.trouble
+        found["waiting rows on the disk"] = retention.trouble
     return found

@@ -69,7 +69,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
 
 def without_rows(header: Header) -> Header:
-    """The header of a batch whose rows are lost. Its name goes on, so that nobody waits for it."""
+    """The header of a batch whose rows are lost. Its name goes on, so that no operator waits for it."""
     lost = header.lost + header.born
     return replace(header, rows=0, born=0, lost=lost, packed=0, event_min=None, event_max=None)
 

@@ -95,7 +95,7 @@ NOBODY = Origin("")  # the origin of entries that no origin made
 
 
 def read_origin(text: str) -> Origin:
-    """The origin from its text."""
+    """Read an origin from its text."""
     found = _ORIGIN.fullmatch(text)
     if found is None or (found[2] is None and found[3] is None):
         raise BadName(f"`{text[:NAME_BYTES_MAX]}` is not an origin; write it like trains/tram-7~17 or busy#3")
@@ -111,7 +111,7 @@ def read_origin(text: str) -> Origin:
 
 @lru_cache(CHECKED_MAX)
 def check_origin(origin: Origin) -> None:
-    """Refuse an origin that has no text of its own. One that was checked lately costs a look into a table."""
+    """Refuse an origin that has no text of its own. A recent check is remembered, and costs one lookup."""
     checked_name(origin.name, "a stream" if origin.stage == SOURCE else "a query")
     if origin.node or origin.stage == SOURCE:
         checked_name(origin.node, "a node")

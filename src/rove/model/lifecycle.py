@@ -8,14 +8,15 @@ other event is a bug of ours, and raises with the steps that led there.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Mapping
 from enum import Enum
+from functools import lru_cache
 from typing import Generic, TypeAlias, TypeVar
 
 from rove.model.errors import BrokenInvariant
 
 STORY_MAX = 16  # steps that a machine remembers
+STORIES_MAX = 4_096  # stories that are shared: machines of one kind mostly have the same
 
 S = TypeVar("S", bound=Enum)
 E = TypeVar("E", bound=Enum)
@@ -37,6 +38,13 @@ def advanced(table: Table[S, E], state: S, event: E, who: str, story: Iterable[s
     return after
 
 
+@lru_cache(STORIES_MAX)
+def longer(story: tuple[str, ...], event: Enum | None, state: Enum) -> tuple[str, ...]:
+    """A story with one more step, or its beginning. Equal stories are one value, so a million machines may have one."""
+    step = str(state.value) if event is None else f"{event.value}: {state.value}"
+    return (*story, step)[-STORY_MAX:]
+
+
 class Machine(Generic[S, E]):
     """A state, its table, and the last steps that led to it. `who` names it in errors."""
 
@@ -44,10 +52,10 @@ class Machine(Generic[S, E]):
 
     def __init__(self, table: Table[S, E], state: S, who: str) -> None:
         self._table, self.state, self.who = table, state, who
-        self._story: deque[str] = deque((str(state.value),), maxlen=STORY_MAX)
+        self._story = longer((), None, state)
 
     def step(self, event: E) -> S:
         """Take an event. An event that must not happen in this state raises."""
         self.state = advanced(self._table, self.state, event, self.who, self._story)
-        self._story.append(f"{event.value}: {self.state.value}")
+        self._story = longer(self._story, event, self.state)
         return self.state

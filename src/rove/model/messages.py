@@ -9,19 +9,21 @@ On the wire a message is one MessagePack array that begins with its tag. The row
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 from zlib import crc32
 
 import msgspec
 
 from rove.model.batch import Header, HeaderKind
 from rove.model.errors import BadName, ProtocolError
-from rove.model.ids import SOURCE, NodeId, Origin, QueryId, Stage, Version, check_origin, checked_name
+from rove.model.ids import NAME_BYTES_MAX, SOURCE, NodeId, Origin, QueryId, Stage, Version, check_origin, checked_name
 from rove.model.spans import BOUNDS_MAX, Spans, check_spans
 
 PROTOCOL = 6
 MESSAGE_BYTES_MAX = 16 * 1024 * 1024  # the size of a message without its rows
 SEQ_MAX = 2**62  # a bound for numbers, rows and times
+ADDRESS_MAX = 512  # letters of an address
+REASONS_MAX = 100  # reasons of refusals in one report
 TALLIES_MAX = 20_000  # tallies in one report
 SOURCES_MAX = 1_000  # sources of one node
 PARENTS_MAX = 1_000  # parents of one node
@@ -158,15 +160,16 @@ class Fragment(msgspec.Struct, frozen=True, kw_only=True):
     ends: tuple[Stage, ...] = ()
     # Operators that run here from now on, and the origin under which their state comes.
     awaits: dict[Stage, Origin] = {}
-    whole: bool = False  # whether these take rows only when their whole state has come (for comparison)
-    lost: dict[Stage, Origin] = {}  # operators here that have lost a state on its way; it may come again
-    # States that do not take the way of rows here: the origin of the pieces, and the next node on their way.
+    whole: bool = False  # whether these take rows only when their whole state has arrived (for comparison)
+    lost: dict[Stage, Origin] = {}  # operators here that have lost a state on its way; it may arrive again
+    # States that take another route than rows here: the origin of the pieces, and the next node.
     leads: dict[Origin, NodeId] = {}
     # It changes when a node above without a disk, which takes rows of this node in order, has started again.
     above: int = 0
-    # A node with sources keeps what it has until the next version comes (`control/deployment/holistic`).
+    # A node with sources keeps its batches until the next version arrives (`control/deployment/holistic`).
     holds: bool = False
-    # Makers whose earlier batches were taken by a node that has died: operators begin with the first batch that comes.
+    # Makers whose earlier batches were taken by a node that has died: operators begin with the first batch that
+    # arrives.
     anywhere: tuple[Origin, ...] = ()
     # The version in which the operators here began anew. A node with a disk keeps their input apart from earlier input.
     anew: int = 0
@@ -203,8 +206,8 @@ class Learned(msgspec.Struct, frozen=True, array_like=True):
 class Tally(msgspec.Struct, frozen=True, array_like=True):
     """One node's counts of the rows of one origin for one query.
 
-    `held` are the batches that the node has, in whatever part of it. `counted` are those that it counted, by the
-    operator or output that took them; under no name those that nobody takes any more.
+    `held` are the batches that any part of the node has. `counted` are the batches that it counted, by the operator or
+    output that took them; batches that no operator or output takes any more are under an empty name.
     """
 
     query: QueryId
@@ -334,8 +337,8 @@ class Goodbye(_Message, frozen=True, tag=22):
 class Ask(_Message, frozen=True, tag=30):
     """A request. Its `id` makes repeating it harmless. Each verb has a type for its body."""
 
-    id: str
-    verb: str
+    id: Annotated[str, msgspec.Meta(max_length=2 * NAME_BYTES_MAX)]
+    verb: Annotated[str, msgspec.Meta(max_length=NAME_BYTES_MAX)]
     body: bytes
 
 
@@ -370,7 +373,7 @@ _DECODER = msgspec.msgpack.Decoder(Message)
 
 
 def check_header(header: Header) -> None:
-    """Refuse a header that no origin gives: its names and numbers would do harm wherever they are used."""
+    """Refuse a header that no origin can have: its names and numbers would do harm wherever they are used."""
     if header.kind is not HeaderKind.BATCH:
         raise ProtocolError("malformed", f"a header of kind {header.kind.name}; links carry batches alone")
     try:
@@ -390,13 +393,44 @@ def check_header(header: Header) -> None:
         raise ProtocolError("malformed", f"`{header.origin}` {header.seq} carries an impossible time")
 
 
+def check_fragment(fragment: Fragment) -> None:
+    """Refuse a fragment with bad names: a node uses them as folders, and as keys. The paths of its sinks are checked
+    where their folders are opened. O(origins)."""
+    checked_name(fragment.query, "a query")
+    for node in (*(() if fragment.next is None else (fragment.next,)), *fragment.others, *fragment.leads.values()):
+        checked_name(node, "a node")
+    tables = (fragment.makes, fragment.sends, fragment.awaits, fragment.lost)
+    for origin in (*fragment.feeds, *fragment.leads, *fragment.anywhere, *(o for t in tables for o in t.values())):
+        check_origin(origin)
+    for origins in (*fragment.waits.values(), *fragment.knows.values()):
+        for origin in origins:
+            check_origin(origin)
+
+
 def check_report(report: Report) -> None:
-    """Refuse a report with bad names, or with more than a node can have. Names of queries need no check, because they
-    are only looked up. O(report)."""
+    """Refuse a report with bad names, or with more than a node can have. Names become keys and texts that others read
+    back, even names of queries that nobody knows. O(report)."""
     checked_name(report.node, "a node")
+    named = (report.running, report.ended, report.unknown or (), report.troubles or ())
+    for query in (query for queries in named for query in queries):
+        checked_name(query, "a query")
+    for query, origin in report.moved or ():
+        checked_name(query, "a query")
+        check_origin(origin)
+    for held in report.held or ():
+        checked_name(held.query, "a query")
+    for node in report.reaches or ():
+        checked_name(node, "a node")
+    reasons = report.refused or {}
+    if len(reasons) > REASONS_MAX or any(len(why) > NAME_BYTES_MAX for why in reasons):
+        raise BadName(
+            f"`{report.node}` names {len(reasons)} reasons of refusals; at most {REASONS_MAX} short ones are taken"
+        )
     if len(report.tallies) > TALLIES_MAX:
         raise BadName(f"`{report.node}` reports {len(report.tallies):,} tallies at once; the most is {TALLIES_MAX:,}")
     for tally in report.tallies:
+        checked_name(tally.query, "a query")
+        check_origin(tally.origin)
         sets = (tally.held, *(spans for _, spans in tally.counted))
         if len(sets) > TAKERS_MAX or any(len(spans) > BOUNDS_MAX or not check_spans(spans) for spans in sets):
             raise BadName(f"`{report.node}` reports batches of `{str(tally.origin)[:80]}` that cannot be")
@@ -408,6 +442,8 @@ def check_report(report: Report) -> None:
             )
         for node in report.facts.parents:
             checked_name(node, "a node")
+        if len(report.facts.address) > ADDRESS_MAX or not report.facts.address.isprintable():
+            raise BadName(f"`{report.node}` reports an address that cannot be; write it like tcp://host:4701")
         for source in report.facts.sources:
             check_origin(source.origin)
             if (source.origin.name, source.origin.stage, source.origin.node) != (source.stream, SOURCE, report.node):

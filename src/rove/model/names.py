@@ -42,7 +42,7 @@ def marked(name: str, owner: int) -> str:
 
 
 def unmarked(text: str) -> str:
-    """SQL without the marks of its names."""
+    """SQL with the internal owner marks removed from names."""
     return _MARKED.sub(lambda found: quoted(found[1].replace("``", "`")), text)
 
 

@@ -296,7 +296,7 @@ class Grouping:
 
 
 def every_row() -> AggregateCall:
-    """A count that nobody reads, for groups of which only the keys are wanted."""
+    """A count that is not read, for groups of which only the keys are wanted."""
     return aggregate("count", None, "__rows")
 
 

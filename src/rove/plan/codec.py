@@ -13,8 +13,9 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from rove.model.errors import PlanError
-from rove.model.ids import Stage
+from rove.model.disk_folders import checked_output
+from rove.model.errors import BadName, PlanError
+from rove.model.ids import Stage, checked_name
 from rove.plan import wire
 from rove.plan.aggregates import AggregateCall
 from rove.plan.expressions.codec import (
@@ -82,8 +83,8 @@ def encode(stages: Stages, pickled: Pickler | None = None) -> bytes:
 def decode(
     data: bytes, read: Reader = by_name, needed: Collection[Stage] | None = None, others: Reader = unread
 ) -> Stages:
-    """The stages that `encode` wrote. `read` decodes users' functions, `others` those of stages that are not
-    `needed`."""
+    """The stages that `encode` wrote. `read` decodes users' functions, `others` those of stages that are not `needed`.
+    Names of streams and outputs are checked: nodes make folders with the names of outputs."""
     if len(data) > wire.PLAN_BYTES_MAX:
         raise PlanError(f"a plan of {len(data)} bytes; the most is {wire.PLAN_BYTES_MAX}")
     try:
@@ -94,7 +95,7 @@ def decode(
                 "run the same version of Rove on both ends"
             )
         return _stages(_plan.decode(envelope.plan), read, needed, others)
-    except PlanError:
+    except (PlanError, BadName):
         raise
     except Exception as error:  # msgspec, Arrow, sqlglot and Python each have their own error for bad bytes
         raise PlanError(f"these bytes are not a plan of Rove: {type(error).__name__}: {error}") from error
@@ -103,10 +104,12 @@ def decode(
 def _stages(plan: wire.Plan, read: Reader, needed: Collection[Stage] | None, others: Reader) -> Stages:
     operators: list[Operator] = []
     for n, word in enumerate(plan.operators):
+        if isinstance(word, wire.Source | wire.Received):
+            checked_name(word.stream, "a stream")
         operators.append(_read(word, operators, read if needed is None or n in needed else others))
     return Stages(
         tuple(operators),
-        tuple((name, Stage(n)) for name, n in plan.outputs),
+        tuple((checked_output(name), Stage(n)) for name, n in plan.outputs),
         tuple((Stage(n), where) for n, where in plan.hints),
     )
 

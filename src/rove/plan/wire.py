@@ -1,4 +1,4 @@
-"""The wire form of a numbered plan: one msgspec struct (a `Word`) for each kind of operator, expression and function.
+"""The wire form of a numbered plan: one msgspec struct (a `Form`) for each kind of operator, expression and function.
 
 Law: a struct holds what its operator's constructor takes, and nothing that the constructor works out. An operator names
 its inputs by number, always a lower one. A change to the meaning of a struct raises `FORMAT`.
@@ -20,26 +20,26 @@ Schema = bytes  # an Arrow IPC schema: exact, nested types and Spark's own among
 Names = tuple[str, ...]
 
 
-class Word(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    pass
+class Form(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """The wire form of one operator, expression, function or plan."""
 
 
 # Expressions
 
 
-class Name(Word, frozen=True, tag=1):
+class Name(Form, frozen=True, tag=1):
     """A column."""
 
     name: str
 
 
-class Text(Word, frozen=True, tag=2):
+class Text(Form, frozen=True, tag=2):
     """Spark SQL, to be bound against the columns that come in."""
 
     text: str
 
 
-class Constant(Word, frozen=True, tag=3):
+class Constant(Form, frozen=True, tag=3):
     """A value that has no SQL text, as one row of Arrow IPC. Its type may be one that only Spark knows."""
 
     dtype: Schema
@@ -47,7 +47,7 @@ class Constant(Word, frozen=True, tag=3):
     text: str | None
 
 
-class Foreign(Word, frozen=True, tag=4):
+class Foreign(Form, frozen=True, tag=4):
     """Text that only Spark reads, and the columns it uses."""
 
     dtype: Schema
@@ -56,7 +56,7 @@ class Foreign(Word, frozen=True, tag=4):
     refusal: str
 
 
-class Filled(Word, frozen=True, tag=5):
+class Filled(Form, frozen=True, tag=5):
     """Spark SQL over holes of known types (`__0`, `__1`, …), and what fills them."""
 
     text: str
@@ -68,7 +68,7 @@ Expression = Name | Text | Constant | Foreign | Filled
 Named = tuple[tuple[str, Expression], ...]
 
 
-class Call(Word, frozen=True):
+class Call(Form, frozen=True):
     """An aggregate call. `given` is the type, and the reason why only Spark runs it, of a call without a recipe."""
 
     function: str
@@ -83,14 +83,14 @@ Calls = tuple[Call, ...]
 # User's functions
 
 
-class Reference(Word, frozen=True, tag=1):
+class Reference(Form, frozen=True, tag=1):
     """A function that every node imports under the same name."""
 
     module: str
     name: str
 
 
-class Pickled(Word, frozen=True, tag=2):
+class Pickled(Form, frozen=True, tag=2):
     """A function by value, for one version of Python. Reading it runs code."""
 
     name: str
@@ -104,18 +104,18 @@ Function = Reference | Pickled
 # Operators
 
 
-class Window(Word, frozen=True):
+class Window(Form, frozen=True):
     size_us: int
     slide_us: int
     offset_us: int
 
 
-class Source(Word, frozen=True, tag=1):
+class Source(Form, frozen=True, tag=1):
     stream: str
     columns: Schema
 
 
-class Received(Word, frozen=True, tag=2):
+class Received(Form, frozen=True, tag=2):
     stream: str
     columns: Schema
     event_time: str | None
@@ -123,33 +123,33 @@ class Received(Word, frozen=True, tag=2):
     windows: tuple[tuple[str, Window | None], ...]
 
 
-class Filter(Word, frozen=True, tag=3):
+class Filter(Form, frozen=True, tag=3):
     input: Number
     condition: Expression
 
 
-class Project(Word, frozen=True, tag=4):
+class Project(Form, frozen=True, tag=4):
     input: Number
     columns: Named
 
 
-class Watermark(Word, frozen=True, tag=5):
+class Watermark(Form, frozen=True, tag=5):
     input: Number
     column: str
     delay_us: int
 
 
-class Map(Word, frozen=True, tag=6):
+class Map(Form, frozen=True, tag=6):
     input: Number
     function: Function
     columns: Schema
 
 
-class Union(Word, frozen=True, tag=7):
+class Union(Form, frozen=True, tag=7):
     members: tuple[Number, ...]
 
 
-class Aggregate(Word, frozen=True, tag=8):
+class Aggregate(Form, frozen=True, tag=8):
     """A final aggregate reads states, not the columns its calls use. So its calls are those of the partial aggregate
     below it (`calls` is None), or `scope` holds those columns."""
 
@@ -163,14 +163,14 @@ class Aggregate(Word, frozen=True, tag=8):
     window_name: str
 
 
-class SparkAggregate(Word, frozen=True, tag=9):
+class SparkAggregate(Form, frozen=True, tag=9):
     input: Number
     groups: Named
     calls: Calls
     why: str
 
 
-class Join(Word, frozen=True, tag=10):
+class Join(Form, frozen=True, tag=10):
     left: Number
     right: Number
     how: Annotated[str, Meta(pattern=r"^(inner|(left|right|full)_outer|left_(semi|anti))\Z")]
@@ -180,13 +180,13 @@ class Join(Word, frozen=True, tag=10):
     condition: Expression | None
 
 
-class Deduplicate(Word, frozen=True, tag=11):
+class Deduplicate(Form, frozen=True, tag=11):
     input: Number
     columns: Names
     within_watermark: bool
 
 
-class CountWindow(Word, frozen=True, tag=12):
+class CountWindow(Form, frozen=True, tag=12):
     input: Number
     keys: Names
     calls: Calls
@@ -194,26 +194,26 @@ class CountWindow(Word, frozen=True, tag=12):
     rows: int
 
 
-class Scan(Word, frozen=True, tag=13):
+class Scan(Form, frozen=True, tag=13):
     input: Number
     keys: Names
     calls: Calls
     every_us: int
 
 
-class InSpark(Word, frozen=True, tag=14):
+class InSpark(Form, frozen=True, tag=14):
     input: Number
     function: Function
 
 
-class Table(Word, frozen=True, tag=15):
+class Table(Form, frozen=True, tag=15):
     path: str
     columns: Schema
     format: str
     options: tuple[tuple[str, str], ...]
 
 
-class SparkSelect(Word, frozen=True, tag=16):
+class SparkSelect(Form, frozen=True, tag=16):
     members: Annotated[tuple[Number, ...], Meta(min_length=1)]
     text: str
     columns: Schema
@@ -227,13 +227,13 @@ Unary = Filter | Project | Watermark | Map | Aggregate | SparkAggregate | Dedupl
 Operator = Source | Received | Table | Union | Join | SparkSelect | Unary
 
 
-class Plan(Word, frozen=True):
+class Plan(Form, frozen=True):
     operators: Annotated[tuple[Operator, ...], Meta(max_length=OPERATORS_MAX)]
     outputs: tuple[tuple[str, Number], ...]
     hints: tuple[tuple[Number, str], ...]
 
 
-class Envelope(Word, frozen=True):
+class Envelope(Form, frozen=True):
     """The format number is read first, so that a plan of another format is refused by its number."""
 
     format: int

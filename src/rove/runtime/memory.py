@@ -10,8 +10,8 @@ import ctypes
 import gc
 
 KEPT_BYTES = 32 * 1024 * 1024  # freed memory that the C library keeps
-NEW_OBJECTS = 10_000  # Python looks for cycles among new objects when there are so many more; its default is 700
-ROUNDS = 10  # of the young for one of the middle-aged, and of these for one of all
+NEW_OBJECTS = 10_000  # Python looks for cycles among new objects when this many were added; its default is 700
+ROUNDS = 10  # searches of new objects for one of older ones, and of these for one of all objects
 
 
 def keep_freed_memory() -> None:

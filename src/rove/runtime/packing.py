@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 class PackThread:
-    """Orders in, answers out. An answer wakes nobody: it is taken in the next round."""
+    """Takes orders and returns answers. An answer wakes no thread: it is taken in the next round."""
 
     def __init__(self, codec: str) -> None:
         self._packer = Packer(codec)

@@ -65,7 +65,7 @@ class Stopped:
 
 
 def run_worker(section: WorkerSection, stopped: Stopped | None = None) -> None:
-    """A device, edge or gateway, until it is told to stop."""
+    """Run a device, edge or gateway until it is told to stop."""
     keep_freed_memory()
     look_for_cycles_seldom()
     stopped = stopped or _by_signals()
@@ -108,7 +108,7 @@ def run_worker(section: WorkerSection, stopped: Stopped | None = None) -> None:
 
 
 def run_coordinator(section: CoordinatorSection, stopped: Stopped | None = None) -> None:
-    """The coordinator, until it is told to stop."""
+    """Run the coordinator until it is told to stop."""
     from rove.control.coordinator import Coordinator
     from rove.control.deployment.dead.decision import Patience
     from rove.runtime.disk.catalog import Catalog
@@ -220,7 +220,7 @@ def _shelf(section: WorkerSection, bell: Bell) -> DiskShelf | None:
 
 def _readable(section: WorkerSection, specs: tuple[SourceSpec, ...], shelf: DiskShelf | None) -> tuple[SourceSpec, ...]:
     """The sources that may begin. If the folder that says how far files were read cannot be used, they are not read:
-    rows that have arrived would come again. A node without a folder reads them from the first row at each start."""
+    rows that have arrived would be sent again. A node without a folder reads them from the first row at each start."""
     files = [spec for spec in specs if spec.file and section.begin == "kept"]
     if shelf is not None or not files:
         return specs

@@ -69,7 +69,8 @@ class CoordinatorSection(msgspec.Struct, frozen=True, kw_only=True):
     keys: str = ""  # the folder of its keys; without keys it is reached from this computer only
     metrics: str = ""  # the address of its metrics, such as 127.0.0.1:9470; empty for none
     # What is redeployed when a route changes: what it touched; or, for comparison, whole queries, serial or concurrent.
-    # With state_transfer, also for comparison, an operator that moves takes rows only when its whole state has come.
+    # With state_transfer, also for comparison, an operator that moves takes rows only when its whole state has
+    # arrived.
     redeploy: Literal["incremental", "state_transfer", "holistic_serial", "holistic_concurrent"] = "incremental"
     # How long an edge without a disk may be silent before its operators start on another node; -1: for ever.
     replace_s: Annotated[float, msgspec.Meta(ge=-1)] = 30
@@ -93,7 +94,8 @@ class CloudSection(msgspec.Struct, frozen=True, kw_only=True):
     # A table with this many small files is compacted while no rows come; 0: only by `rove compact`.
     compact_files: Annotated[int, msgspec.Meta(ge=0)] = 100
     spark: dict[str, str] = {}  # Spark's own settings, by their names
-    trust_functions: bool = False  # run users' functions that come by value: whoever may submit runs code here
+    # Run users' functions that come by value: every user who may submit a query can run code here.
+    trust_functions: bool = False
 
 
 class LogSection(msgspec.Struct, frozen=True, kw_only=True):

@@ -32,8 +32,8 @@ from rove.sim.world import World
 Name = tuple[str, Origin, int]  # query, origin, seq
 # Allowed above the bound: a frame may be larger than the credit left for it, and windows may close together.
 SPARE_BYTES = 2 * 1024 * 1024
-REPORTED_US = 2_000_000  # a report that comes so long after something has happened was made after it
-LOOKED_US = LOOK_US + 1_000_000  # the coordinator has looked at a report that came so long ago
+REPORTED_US = 2_000_000  # a report that arrives this long after an event was made after it
+LOOKED_US = LOOK_US + 1_000_000  # the coordinator has looked at a report that arrived this long ago
 BATCHES_BYTES = 8_192  # of the last batches, one for each query: a store takes them, and makes room then
 
 
@@ -44,10 +44,10 @@ class BrokenLaw(RoveError):
 class NothingLost:
     """A batch that a node lets go of is held by a node that answers for it: its maker, a node that has it on its disk,
     or a node whose operator has taken it. A node that passes it on does not answer for it, and neither does one that is
-    still writing it: both may die at any moment. If the maker is an operator on a node that died without a disk, nobody
-    answers for the batches that it still held. While a node opens the folders of a query, or computes again what is in
-    them, batches of that query count as held; they are checked after that. A node that has started and does not know
-    yet what it ran has not opened them: it waits for the coordinator."""
+    still writing it: both may die at any moment. If the maker is an operator on a node that died without a disk, no
+    node answers for the batches that it still held. While a node opens the folders of a query, or computes again what
+    is in them, batches of that query count as held; they are checked after that. A node that has started and does not
+    know yet what it ran has not opened them: it waits for the coordinator."""
 
     def __init__(self) -> None:
         self._held: dict[NodeId, set[Name]] = {}
@@ -60,7 +60,7 @@ class NothingLost:
             return
         now = set(held_by(worker))
         if self._starts.get(node.place, node.start_number) != node.start_number and node.sources:
-            self._held.pop(node.place, None)  # a device that died: nobody else had what it had made
+            self._held.pop(node.place, None)  # a device that died: no other node had its batches
         if self._starts.get(node.place) != node.start_number:
             self._begun[node.place] = set()
         self._starts[node.place] = node.start_number
@@ -101,7 +101,7 @@ class NothingLost:
         if node.worker is None or query in node.worker.opening():
             return True
         untold = query not in self._begun.get(node.place, ())
-        return untold and any(query in folder.split("/") for folder in node.shelf.disks)
+        return untold and query in node.shelf.queries()
 
 
 class WatermarksGrow:
@@ -147,7 +147,7 @@ class MemoryBounded:
 
 class OneOwner:
     """A merging operator runs on one node at a time. It may move: then the old node has ended it before the new one
-    takes rows. A node that computes its input again after a restart gives nothing new."""
+    takes rows. A node that computes its input again after a restart emits nothing new."""
 
     def __init__(self) -> None:
         self._owners: dict[tuple[str, Origin], NodeId] = {}
@@ -181,7 +181,8 @@ def _begins(running: RunningFragment, stage: Stage) -> bool:
 
 
 def check_sums(world: World) -> None:
-    """The accounts that users see add up at every moment, whichever reports have come: no rows are counted twice."""
+    """The accounts that users see add up at every moment, whichever reports have arrived: no rows are counted
+    twice."""
     machine = world.coordinator.machine
     if machine is None:
         return
@@ -261,14 +262,14 @@ def _answers(worker: Worker, name: Name) -> bool:
     makes = () if running is None else running.fragment.makes.values()
     if origin.node == worker.node or origin in makes:
         return name in held_by(worker) or _took(worker, query, origin, seq) or _is_lost(worker, name)
-    # An operator that has moved away had taken it and acked it, so nobody else has it.
+    # An operator that has moved away had taken it and acked it, so no other node has it.
     if any(entry.receipt is None and name in _names(entry.header) for entry in worker.store):
         return True
     if running is not None and any(name in _names(batch.header, query) for batch in running.pipeline.held()):
         return True
     if running is not None and running.pipeline.took(origin, seq):
         return True
-    # A batch may come at two stages. Then there are two copies, and one may still wait for the disk.
+    # A batch may arrive at two stages. Then there are two copies, and one may still wait for the disk.
     logged = (spans for q, o, spans in worker.input_log.names() if (q, o) == (query, origin))
     copies = sum(bool(both(spans, (seq, seq + 1))) for spans in logged)
     if copies > sum(name in _names(header) for header in worker.input_log.waiting()):

@@ -41,19 +41,19 @@ class SimFile:
     """A file's bytes as the process sees them, and as they are on the disk."""
 
     def __init__(self) -> None:
-        self.now = bytearray()
+        self.written = bytearray()
         self.synced = b""
 
     def torn(self, chance: Chance, block_bytes: int) -> bytes:
         """The bytes that are left after a power cut."""
-        if self.now == self.synced:
+        if self.written == self.synced:
             return self.synced
-        shorter, longer = sorted((len(self.now), len(self.synced)))
+        shorter, longer = sorted((len(self.written), len(self.synced)))
         length = (shorter, longer, chance.randint(shorter, longer))[chance.randint(0, 2)]
         left = bytearray(self.synced[:length].ljust(length, b"\0"))
         for start in range(0, length, block_bytes):
             end = min(start + block_bytes, length)
-            new = bytes(self.now[start:end])
+            new = bytes(self.written[start:end])
             fate = chance.random()
             if fate < 0.6:
                 left[start : start + len(new)] = new
@@ -87,19 +87,19 @@ class SimDisk:
             raise OSError(errno.EIO, "the simulated disk fails")
 
     def duration_us(self, command: Command) -> int:
-        """How long a command takes; only syncs take long."""
+        """How long a command takes; only syncs take noticeable time (1 ms and more)."""
         if isinstance(command, Sync | SyncFolder | Replace):
             return 1_000 + self._chance.randint(0, self.slow_us)
         return 10
 
     def sizes(self) -> dict[str, int]:
-        return {name: len(file.now) for name, file in self._files.items()}
+        return {name: len(file.written) for name, file in self._files.items()}
 
     def read(self, file: str, offset: int, length: int) -> bytes:
-        return bytes(self._existing(file).now[offset : offset + length])
+        return bytes(self._existing(file).written[offset : offset + length])
 
     def mapped(self, file: str, length: int) -> Bytes:
-        return bytes(self._existing(file).now)
+        return bytes(self._existing(file).written)
 
     def crash(self) -> None:
         """Cut the power. Synced data is left, and pieces of the rest."""
@@ -110,7 +110,7 @@ class SimDisk:
             if file is not None:
                 left[name] = SimFile()
                 left[name].synced = file.torn(self._chance, self._block_bytes)
-                left[name].now = bytearray(left[name].synced)
+                left[name].written = bytearray(left[name].synced)
         self._files, self._names = left, dict(left)
 
     def harm(self, file: str, harm: str, place: float) -> None:
@@ -119,7 +119,7 @@ class SimDisk:
             del self._files[file]
             self._names.pop(file, None)
             return
-        data = self._files[file].now
+        data = self._files[file].written
         at = int(place * len(data))
         match harm:
             case "cut":
@@ -132,14 +132,14 @@ class SimDisk:
 
     def flip(self, random: Random) -> bool:
         """Change a few bytes of a file. Returns whether there were any."""
-        files = sorted(name for name, file in self._files.items() if file.now)
+        files = sorted(name for name, file in self._files.items() if file.written)
         if not files:
             return False
         file = self._files[random.choice(files)]
-        start = random.randrange(len(file.now))
-        for at in range(start, min(len(file.now), start + random.choice((1, 1, 8, 100)))):
-            file.now[at] ^= random.randint(1, 255)
-        file.synced = bytes(file.now)
+        start = random.randrange(len(file.written))
+        for at in range(start, min(len(file.written), start + random.choice((1, 1, 8, 100)))):
+            file.written[at] ^= random.randint(1, 255)
+        file.synced = bytes(file.written)
         return True
 
     def _do(self, command: Command, part: float) -> None:
@@ -151,12 +151,12 @@ class SimDisk:
             case Sync(file) if part == 1.0:
                 existing = self._existing(file)
                 if not self.lies:
-                    existing.synced = bytes(existing.now)
+                    existing.synced = bytes(existing.written)
             case SyncFolder() if part == 1.0 and not self.lies:
                 self._names = dict(self._files)
             case Truncate(file, length) if part == 1.0:
-                now = self._existing(file).now
-                now[:] = now[:length].ljust(length, b"\0")
+                written = self._existing(file).written
+                written[:] = written[:length].ljust(length, b"\0")
             case Delete(file) if part == 1.0:
                 self._files.pop(file, None)
             case Clear() if part == 1.0:
@@ -164,7 +164,7 @@ class SimDisk:
             case Replace(file, data) if part == 1.0:
                 self._make_room(len(data))
                 new = SimFile()
-                new.now, new.synced = bytearray(data), b"" if self.lies else data
+                new.written, new.synced = bytearray(data), b"" if self.lies else data
                 self._files[file] = new
                 if not self.lies:
                     self._names[file] = new
@@ -174,11 +174,11 @@ class SimDisk:
     def _write(self, name: str, offset: int, data: bytes, part: float) -> None:
         data = data[: int(len(data) * part)]
         file = self._files.setdefault(name, SimFile())
-        grows = max(0, offset + len(data) - len(file.now))
+        grows = max(0, offset + len(data) - len(file.written))
         room = grows if self.capacity_bytes is None else self.capacity_bytes - sum(self.sizes().values())
         fits = data[: len(data) - max(0, grows - room)]
-        file.now.extend(bytes(max(0, offset - len(file.now))))
-        file.now[offset : offset + len(fits)] = fits
+        file.written.extend(bytes(max(0, offset - len(file.written))))
+        file.written[offset : offset + len(fits)] = fits
         if len(fits) < len(data):
             raise OSError(errno.ENOSPC, "the simulated disk is full")
 

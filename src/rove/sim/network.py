@@ -39,7 +39,7 @@ class Wire:
 
 @dataclass(frozen=True, slots=True)
 class InFlight:
-    """A message on its way."""
+    """A message that was sent and has not arrived."""
 
     wire: Wire
     generation: int

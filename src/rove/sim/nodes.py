@@ -105,7 +105,7 @@ class SimCoordinator:
     )  # how long edges may be silent before their operators start elsewhere
 
     def be_patient(self, patience: Patience) -> None:
-        """From now on, and after a restart."""
+        """Wait this long for silent edges, from now on and after a restart."""
         self.patience = patience
         if self.machine is not None:
             self.machine.absence.deaths.patience = patience

@@ -17,12 +17,12 @@ import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from rove.control.asks.requests import AccountLine
-from rove.data.ends.output import FOLDED
 from rove.data.fragment.local import Arrival, LocalPipeline
 from rove.data.log.segments.damage import Damaged, EntriesGone
-from rove.data.log.segments.reader import Reader
+from rove.data.log.segments.disk_work.reader import Reader
 from rove.model.batch import Batch, HeaderKind, named
 from rove.model.clock import MICROS_MIN
+from rove.model.disk_folders import AsideFolder, OutputFolder
 from rove.model.errors import RoveError
 from rove.model.ids import SOURCE, NodeId, Origin, QueryId, read_origin
 from rove.plan.operators import (
@@ -80,7 +80,7 @@ def check_rows(world: World, query: QueryId) -> Compared:
         return _check(world, query, plan, lower, upper, arrived)
     except RoveError as broken:
         if not named_as_lost(world, query):
-            raise BrokenLaw(f"a disk lost something, and nobody names it: {broken}") from broken
+            raise BrokenLaw(f"a disk lost something, and it is not named: {broken}") from broken
         return Compared(0, "a disk lost some of its rows, which are named")
 
 
@@ -174,7 +174,7 @@ def never_late(plan: Operator) -> Operator:
 def delivered(world: World, query: QueryId, output: str) -> dict[Origin, list[Batch]]:
     """The batches of an output in the log, by origin, in order, each once."""
     for node in world.nodes.values():
-        folder = f"log/{query}/{output}"
+        folder = str(OutputFolder(query, output))
         if node.shelf is not None and folder in node.shelf.disks:
             return _read(world, query, Reader(node.shelf.disk(folder)), f"{node.name} {folder}")
     return {}
@@ -241,8 +241,8 @@ def _may_have_gaps(world: World, origin: Origin) -> bool:
 def _without_gaps(
     world: World, query: QueryId, arrived: dict[str, dict[Origin, list[Batch]]]
 ) -> dict[str, dict[Origin, list[Batch]]]:
-    """The same batches, numbered anew for origins that may have gaps: nobody waits for what ended with its process, or
-    was on a disk that has lost something. If these were rows, they are missing in the results."""
+    """The same batches, numbered anew for origins that may have gaps: no operator waits for batches that were lost
+    with a process or a disk. If these had rows, the rows are missing in the results."""
     return {
         output: {
             origin: [Batch(replace(b.header, seq=n, through=n), b.data) if gaps else b for n, b in enumerate(batches)]
@@ -306,8 +306,8 @@ def late_origins(world: World, query: QueryId, plan: Operator, lower: Stages) ->
     operator on another node, because that on theirs has died. Results of an operator above
     several devices may hold rows of one that joined."""
     stages = [n for n, op in enumerate(lower.operators) if stateful(op)]
-    folders = {f"log/{query}/late-{n}{folded}" for n in stages for folded in ("", FOLDED)}
-    folders |= {f"log/{query}/late-{name}" for name, _ in lower.outputs}
+    folders = {str(AsideFolder(query, str(n), folded=folded)) for n in stages for folded in (False, True)}
+    folders |= {str(AsideFolder(query, name)) for name, _ in lower.outputs}
     shelves = [node.shelf for node in world.nodes.values() if node.shelf is not None]
     entries = [
         entry.header

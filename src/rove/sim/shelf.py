@@ -28,17 +28,18 @@ from rove.data.events import (
     Readers,
     ReadLog,
 )
-from rove.data.log.segments.commit import carried_out, commit, recovered
+from rove.data.log.segments.disk_work.commit import carried_out, commit, recovered
+from rove.data.log.segments.disk_work.read_back import LogCursor, loaded
 from rove.data.log.segments.partition import Partition
-from rove.data.log.segments.read_back import LogCursor, loaded
 from rove.data.log.settings import LogSettings
-from rove.model.errors import RoveError, must
+from rove.model.disk_folders import read_folder
+from rove.model.errors import BrokenInvariant, RoveError, must
 from rove.model.ids import QueryId
 from rove.sim.disk import HARMS, SimDisk
 
 UNBOUNDED = 2**62  # what waits for the disk is bounded by the credit that let it in
 OPEN_US = 20_000  # what an opening takes at most, on a disk that is not slow
-READ_US = 2_000  # and a read
+READ_US = 2_000  # what a read takes at most, on a disk that is not slow
 HARMED = 0.2  # how often an index of a folder is damaged at a crash
 
 
@@ -48,7 +49,8 @@ class SimShelf:
 
     def __init__(self, random: Random) -> None:
         self._random = random
-        self._harms = Random(random.getstate()[1][0])  # of its own, so that all else happens as without damage
+        # A generator of its own, so that all else happens as without damage.
+        self._harms = Random(random.getstate()[1][0])
         self.disks: dict[str, SimDisk] = {}
         self._unharmed: dict[str, dict[str, bytes]] = {}  # the files of damaged folders, as they were before
         self._cursors: dict[str, LogCursor] = {}
@@ -78,7 +80,7 @@ class SimShelf:
         return {query_of(folder) for folder in self.disks}
 
     def done_at(self, order: DiskWork, now: int) -> int:
-        """When an order will be done that is asked now."""
+        """The time when an order that is given now will be done."""
         self._free_us = max(now, self._free_us) + self._duration_us(order)
         return self._free_us
 
@@ -94,7 +96,7 @@ class SimShelf:
                 return 100 + self._random.randint(0, READ_US + self.slow_us)
 
     def answer(self, order: DiskWork) -> DiskAnswer:
-        """Do what is asked."""
+        """Execute an order. Returns its answer."""
         fails = self.bad > 0 and self._random.random() < self.bad
         trouble = str(OSError(errno.EIO, "the simulated disk cannot be read")) if fails else ""
         match order:
@@ -147,7 +149,7 @@ class SimShelf:
         return self._cursors[order.folder].answer(order)
 
     def crash(self, pending: list[DiskWork], power: bool) -> None:
-        """The process dies; some commands of what it had asked for came through."""
+        """Let the process die. Some of its pending commands were executed."""
         self._free_us = 0
         self._cursors.clear()
         for order in pending:
@@ -168,7 +170,7 @@ class SimShelf:
                 self._harm(folder)
 
     def _harm(self, folder: str) -> None:
-        """Damage one index. What the power left of the segment is enough to make it again."""
+        """Damage one index. The bytes of the segment that the crash left are enough to make it again."""
         disk = self.disks[folder]
         sizes = disk.sizes()
         indexes = sorted(file for file in sizes if file.endswith(".index"))
@@ -178,6 +180,8 @@ class SimShelf:
 
 
 def query_of(folder: str) -> QueryId:
-    """The query whose batches a folder holds: `log/QUERY/OUTPUT`, `memory/QUERY` or `ring/START/QUERY`."""
-    parts = folder.split("/")
-    return QueryId(parts[2] if parts[0] == "ring" else parts[1])
+    """The query whose batches a folder holds. Simulated queries end in logs, not in folders of files."""
+    found = read_folder(folder)
+    if found is None:
+        raise BrokenInvariant(f"`{folder}` is no folder of a query")
+    return found.query

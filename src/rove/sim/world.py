@@ -53,6 +53,11 @@ SMALL_NODES_MAX = 20  # in a world of so many nodes a machine is validated after
 VALIDATED_EVERY = 8  # in a larger one after each n-th step of all: it would take half as long again otherwise
 
 
+# The coordinator's tables are worked out again after an event with commands, and after each n-th event of all. That
+# takes forty times as long as to compare its states and indexes, which is done as often as nodes are validated.
+WHOLE_EVERY = 64
+
+
 class Watcher(Protocol):
     """A checker that looks at a node after every step."""
 
@@ -60,13 +65,13 @@ class Watcher(Protocol):
 
 
 class Listener(Protocol):
-    """Somebody who writes down what every machine is told, and what it asks for."""
+    """Records every event that a machine gets, and every command that it returns."""
 
     def told(self, world: World, who: NodeId, event: object, commands: Sequence[object]) -> None: ...
 
 
 class Forger(Protocol):
-    """Somebody who changes messages of a node when they arrive."""
+    """Changes messages of a node when they arrive."""
 
     def passed(self, world: World, flight: InFlight) -> InFlight: ...
 
@@ -106,7 +111,7 @@ class World:
         self.forger: Forger | None = None
         self._packer = Packer()
         self.now = 0
-        self.steps = self._ticks = 0
+        self.steps = self._ticks = self._handled = 0
         self._heap: list[tuple[int, int, Callable[[], None]]] = []
         self._count = 0
         self._transcript = blake2b(digest_size=16)
@@ -194,7 +199,7 @@ class World:
         self.safe = {each for each in self.safe if each[1].node != node.name or node.second}
 
     def say(self, name: NodeId, to: NodeId, message: Message, payload: bytes | None = None) -> None:
-        """A process sends what its machine did not ask for."""
+        """Send messages of a process that its machine did not ask for."""
         self._send(self.nodes[name], to, message, payload)
 
     def remove(self, name: NodeId) -> None:
@@ -399,7 +404,10 @@ class World:
         if machine is None:
             return
         commands = machine.handle(event, self.now, START_US + self.now + self.coordinator.skew_us)
-        if commands:  # an event of which nothing comes has changed nothing that could be wrong
+        self._handled += 1
+        if len(self.nodes) <= SMALL_NODES_MAX or self._handled % VALIDATED_EVERY == 0:
+            machine.deployments.validate(whole=False)
+        if commands or self._handled % WHOLE_EVERY == 0:
             machine.validate()
         self._tell(COORDINATOR, event, commands)
         for command in commands:

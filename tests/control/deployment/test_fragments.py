@@ -14,8 +14,8 @@ from rove.control.topology.topology import Topology
 from rove.model.errors import PlanError, RoveError
 from rove.model.ids import NodeId, Origin, Stage
 from rove.model.messages import Fragment, Sink
-from rove.plan.cuts import highest_cut
 from rove.plan.operators import Filter, Source, walk
+from rove.plan.spark.cuts import highest_cut
 from rove.plan.stages import Stages, merges, ordered, stateful, stateless
 from tests.control.checker import path
 from tests.control.cities import PLANS, city, drawn, numbered, request, stages, town

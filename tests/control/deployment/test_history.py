@@ -12,7 +12,7 @@ from rove.control.asks.requests import AskHistory, HistoryLine, Named, from_body
 from rove.control.commands import Command, Keep
 from rove.control.coordinator import Coordinator
 from rove.control.deployment.change_set import ChangeSet, Difference
-from rove.control.deployment.history import LINES_MAX, NODES_MAX, History, place_of
+from rove.control.deployment.tables.history import LINES_MAX, NODES_MAX, History, place_of
 from rove.model.events import Arrived
 from rove.model.ids import NodeId, QueryId, Version
 from rove.model.messages import Goodbye

@@ -97,8 +97,11 @@ def test_a_query_is_placed_as_if_it_were_new(redeploy: Redeploy) -> None:
         assert mine is not None
         assert new is not None
         assert mine.tree.parts == new.tree.parts
-        world.machine.stop(world.machine.queries[QueryId("new")])
-        del world.machine.queries[QueryId("new")]
+        query = world.machine.queries[QueryId("new")]
+        world.machine.stop(query)
+        for node in query.rollout.states:
+            world.machine.deployments.let_go(query.id, node)
+        del world.machine.queries[query.id]
 
 
 def test_a_source_with_a_better_route_takes_it_when_its_query_is_placed_anew() -> None:

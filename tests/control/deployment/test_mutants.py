@@ -14,7 +14,7 @@ from rove.control.deployment.tables.journal import Journal
 from rove.control.deployment.tables.meetings import Meetings
 from rove.control.deployment.tables.tree import Tree
 from rove.control.members.membership import Membership
-from rove.model.errors import RoveError
+from rove.model.errors import BrokenInvariant, RoveError
 from tests.control import test_coordinator as coordinator
 from tests.control.deployment import test_reroute as reroute
 from tests.data import test_reports as reports
@@ -81,7 +81,7 @@ def all_seeds() -> None:
 )
 def test_a_broken_deployment_differs_from_its_twin(broken: Callable[[Patch], None], monkeypatch: Patch) -> None:
     broken(monkeypatch)
-    with pytest.raises((AssertionError, RoveError, KeyError)):
+    with pytest.raises((AssertionError, BrokenInvariant, RoveError, KeyError)):
         all_seeds()
 
 
@@ -118,7 +118,7 @@ def test_a_broken_machine_is_seen(
     broken: Callable[[Patch], None], test: Callable[[], None], monkeypatch: Patch
 ) -> None:
     broken(monkeypatch)
-    with pytest.raises((AssertionError, RoveError)):
+    with pytest.raises((AssertionError, BrokenInvariant, RoveError)):
         test()
 
 

@@ -10,8 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from rove.data.fragment import gaps
+from rove.data.log.segments.disk_work.reader import Reader
 from rove.data.log.segments.format import data_file, index_file
-from rove.data.log.segments.reader import Reader
 from rove.data.rows import encode_rows
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
@@ -64,8 +64,8 @@ def flip(shelf: SimShelf, seq: int) -> None:
     disk = shelf.disk("memory/q")
     entry = next(e for e in Reader(disk).rest() if e.header.kind is HeaderKind.INPUT and e.header.seq == seq)
     file = disk._files[data_file(entry.segment)]
-    file.now[entry.offset + entry.length - 1] ^= 1
-    file.synced = bytes(file.now)
+    file.written[entry.offset + entry.length - 1] ^= 1
+    file.synced = bytes(file.written)
 
 
 def test_a_batch_whose_rows_are_damaged_is_lost_and_the_query_goes_on() -> None:
@@ -98,14 +98,14 @@ def test_operators_go_on_without_a_segment_that_is_gone_and_it_is_named() -> Non
 
 
 def _columns(files: dict[str, SimFile]) -> None:
-    files[data_file(0)].now[:8] = bytes(8)
+    files[data_file(0)].written[:8] = bytes(8)
 
 
 def _names(files: dict[str, SimFile]) -> None:
     """The same batches are unreadable in the index and in the segment."""
     for file in (index_file(0), data_file(0)):
-        third = len(files[file].now) // 3
-        files[file].now[third : 2 * third] = bytes(third)
+        third = len(files[file].written) // 3
+        files[file].written[third : 2 * third] = bytes(third)
 
 
 def _last(files: dict[str, SimFile]) -> None:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from rove.data.ends.low_watermark import LowWatermark
 from rove.data.events import Command
+from rove.data.log.segments.disk_work.reader import Reader
 from rove.data.log.segments.ledger import Ledger, LedgerTable
-from rove.data.log.segments.reader import Reader
 from rove.data.rows import encode_rows
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker

@@ -231,7 +231,7 @@ class Fading:
 
 
 def on_disk(seq: int) -> Stored:
-    return Stored("ring/1/q", "rows", seq * 1_000, 1_000, crc32(ROWS))
+    return Stored("retention/1/q", "rows", seq * 1_000, 1_000, crc32(ROWS))
 
 
 @pytest.mark.parametrize("sent_before", [False, True])
@@ -282,8 +282,8 @@ def test_rows_of_other_origins_go_on_while_rows_are_read_and_none_overtakes_its_
     said = shaken(device, edge) + granted(device, edge)
     assert lines(said) == [
         "to edge: Data 1: q quick 2, 1 rows",
-        "disk load 1000 bytes of ring/1/q",
-        "disk load 1000 bytes of ring/1/q",
+        "disk load 1000 bytes of retention/1/q",
+        "disk load 1000 bytes of retention/1/q",
         "to edge: Ack 0",
         "to edge: Data 2: q quick 4, 1 rows",
     ]

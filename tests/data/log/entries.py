@@ -8,10 +8,10 @@ import pyarrow as pa
 
 from rove.data.log.segments.carrier import search
 from rove.data.log.segments.commands import Disk, Write
-from rove.data.log.segments.commit import commit
+from rove.data.log.segments.disk_work.commit import commit
+from rove.data.log.segments.disk_work.reader import Reader
 from rove.data.log.segments.format import Entry, data_file
 from rove.data.log.segments.partition import Partition
-from rove.data.log.segments.reader import Reader
 from rove.data.log.settings import LogSettings
 from rove.model.batch import Header
 from rove.model.ids import Origin

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from rove.data.log.segments.commands import Delete, Position
-from rove.data.log.segments.commit import carry_out, commit, retire
+from rove.data.log.segments.disk_work.commit import carry_out, commit, retire
 from rove.data.log.segments.format import scan
 from rove.data.log.segments.partition import Partition
 from rove.data.log.settings import LogSettings

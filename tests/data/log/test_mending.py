@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from rove.data.log.segments.carrier import Carrier, search
 from rove.data.log.segments.commands import Delete, Position, Publish, Replace, SyncFolder, Write
-from rove.data.log.segments.commit import commit, recovered, retire
+from rove.data.log.segments.disk_work.commit import commit, recovered, retire
+from rove.data.log.segments.disk_work.reader import Reader
 from rove.data.log.segments.format import (
     END_OF_STREAM,
     MARK_FILE,
@@ -33,7 +34,6 @@ from rove.data.log.segments.format import (
 )
 from rove.data.log.segments.ledger import Ledger
 from rove.data.log.segments.partition import Partition
-from rove.data.log.segments.reader import Reader
 from rove.data.log.settings import LogSettings
 from rove.model.errors import DiskError
 from rove.sim.disk import HARMS, SimDisk

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 
 from rove.data.log.segments.commands import Delete, Position, Publish, Replace, Sync, SyncFolder, Truncate, Write
-from rove.data.log.segments.commit import commit, retire
 from rove.data.log.segments.damage import Damaged, EntriesGone, TooMuchPending
+from rove.data.log.segments.disk_work.commit import commit, retire
+from rove.data.log.segments.disk_work.reader import Reader
 from rove.data.log.segments.partition import HEADER_BYTES, Partition
-from rove.data.log.segments.reader import Reader
 from rove.data.log.settings import LogSettings
 from rove.model.batch import Header
 from rove.model.errors import DataError, DiskError, SchemaMismatch

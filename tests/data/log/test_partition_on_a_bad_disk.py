@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from rove.data.log.segments.commands import Position
-from rove.data.log.segments.commit import carry_out, retire
+from rove.data.log.segments.disk_work.commit import carry_out, retire
+from rove.data.log.segments.disk_work.reader import Reader
 from rove.data.log.segments.format import Entry
 from rove.data.log.segments.partition import Partition
-from rove.data.log.segments.reader import Reader
 from rove.data.log.settings import LogSettings
 from rove.model.ids import Origin
 from rove.sim.disk import HARMS, SimDisk

@@ -6,11 +6,11 @@ import pytest
 
 from rove.data.log.segments.carrier import search
 from rove.data.log.segments.commands import Delete, Sync, Truncate
-from rove.data.log.segments.commit import commit
 from rove.data.log.segments.damage import Damaged
+from rove.data.log.segments.disk_work.commit import commit
+from rove.data.log.segments.disk_work.reader import Reader
 from rove.data.log.segments.format import MARK_FILE, PREAMBLE_BYTES, Mark, mark_bytes, read_mark
 from rove.data.log.segments.partition import Partition
-from rove.data.log.segments.reader import Reader
 from rove.data.log.settings import LogSettings
 from rove.sim.disk import SimDisk
 from tests.data.log.entries import A, disk, filled, garble, header, read_all, reopened, rows, silence
@@ -19,7 +19,7 @@ INDEX, ROWS = "0000000000.index", "0000000000.arrows"
 
 
 def changed(folder: SimDisk, file: str, data: bytes) -> None:
-    folder._files[file].now[:] = data
+    folder._files[file].written[:] = data
     folder._files[file].synced = data
 
 
@@ -137,7 +137,7 @@ def test_a_reader_of_an_index_that_is_shorter_than_was_committed_stops_and_names
     size = folder.sizes()["0000000000.index"]
     partition.append(header(A, 4), rows(A, 4))
     commit(partition, folder, 2_000)
-    del folder._files["0000000000.index"].now[size:]
+    del folder._files["0000000000.index"].written[size:]
     reader = Reader(folder)
     assert [entry.header.seq for entry in reader.rest()] == [0, 1, 2, 3]
     (named,) = reader.damage
@@ -149,7 +149,7 @@ def test_a_reader_of_an_index_that_is_shorter_than_was_committed_stops_and_names
 def test_rows_beyond_the_end_of_their_file_are_damage_and_the_others_are_read() -> None:
     folder = disk()
     filled(folder, 2)
-    del folder._files["0000000000.arrows"].now[-10:]
+    del folder._files["0000000000.arrows"].written[-10:]
     reader = Reader(folder)
     first, second = reader.rest()
     assert reader.read(first) is not None
@@ -161,13 +161,13 @@ def test_rows_whose_columns_are_damaged_are_named_to_whoever_reads_them() -> Non
     folder = disk()
     filled(folder, 1)
     file = folder._files["0000000000.arrows"]
-    place = file.now.index(b"text")
-    file.now[place : place + 4] = b"next"
+    place = file.written.index(b"text")
+    file.written[place : place + 4] = b"next"
     reader = Reader(folder)
     (entry,) = reader.rest()
     with pytest.raises(Damaged, match="the columns are not what was written"):
         reader.read(entry)
-    file.now[:64] = bytes(64)
+    file.written[:64] = bytes(64)
     reader._heads.clear()  # as if the head of the index were damaged as well
     with pytest.raises(Damaged, match="the columns cannot be read"):
         reader.read(entry)

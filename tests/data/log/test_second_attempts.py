@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from rove.data.log.segments.commit import commit
+from rove.data.log.segments.disk_work.commit import commit
 from rove.data.log.segments.partition import Partition
 from rove.data.log.settings import LogSettings
 from rove.sim.disk import SimDisk

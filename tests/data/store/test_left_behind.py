@@ -36,7 +36,7 @@ def test_what_was_on_the_disk_is_sent_by_the_next_start_under_its_old_name(harm:
     device.second()
     device.second()
     shelf.crash([], power)
-    for folder in shelf.folders("ring") if harm else ():
+    for folder in shelf.folders("retention") if harm else ():
         for file in (file for file in sorted(shelf.disk(folder).sizes()) if file.endswith(".index")):
             shelf.disk(folder).harm(file, harm or "", 0.4)
     again = Device(shelf, 2)
@@ -52,7 +52,7 @@ def test_what_was_on_the_disk_is_sent_by_the_next_start_under_its_old_name(harm:
     again.obey(again.worker.handle(Arrived("west", Ack(len(sent), 10**9)), again.now))
     again.second()
     assert [s.origin for s in again.worker.report().facts.sources] == [Origin("s", "device", 2)]
-    assert shelf.folders("ring") == []
+    assert shelf.folders("retention") == []
 
 
 @pytest.mark.parametrize("memory_bytes", [2_000_000, 20_000])
@@ -76,7 +76,7 @@ def test_what_is_left_is_found_when_the_first_files_are_gone_already() -> None:
     device.obey(device.worker.handle(Arrived("west", Ack(60, 10**9)), device.now))
     device.second()
     device.second()
-    (folder,) = [name for name in shelf.folders("ring") if "sent" not in name]
+    (folder,) = [name for name in shelf.folders("retention") if "sent" not in name]
     assert data_file(0) not in shelf.disk(folder).sizes()
     left = [h.seq for h in device.worker.on_disk()]
     again = Device(shelf, 2, compress="off")
@@ -99,7 +99,7 @@ def test_a_query_that_is_over_when_a_device_is_back_leaves_nothing_on_its_disk()
     again.handle(Arrived("coordinator", Orders(PROTOCOL, (), (QueryId("q"),))), 1)
     assert again.report().tallies == (), "some of it may have arrived; the coordinator knows what has"
     done_at_once(again, shelf, again.handle(Tick(), SECOND), SECOND)
-    assert shelf.folders("ring") == []
+    assert shelf.folders("retention") == []
     assert [s.origin for s in again.report().facts.sources] == [Origin("s", "device", 2)]
 
 
@@ -112,7 +112,7 @@ def test_what_was_sent_and_what_was_not_come_back_in_one_order() -> None:
     device.makes(range(3, 10))
     for _ in range(3):
         device.second()
-    assert len(shelf.folders("ring")) == 2, "what was sent lies apart"
+    assert len(shelf.folders("retention")) == 2, "what was sent lies apart"
     again = Device(shelf, 2, compress="off")
     assert [seq for _, seq, _ in again.meets(2)] == list(range(10))
 

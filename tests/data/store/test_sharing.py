@@ -104,7 +104,7 @@ def test_other_rows_are_not_shared() -> None:
 
 
 def test_rows_that_two_queries_have_on_their_way_to_the_disk_leave_until_the_last_is_there() -> None:
-    store, rows_there = Store(2_000), Stored("ring", "rows", 0, 1_000, 0)
+    store, rows_there = Store(2_000), Stored("retention", "rows", 0, 1_000, 0)
     headers = (Header(origin=Origin("o"), seq=0, through=0, rows=1, born=1, query=query) for query in "ab")
     first, second = (store.put(header, bytes(1_000)) for header in headers)
     store.share(first, second)

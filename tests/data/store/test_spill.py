@@ -121,7 +121,7 @@ def test_what_waits_is_written_and_sent_from_where_it_lies() -> None:
     device.obey(device.worker.handle(Arrived("west", Ack(100, 10**9)), device.now))
     device.second()
     assert (device.worker.store.disk_bytes, device.worker.store.bytes) == (0, 0)
-    assert device.shelf.folders("ring") == []
+    assert device.shelf.folders("retention") == []
 
 
 def test_damaged_rows_are_counted_and_their_name_goes_on_until_it_has_arrived() -> None:
@@ -129,8 +129,8 @@ def test_damaged_rows_are_counted_and_their_name_goes_on_until_it_has_arrived() 
     device = Device(shelf, compress="off")
     device.makes(range(10))
     device.second()
-    (folder,) = shelf.folders("ring")
-    device.shelf.disk(folder)._files[data_file(0)].now[3_000] ^= 0xFF
+    (folder,) = shelf.folders("retention")
+    device.shelf.disk(folder)._files[data_file(0)].written[3_000] ^= 0xFF
     for start in (2, 3):  # the first of them dies before anybody has heard of it
         again = Device(shelf, start, compress="off")
         again.second()
@@ -144,7 +144,7 @@ def test_damaged_rows_are_counted_and_their_name_goes_on_until_it_has_arrived() 
     assert [seq for _, seq, data in sent if data is None] == [header.seq]
     again.obey(again.worker.handle(Arrived("west", Ack(10, 10**9)), again.now))
     again.second()
-    assert shelf.folders("ring") == []
+    assert shelf.folders("retention") == []
     again.worker.handle(Arrived("coordinator", Orders(PROTOCOL, (), (QueryId("q"),))), again.now)
     assert again.worker.troubles_of_queries() == {}
 
@@ -155,12 +155,12 @@ def test_a_damaged_batch_that_is_at_the_front_of_a_folder_keeps_its_file() -> No
     device.makes(range(1))
     device.second()
     device.second()
-    (folder,) = shelf.folders("ring")
-    device.shelf.disk(folder)._files[data_file(0)].now[-300] ^= 0xFF
+    (folder,) = shelf.folders("retention")
+    device.shelf.disk(folder)._files[data_file(0)].written[-300] ^= 0xFF
     again = Device(shelf, 2, compress="off")
     assert [entry.header.lost for entry in again.worker.store] == [100]
     again.second()
-    assert folder in shelf.folders("ring"), "its name is only there"
+    assert folder in shelf.folders("retention"), "its name is only there"
     assert device.origin in {source.origin for source in again.worker.report().facts.sources}  # type: ignore[union-attr]
 
 
@@ -169,10 +169,10 @@ def test_a_ring_whose_batches_have_no_names_left_is_trouble() -> None:
     device = Device(shelf, compress="off")
     device.makes(range(20))
     device.second()
-    (folder,) = shelf.folders("ring")
+    (folder,) = shelf.folders("retention")
     files = device.shelf.disk(folder)._files
     for name in (data_file(0), index_file(0)):
-        files[name].now[:] = bytes(len(files[name].now))
+        files[name].written[:] = bytes(len(files[name].written))
     again = Device(shelf, 2, compress="off")
     ((trouble,),) = again.worker.troubles_of_queries().values()
     assert f"{folder}/{index_file(0)}" in trouble.text
@@ -185,10 +185,10 @@ def test_a_file_that_is_short_costs_its_own_batches_and_no_others(left: int) -> 
     device = Device(shelf, compress="off")
     device.makes(range(20))
     device.second()
-    (folder,) = shelf.folders("ring")
+    (folder,) = shelf.folders("retention")
     files = device.shelf.disk(folder)._files
     assert data_file(1) in files
-    del files[data_file(0)].now[left:]
+    del files[data_file(0)].written[left:]
     again = Device(shelf, 2, compress="off")
     damaged = again.worker.report().refused["damaged"]
     sent = again.meets(2)
@@ -201,8 +201,8 @@ def test_rows_that_are_damaged_while_they_wait_are_not_sent_for_good_ones() -> N
     device = Device(SimShelf(Random(15)), compress="off")
     device.makes(range(10))
     device.second()
-    (folder,) = device.shelf.folders("ring")
-    device.shelf.disk(folder)._files[data_file(0)].now[3_000] ^= 0xFF
+    (folder,) = device.shelf.folders("retention")
+    device.shelf.disk(folder)._files[data_file(0)].written[3_000] ^= 0xFF
     sent = device.meets(1)
     assert [seq for _, seq, _ in sent] == list(range(10))
     assert [data for _, seq, data in sent if data is not None] == [
@@ -219,12 +219,12 @@ def test_a_folder_that_could_not_be_deleted_keeps_nothing_from_being_written() -
     device = Device(SimShelf(Random(16)), compress="off")
     device.makes(range(5))
     device.second()
-    (folder,) = device.shelf.folders("ring")
-    left = {name: bytes(file.now) for name, file in device.shelf.disk(folder)._files.items()}
+    (folder,) = device.shelf.folders("retention")
+    left = {name: bytes(file.written) for name, file in device.shelf.disk(folder)._files.items()}
     device.meets(1)
     device.obey(device.worker.handle(Arrived("west", Ack(5, 10**9)), device.now))
     device.second()
-    assert device.shelf.folders("ring") == []
+    assert device.shelf.folders("retention") == []
     for name, data in left.items():
         device.shelf.disk(folder).execute(Write(name, 0, (data,)))
     device.now += 10 * SECOND
@@ -257,13 +257,13 @@ def test_a_disk_without_room_is_done_without_and_used_again_when_it_has_some(aft
     device.second(rows(100))
     device.second()
     device.second()
-    (folder,) = shelf.folders("ring")
+    (folder,) = shelf.folders("retention")
     shelf.disk(folder).capacity_bytes = after
     for n in range(1, 100):
         device.second(rows(100, n))
         assert device.worker.store.bytes < 30_000
     assert device.evicted
-    assert "full" in device.worker.troubles()["ring on the disk"]
+    assert "full" in device.worker.troubles()["waiting rows on the disk"]
     shelf.disk(folder).capacity_bytes = None
     before = len(device.evicted)
     device.makes(range(100, 200))
@@ -300,7 +300,7 @@ def test_what_may_not_go_on_a_full_disk_does_not_keep_memory_from_making_room() 
 def test_a_folder_that_cannot_be_opened_does_not_cost_the_disk() -> None:
     class Broken(SimShelf):
         def answer(self, order: DiskWork) -> DiskAnswer:
-            if isinstance(order, Open) and order.folder.startswith("ring/1/"):
+            if isinstance(order, Open) and order.folder.startswith("retention/1/"):
                 return OpenFailed(order.folder, order.number, "cannot be opened")
             return super().answer(order)
 
@@ -326,7 +326,7 @@ def test_late_batches_at_the_front_keep_no_files() -> None:
     header = Header(query="q", origin=device.origin, seq=0, through=0, rows=100, born=100, late=True)
     device.worker._exits.forward(running, header, encode_rows(rows(100)), None)
     device.makes(range(300))
-    files = sum(sum(device.shelf.disk(f).sizes().values()) for f in device.shelf.folders("ring"))
+    files = sum(sum(device.shelf.disk(f).sizes().values()) for f in device.shelf.folders("retention"))
     assert files < 2 * 60_000
 
 
@@ -341,7 +341,7 @@ def test_a_disk_that_cannot_be_written_takes_nothing_down() -> None:
     for n in range(100):
         device.second(rows(100, n))
         assert device.worker.store.bytes < 30_000
-    assert "Read-only" in device.worker.troubles()["ring on the disk"]
+    assert "Read-only" in device.worker.troubles()["waiting rows on the disk"]
     (tally,) = device.worker.report().tallies
     assert tally.produced == tally.buffered + sum(e.rows for e in device.evicted)
 
@@ -384,11 +384,11 @@ class Hung(Device):
 def test_what_is_handed_to_a_disk_that_does_not_answer_has_a_bound() -> None:
     device = Hung(SimShelf(Random(22)), compress="off", disk_bytes=100_000_000)
     device.makes(range(500))
-    tier = device.worker._retention._on_disk
-    assert tier is not None
-    assert sum(folder.partition.pending_bytes for folder in tier._folders.values()) < 20_000
+    spill = device.worker._retention._on_disk
+    assert spill is not None
+    assert sum(folder.partition.pending_bytes for folder in spill._folders.values()) < 20_000
     assert device.worker.store.bytes < 30_000
-    writing = {entry.header.seq for folder in tier._folders.values() for entry in folder.writing.values()}
+    writing = {entry.header.seq for folder in spill._folders.values() for entry in folder.writing.values()}
     assert writing
     assert not writing & {e.seq for e in device.evicted}, "what may come to the disk is not thrown away meanwhile"
 

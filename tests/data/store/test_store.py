@@ -327,7 +327,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     def _stored(self, rows: bytes) -> Stored:
         self.files += 1
-        return Stored("ring", str(self.files), 0, len(rows), crc32(rows))
+        return Stored("retention", str(self.files), 0, len(rows), crc32(rows))
 
     # What can be seen
 

@@ -22,9 +22,9 @@ from rove.cloud.start.session import frame_of
 from rove.data.fragment.local import run
 from rove.model.errors import PlanError, RoveError
 from rove.model.schema import parse_schema, type_name
-from rove.plan.cuts import Cut, highest_cut
 from rove.plan.operators import Operator
 from rove.plan.optimizer import optimize
+from rove.plan.spark.cuts import Cut, highest_cut
 
 COLUMNS = {
     "t": "a int, b int, s string, d double, ts timestamp, st struct<x: int, y: string>, arr array<int>",

@@ -15,7 +15,7 @@ from rove.plan.expressions.functions import RULES
 from rove.plan.expressions.spark_names import SPARK_FUNCTIONS
 from rove.plan.expressions.spark_results import ANY, resolve
 from rove.plan.sql.entries import WINDOWS
-from rove.plan.sql.left_to_spark import GENERATORS
+from rove.plan.sql.in_spark.left_to_spark import GENERATORS
 
 # Two constants of each type: a type that follows from the value of an argument is no rule.
 CONSTANTS = {

@@ -13,10 +13,10 @@ import pytest
 
 import rove
 from rove.model.errors import PlanError
-from rove.plan.cuts import highest_cut
 from rove.plan.explain import explain
 from rove.plan.operators import Join, Project, SparkSelect, Table, walk
 from rove.plan.optimizer import optimize
+from rove.plan.spark.cuts import highest_cut
 
 ROWS: dict[str, list[dict[str, Any]]] = {
     "t": [

@@ -45,7 +45,7 @@ def test_the_error_of_a_part_is_not_hidden_by_what_is_left() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", sorted(p for p in FOLDER.glob("*.py") if p.name not in READ_WHOLE), ids=lambda p: p.name
+    "path", sorted(p for p in FOLDER.rglob("*.py") if p.name not in READ_WHOLE), ids=lambda p: p.name
 )
 def test_a_translator_reaches_arguments_through_a_reading_only(path: Path) -> None:
     nodes = ast.walk(ast.parse(path.read_text()))

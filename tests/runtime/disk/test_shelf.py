@@ -33,9 +33,9 @@ from rove.data.events import (
     ReadLog,
     Remember,
 )
-from rove.data.log.segments import read_back
 from rove.data.log.segments.commands import START, Group, Position, Write
 from rove.data.log.segments.damage import AlreadyOpen
+from rove.data.log.segments.disk_work import read_back
 from rove.data.log.segments.partition import Partition
 from rove.data.log.segments.stored import Stored
 from rove.data.rows import encode_rows
@@ -155,21 +155,21 @@ def test_a_log_is_read_back_in_parts_that_follow_each_other(
 def test_a_log_without_its_index_is_found_and_read_back_whole(
     shelf: DiskShelf, tmp_path: Path, bell: Bell, left: str
 ) -> None:
-    partition = opened(shelf, "ring/1/q").partition
+    partition = opened(shelf, "retention/1/q").partition
     for seq in range(5):
-        append(shelf, partition, "ring/1/q", seq)
+        append(shelf, partition, "retention/1/q", seq)
     shelf.close()
-    (index,) = (tmp_path / "disk/ring/1/q").glob("*.index")
+    (index,) = (tmp_path / "disk/retention/1/q").glob("*.index")
     before = index.read_bytes()
     index.write_bytes(before[: len(before) // 2] if left == "half" else b"x" * len(before))
     if left == "nothing":
         index.unlink()
     again = DiskShelf(tmp_path / "disk", bell)
-    assert answered(again, ListFolders("ring")) == Listed("ring", ("ring/1/q",))
-    found = opened(again, "ring/1/q")
+    assert answered(again, ListFolders("retention")) == Listed("retention", ("retention/1/q",))
+    found = opened(again, "retention/1/q")
     assert (found.partition.damaged, len(found.partition.mended)) == (0, 1)
     assert index.read_bytes() == before
-    read = answered(again, ReadLog("ring/1/q", START, found.upto, rows=True))
+    read = answered(again, ReadLog("retention/1/q", START, found.upto, rows=True))
     assert isinstance(read, LogRead)
     assert [entry.header.seq for entry in read.entries] == [0, 1, 2, 3, 4]
     again.close()
@@ -239,7 +239,7 @@ def test_a_bug_in_the_thread_of_the_disk_is_raised_where_answers_are_taken(
     shelf: DiskShelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shelf, "_answer", lambda order: 1 // 0)
-    shelf.ask(ListFolders("ring"))
+    shelf.ask(ListFolders("retention"))
     shelf.settle()
     assert shelf.has_done
     with pytest.raises(ZeroDivisionError):
@@ -322,10 +322,13 @@ def test_a_disk_that_may_be_mended_is_told_from_a_wrong_folder(
     DiskShelf(tmp_path / "disk", bell).close()
 
 
-def test_a_sink_stays_below_its_nodes_folder(shelf: DiskShelf) -> None:
-    failed = answered(shelf, Open("../elsewhere", 1, SCHEMA))
-    assert isinstance(failed, OpenFailed)
-    assert "outside of" in failed.trouble
+def test_a_sink_stays_below_its_nodes_folder(shelf: DiskShelf, tmp_path: Path) -> None:
+    (tmp_path / "disk/away").symlink_to(tmp_path)
+    for folder, why in (("../elsewhere", "cannot name a folder"), ("away/elsewhere", "outside of")):
+        failed = answered(shelf, Open(folder, 1, SCHEMA))
+        assert isinstance(failed, OpenFailed)
+        assert why in failed.trouble
+    assert not (tmp_path / "elsewhere").exists()
 
 
 def descriptors() -> int:

@@ -19,9 +19,9 @@ from rove.data.fragment.local import Rows, run
 from rove.model.errors import SchemaMismatch, nearest
 from rove.model.ids import Origin, checked_name
 from rove.model.schema import schema_text, type_name
-from rove.plan.cuts import Cut, highest_cut
 from rove.plan.operators import Operator
 from rove.plan.optimizer import optimize
+from rove.plan.spark.cuts import Cut, highest_cut
 
 LocalData = Rows
 _ZONE = re.compile(r"(Z|[+-]\d\d(:?\d\d)?)$")  # at the end of a time in ISO 8601

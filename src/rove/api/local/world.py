@@ -31,8 +31,8 @@ from rove.data.settings import WorkerSettings
 from rove.model.errors import PlanError, RoveError, SetupError
 from rove.model.ids import NodeId, Origin, QueryId, checked_name
 from rove.model.schema import schema_text
-from rove.plan.cuts import highest_cut
 from rove.plan.operators import Operator
+from rove.plan.spark.cuts import highest_cut
 from rove.runtime.adapters.sources import SourceSpec
 from rove.runtime.broken import Broken
 from rove.runtime.local import LocalNet
@@ -44,6 +44,7 @@ EDGES = {"edge-1": GATEWAY, "edge-2": GATEWAY}
 SPARK_POLL_S = 0.2
 STEP_S = 0.5  # how long the net runs before it looks for requests of other threads
 GATE = "begin"  # data flows once this file exists, with the number of the round
+OWN_FOLDERS = (GATE, "cloud", "coordinator", "data", "tables")  # beside those of nodes, so no node has such a name
 
 
 class LocalWorld:
@@ -53,6 +54,8 @@ class LocalWorld:
     """
 
     def __init__(self, folder: Path | None = None, edges: Mapping[str, str] | None = None) -> None:
+        if taken := [edge for edge in edges or {} if edge in OWN_FOLDERS or edge.startswith(f"{GATE}-")]:
+            raise SetupError(f"`{taken[0]}` is a folder of the session itself; choose another name for the edge")
         self._temporary = folder is None
         self.folder = Path(tempfile.mkdtemp(prefix="rove-")) if folder is None else folder
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -349,7 +352,7 @@ class LocalWorld:
                 raise RoveError(why)
             if time.monotonic() > deadline:
                 held = sentence(line.troubles) or self._spark_said or "look at query.status and query.accounts"
-                raise RoveError(f"waited in vain for query `{query}` {what}: {held}")
+                raise RoveError(f"gave up waiting for query `{query}` {what}: {held}")
             time.sleep(0.1)
 
 

@@ -17,8 +17,8 @@ from rove.cloud.source.rows import FolderRows
 from rove.cloud.source.shape import Shape
 from rove.data.log.segments.commands import Position
 from rove.data.log.segments.damage import EntriesGone
+from rove.data.log.segments.disk_work.reader import MARK_READS_MAX, Reader
 from rove.data.log.segments.format import MARK_BYTES, MARK_FILE, Mark, read_mark
-from rove.data.log.segments.reader import MARK_READS_MAX, Reader
 from rove.model.clock import MICROS_MIN
 from rove.runtime.disk.disk import LogFolder
 

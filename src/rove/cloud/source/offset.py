@@ -1,4 +1,4 @@
-"""How far a streaming query has come in its log, as Spark keeps it in the checkpoint.
+"""How far a streaming query has read its log, as Spark keeps it in the checkpoint.
 
 Law: two offsets determine the rows between them. Everything needed to go on from an offset is in it, or in the log
 after it.

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rove.model.clock import parse_duration
+from rove.model.disk_folders import FAULT, LATE, LOG
 from rove.model.errors import DiskError, PlanError, nearest
 from rove.model.ids import checked_name
 
-ASIDE = ("late-", "fault-")  # the prefixes of folders with rows that were set aside; they are read only if named
+ASIDE = (LATE, FAULT)  # folders with rows that were set aside are read only if named
 MILLISECOND_US = 1_000
 
 # As users write them. Spark ignores their case.
@@ -81,7 +82,7 @@ def find_folders(options: Options) -> tuple[Path, ...]:
     """The log folder of each gateway, which must exist."""
     found = []
     for root in options.roots:
-        query = Path(os.path.abspath(root)) / "log" / options.query
+        query = Path(os.path.abspath(root)) / LOG / options.query
         if not query.is_dir():
             there = sorted(p.name for p in query.parent.iterdir()) if query.parent.is_dir() else []
             raise DiskError(f"{query} is not there; {nearest(query.name, there)}")

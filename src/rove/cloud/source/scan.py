@@ -18,13 +18,13 @@ from rove.cloud.source.offset import Offset, Reach
 from rove.cloud.source.options import Options
 from rove.cloud.source.quarantine import put
 from rove.cloud.source.shares import Share, shares
+from rove.model.disk_folders import READER
 from rove.model.errors import DiskError
 
 BEAT_S_MIN = 0.1  # between heartbeats without rows, because each is a micro-batch of its own
 ENTRIES_PER_READ = 4_096
 ENTRIES_UNSAID_MAX = 65_536  # after this many entries the checkpoint advances even if no row is admitted
 ENTRIES_PER_BATCH_MAX = 1_000_000  # a bound for triggers without a limit, so that they fit into memory
-READER = "reader-"
 
 
 class Scan:

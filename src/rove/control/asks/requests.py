@@ -6,13 +6,14 @@ that any client can make them.
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 
 from rove.control.sink_options import check_options
+from rove.model.disk_folders import checked_sink
 from rove.model.errors import PlanError
-from rove.model.ids import checked_name
+from rove.model.ids import NAME_BYTES_MAX, checked_name
 from rove.model.messages import Sink
 
 T = TypeVar("T")
@@ -21,6 +22,7 @@ Invited: TypeAlias = Literal["device", "edge", "gateway", "cloud"]
 CloudKind: TypeAlias = Literal["table", "console", "memory", "postgres", "noop", "foreachBatch"]
 
 TABLES = ("table", "memory", "postgres")  # sinks that are named after a table
+ASIDE_TABLES = ("_late", "_faults")  # the ends of names of tables of late rows, and of rows at fault
 
 NOT_A_PLACE = (
     "a url is not the name of a table; for PostgreSQL name the table, and give the url as an option: "
@@ -77,7 +79,7 @@ class Update(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CloudAsk(msgspec.Struct, frozen=True, kw_only=True):
-    """Spark's question what it should run. `trusts` says whether it runs users' functions that come by value."""
+    """Spark asks which queries to run. `trusts` says whether it runs users' functions that come by value."""
 
     trusts: bool = False
 
@@ -134,7 +136,7 @@ class PlanSaid(msgspec.Struct, frozen=True, kw_only=True):
 class TableAsk(msgspec.Struct, frozen=True, kw_only=True):
     """A request for the first rows of a table that Spark keeps. The user makes up the id."""
 
-    id: str
+    id: Annotated[str, msgspec.Meta(max_length=NAME_BYTES_MAX)]
     table: str
     limit: int
 
@@ -150,7 +152,7 @@ class TableRows(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Drain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Drain a node, or with `back` let it take part again."""
+    """Drain a node. With `back`, undo the drain."""
 
     name: str
     back: bool = False
@@ -347,10 +349,17 @@ class Enlist(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_submit(asked: Submit) -> None:
-    """Refuse bad names and sinks. Names of streams are in the plan and are checked there."""
+    """Refuse bad names and sinks. Names of streams and outputs are in the plan and are checked there (plan/codec)."""
     checked_name(asked.name, "a query")
-    if asked.sink.node is not None:
-        checked_name(asked.sink.node, "a node")
+    sink = asked.sink
+    if sink.node is not None:
+        checked_name(sink.node, "a node")
+    if sink.kind == "file":
+        checked_sink(sink.path)
+    if sink != Sink(kind=sink.kind, node=sink.node, path=sink.path if sink.kind == "file" else ""):
+        raise PlanError("a sink has a node, and in a file sink a path; how late rows are told is not asked for here")
+    for stream in asked.patience_of:
+        checked_name(stream, "a stream")
     if asked.cloud is not None:
         check_sink(asked.cloud)
 
@@ -362,6 +371,8 @@ def check_sink(sink: CloudSink) -> None:
         raise PlanError(NOT_A_PLACE)  # it is not shown: it may hold a password
     if sink.kind in TABLES:
         checked_name(sink.name, "a table")
+    if sink.kind == "table" and sink.name.endswith(ASIDE_TABLES):
+        raise PlanError(f"`{sink.name}` is the table of rows that were set aside of another; choose another name")
     if sink.kind == "table" and sink.mode == "update":
         raise PlanError("a table of files cannot replace rows; for update mode choose postgres, console or memory")
     check_options(sink.kind, sink.name, sink.options)

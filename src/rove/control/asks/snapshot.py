@@ -64,8 +64,8 @@ def accounts(
 
 
 def _moving(queries: Iterable[Query], membership: Membership) -> set[Origin]:
-    """The operators that have made rows on more than one node, and not all of these have said how many: their state is
-    on its way, or a node has not reported since the coordinator started. O(parts)."""
+    """The operators that have made rows on more than one node, of which not all have reported how many: their state is
+    being sent, or a node has not reported since the coordinator started. O(parts)."""
     silent = any(member.conn is None for member in membership.members.values())
     return {
         query.fragments[node].makes[name.stage]

@@ -33,6 +33,8 @@ def submit(coordinator: Coordinator, body: bytes) -> Submitted:
         return Submitted(query=asked.name, version=known.version, text=deployments.explained(known))
     _check_sink(coordinator, asked.sink)
     query = deployments.new(record, asked.plan)
+    if unknown := [stream for stream in asked.patience_of if stream not in query.streams]:
+        raise PlanError(f"the query reads no stream `{unknown[0]}`; {nearest(unknown[0], list(query.streams))}")
     _declare(coordinator, query, keep=not asked.explain)
     if asked.explain:
         return Submitted(query=asked.name, version=0, text=deployments.explained(query))

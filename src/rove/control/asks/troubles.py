@@ -162,8 +162,8 @@ class Troubles:
 
 
 class _Holding:
-    """Whether nodes that let no rows past hold a whole query up: if no source has another way, or if event time waits
-    for them."""
+    """Whether nodes that let no rows past hold a whole query up: if no source has another route, or if event time
+    waits for them."""
 
     def __init__(self, query: Query, stuck: dict[NodeId, None]) -> None:
         deployment = query.deployment

@@ -1,7 +1,7 @@
 """Alternative routes, for when a route breaks, or to send over several at once.
 
 Law: the routes of one source share no node below the first node where its rows must come together: where all routes
-meet, where an operator takes rows in order, or where the query ends. No other node on the way takes them in order. A
+meet, where an operator takes rows in order, or where the query ends. No node before that one needs rows in order. A
 node has one route to the end, so all routes together still lead there. Relays on a route only pass rows on; the
 operators that they skip run where the routes meet.
 

@@ -21,7 +21,7 @@ from rove.control.deployment.tables.tree import Tree
 from rove.control.placement.estimate import memory_bytes
 from rove.control.placement.placement import Load, Placement, costs_a_slot
 from rove.control.placement.request import SourceAt
-from rove.model.errors import TopologyError
+from rove.model.errors import BrokenInvariant
 from rove.model.ids import NodeId, Origin, Stage, Version
 from rove.model.messages import Fragment
 
@@ -147,8 +147,8 @@ class Deployment:
             self.put({other: replace(part, above=part.above + 1) for other, part in below})
 
     def forget(self, nodes: Iterable[NodeId]) -> None:
-        """Earlier batches that were made on these nodes are with a node that has died: readers begin with the first one
-        that comes. O(their routes)."""
+        """Let readers begin with the first batch that arrives from these nodes, because earlier ones were taken by a
+        node that has died. O(their routes)."""
         marked = {n: replace(p, forgotten=True) for n in nodes if (p := self.tree.parts.get(n)) and not p.forgotten}
         self.put(marked)
         self._dirty |= self.meetings.above(marked)
@@ -314,7 +314,7 @@ class Deployment:
                 self._changed[target] = None
 
     def release(self) -> None:
-        """The query has ended, so its operators take no room. O(nodes)."""
+        """Release the slots and the memory of a query that has ended. O(nodes)."""
         for node, part in self.tree.parts.items():
             self._account(node, part, None)
         self.journal.commit()
@@ -363,7 +363,7 @@ class Deployment:
                 fragment = self.fragments[record.node]
                 self.fragments[record.node] = _versioned(fragment, record.version)
         self.version = version
-        self.hold(False)  # nobody holds for ever because the coordinator has restarted
+        self.hold(False)  # no node holds for ever because the coordinator has restarted
 
     def validate(self) -> None:
         """Raise if a derived table contradicts the parts. O(nodes × stages × height)."""
@@ -372,10 +372,10 @@ class Deployment:
         fresh = Deployment(self.terms, self.root, Load(), self.starts)
         fresh.restore((self._record(node) for node in {**self.tree.parts, **self.relays}), self.version)
         if fresh.meetings.readers != self.meetings.readers:
-            raise TopologyError(f"query `{self.terms.query}`: the makers and readers do not follow from its parts")
+            raise BrokenInvariant(f"query `{self.terms.query}`: the makers and readers do not follow from its parts")
         if fresh.fragments != self.fragments and not self._dirty:
             wrong = [n for n, f in fresh.fragments.items() if self.fragments.get(n) != f]
-            raise TopologyError(f"query `{self.terms.query}`: fragments of {wrong[:3]} do not follow from its parts")
+            raise BrokenInvariant(f"query `{self.terms.query}`: fragments of {wrong[:3]} do not follow from its parts")
 
 
 def _versioned(fragment: Fragment, version: Version) -> Fragment:

@@ -8,7 +8,6 @@ searched: stream to queries, node to queries, and the few queries that wait for 
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
 from collections.abc import Iterable
 
 from msgspec.structs import replace
@@ -24,6 +23,7 @@ from rove.control.deployment.part import PartRecord
 from rove.control.deployment.query import Query, QueryEvent, QueryRecord
 from rove.control.deployment.reroute import has_better, lead, move, relieve
 from rove.control.deployment.rollout import Rollout
+from rove.control.deployment.tables.invariants import check_indexes
 from rove.control.deployment.touched import Touched, Waiting, no_route, no_sources, note_cut, stays, wanted
 from rove.control.members.below import Below
 from rove.control.members.membership import Membership
@@ -37,7 +37,7 @@ from rove.plan.stages import Stages
 
 class Deployments:
     """Queries by name. `load` is what they take of each node. `of_node` holds the queries in which a node has, or had,
-    a part; `open` holds those of them that it does not run as it should."""
+    a part; `open` holds the queries whose newest part the node does not run yet."""
 
     def __init__(self, membership: Membership, below: Below, redeploy: Redeploy = "incremental") -> None:
         self._membership, self._below = membership, below
@@ -75,7 +75,7 @@ class Deployments:
     def add(self, query: Query) -> None:
         """Add a query, with its deployment if it has one."""
         self.queries[query.id] = query
-        for stream in query.streams:
+        for stream in () if query.stopped else query.streams:
             self._of_stream.setdefault(stream, {})[query.id] = None
         self._settled(query)
 
@@ -87,11 +87,10 @@ class Deployments:
             query.deployment.restore(found, version)
             for node, fragment in query.fragments.items():
                 self._below.routed(node, fragment, query.deployment.root)
-            query.rollout.restored(query.deployment, self.now)
-            query.step(QueryEvent.CHANGE)
             self.absent |= {(query.id, node): None for node in query.deployment.absent}
             for node in query.deployment.sourced:
                 note_cut(query, query.deployment, node, self._membership.topology, self.now)
+        query.restored((kept.node for kept in found), self.now)
         for kept in found:
             self._index(query, kept.node)
         self.add(query)
@@ -117,7 +116,7 @@ class Deployments:
         return nodes
 
     def let_go(self, query: QueryId, node: NodeId) -> None:
-        """A node has stopped running a query, as it should."""
+        """A node has ended a query that it was told to leave."""
         self.of_node.get(node, {}).pop(query, None)
         self.close(query, node)
         known = self.queries.get(query)
@@ -129,7 +128,7 @@ class Deployments:
         self.open.get(node, {}).pop(query, None)
 
     def reopen(self, query: QueryId, node: NodeId) -> None:
-        """A node does not run what it should of a query, or may run what it should not."""
+        """A node does not run what it should of a query, or may run a part that it has lost."""
         self.open.setdefault(node, {})[query] = None
 
     def _index(self, query: Query, node: NodeId) -> None:
@@ -295,7 +294,7 @@ class Deployments:
         return self.rolled_out(query, deployment)
 
     def withdraw(self, query: Query) -> None:
-        """Free the room of a query that was placed and then refused."""
+        """Release the slots of a query that was placed and then refused."""
         if query.deployment is not None:
             query.deployment.release()
             for node in query.rollout.states:
@@ -380,7 +379,7 @@ class Deployments:
 
     def _drop_gone(self, deployment: Deployment, node: NodeId) -> None:
         """Remove sources that have ended. A source that is away, or has no route now, keeps its place. A node that was
-        removed, and has none below it, loses its part: nobody waits for what its operators would have given. Operators
+        removed, and has none below it, loses its part: no operator waits for output of its operators. Operators
         elsewhere that took rows of it alone stay, and give what they have."""
         gone = self._membership.ended.gone
         part = deployment.tree.parts.get(node)
@@ -393,7 +392,7 @@ class Deployments:
             deployment.put({node: replace(part, sources=left)})
 
     def _lead_new(self, query: Query, deployment: Deployment, request: Request, node: NodeId) -> None:
-        """Place the sources of a node that have no place."""
+        """Give routes to the unplaced sources of a node."""
         here, have = (
             wanted(query, node, self._membership),
             dict.fromkeys(origin for _, origin in deployment.placed(node)),
@@ -466,18 +465,6 @@ class Deployments:
         placed = strategy(query.record.strategy)(request, topology, self.load)
         return explain(request, placed, topology, self._membership.rows_per_s)
 
-    def validate(self) -> None:
-        """Raise if an index contradicts the queries. O(nodes of all queries)."""
-        for query in self.queries.values():
-            query.validate()
-            for node in query.fragments if not query.stopped else ():
-                if query.id not in self.of_node.get(node, ()):
-                    raise PlanError(f"`{node}` has a part in `{query.id}` that is not in the index")
-                if node in query.rollout.pending and query.id not in self.open.get(node, ()):
-                    raise PlanError(f"`{node}` should be told its part in `{query.id}`, but is not in the index")
-        taken = Counter[NodeId]()
-        for query in self.queries.values():
-            placement = None if query.stopped else query.placement()
-            taken.update({} if placement is None else placement.slots)
-        if taken != self.load.slots:
-            raise PlanError("the slots that queries take contradict the load")
+    def validate(self, whole: bool = True) -> None:
+        """Raise if a query contradicts itself, or an index the queries. O(nodes of all queries); `whole` costs most."""
+        check_indexes(self, self._membership.members, self._of_stream, self._unsettled, whole)

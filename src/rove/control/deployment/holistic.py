@@ -3,7 +3,7 @@
 Law: changes are queued and taken in batches. Every query with a source whose route is broken, and could be better, is
 redeployed whole: all its nodes are told that the sources hold (it is undeployed), it is placed anew with all its
 sources, and all its nodes are told their parts (it is deployed). One query follows the other (HSQD), or all begin at
-once (HCQD); then comes the next batch. Nodes, links, stores and frontiers are the same as otherwise. A node with
+once (HCQD); then the next batch follows. Nodes, links, stores and frontiers work as with other strategies. A node with
 sources keeps its rows meanwhile and sends them on later, so none is lost. Operators with memory stay where they are.
 
 A node that does not answer is waited for as long as it is up, and for a limited time.
@@ -28,7 +28,7 @@ from rove.model.ids import NodeId, QueryId, Stage
 if TYPE_CHECKING:
     from rove.control.deployment.deployments import Deployments
 
-# "state_transfer" is incremental, and an operator that moves takes rows only when its whole state has come.
+# "state_transfer" is incremental, and an operator that moves takes rows only when its whole state has arrived.
 Redeploy: TypeAlias = Literal["incremental", "state_transfer", "holistic_serial", "holistic_concurrent"]
 WAIT_US_MAX = 10_000_000  # for the nodes of one query, to hold or to run their parts
 
@@ -56,7 +56,7 @@ class Holistic:
         return bool(self.waiting or self._batch or self._under_way)
 
     def queue(self, query: QueryId, touched: Touched) -> None:
-        """A query is affected by changes of the topology."""
+        """Queue a query that changes of the topology affect."""
         known = self.waiting.get(query)
         self.waiting[query] = touched if known is None else known.with_other(touched)
 

@@ -5,7 +5,7 @@ Law: the request is stored once. The deployment is stored node by node (`part`),
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -18,8 +18,9 @@ from rove.control.deployment.rollout import Rollout
 from rove.control.deployment.split import Split, split
 from rove.control.placement import Load, Placement, Request, SourceAt
 from rove.control.placement.demands import sites_of
+from rove.model.errors import must
 from rove.model.ids import NodeId, Origin, QueryId, Stage
-from rove.model.lifecycle import Table, advanced
+from rove.model.lifecycle import Machine, Table
 from rove.model.messages import Fragment, Sink, plan_digest
 from rove.model.schema import schema_text
 from rove.plan.codec import decode
@@ -125,14 +126,14 @@ class Unplaced:
 
 @dataclass(slots=True)
 class Query:
-    """A query and its deployment. Without a deployment, or without a source, it waits; `waits_for` says for what. What
-    hinders it is kept with the time since when."""
+    """A query and its deployment. Without a deployment, or without a source, it waits; `waits_for` is the reason. Each
+    reason is kept with the time since when it holds."""
 
     record: QueryRecord
     plan: bytes
     stages: Stages
     rollout: Rollout
-    state: QueryState = QueryState.WAITING
+    machine: Machine[QueryState, QueryEvent]
     deployment: Deployment | None = None
     amended: int = 0  # the first version with its plan, if the coordinator has seen it amended
     waits_for: str = ""
@@ -147,12 +148,13 @@ class Query:
     cut: dict[NodeId, int] = field(default_factory=dict)  # nodes with sources whose route is broken, since when
     drained: dict[NodeId, str] = field(default_factory=dict)  # nodes that are being drained, and what holds them up
     dead: dict[NodeId, str] = field(default_factory=dict)  # dead nodes, and why their operators cannot start elsewhere
-    moved: dict[Origin, dict[NodeId, None]] = field(default_factory=dict)  # who has said that a state has moved whole
+    # By state: the nodes that have reported that all of it has moved.
+    moved: dict[Origin, dict[NodeId, None]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, record: QueryRecord, plan: bytes, rollout: Rollout, whole_states: bool = False) -> Query:
-        stages = decode(plan, unread)
-        found = cls(record, plan, stages, rollout, sites=sites_of(stages), whole_states=whole_states)
+        stages, machine = decode(plan, unread), Machine(QUERIES, QueryState.WAITING, f"query `{record.query}`")
+        found = cls(record, plan, stages, rollout, machine, sites=sites_of(stages), whole_states=whole_states)
         for stage in stages.sources():
             operator = stages.operators[stage]
             if isinstance(operator, Source):
@@ -171,7 +173,11 @@ class Query:
 
     @property
     def stopped(self) -> bool:
-        return self.state is QueryState.STOPPED
+        return self.machine.state is QueryState.STOPPED
+
+    @property
+    def state(self) -> QueryState:
+        return self.machine.state
 
     @property
     def fragments(self) -> Mapping[NodeId, Fragment]:
@@ -193,13 +199,21 @@ class Query:
             self.waits_for, self.waits_since_us = reason, now
 
     def leave_out(self, origin: Origin, node: NodeId, reason: str, now: int) -> None:
-        """A source has no place. The time of a reason that goes on does not change."""
+        """Note that a source has no place. The time of a reason that goes on does not change."""
         known = self.unplaced.get(origin)
         if known is None or (known.node, known.reason) != (node, reason):
             self.unplaced[origin] = Unplaced(node, reason, now)
 
+    def restored(self, nodes: Iterable[NodeId], now: int) -> None:
+        """Its records, of these nodes, were read. No node has reported yet."""
+        self.rollout.restored(nodes, self.fragments, now)
+        if self.deployment is not None:
+            self.step(QueryEvent.CHANGE)
+            if not self.rollout.pending:  # all of its nodes were removed
+                self.step(QueryEvent.COMPLETE)
+
     def step(self, event: QueryEvent) -> None:
-        self.state = advanced(QUERIES, self.state, event, f"query `{self.id}`")
+        self.machine.step(event)
 
     def patience_us(self, node: NodeId | None = None) -> int:
         """How long to wait for a node: the longest return timeout of its streams; without streams, the longest of
@@ -276,11 +290,21 @@ class Query:
         """Its deployment as a placement. O(nodes × stages)."""
         return None if self.deployment is None else self.deployment.placement(self.record.why)
 
-    def validate(self) -> None:
-        """Raise if its parts contradict each other. O(nodes × stages × height)."""
-        if self.deployment is not None and not self.stopped:
+    def validate(self, whole: bool = True) -> None:
+        """Raise if its parts contradict each other. O(nodes × stages × height); O(nodes) if it is not `whole`: then
+        what follows from the deployment's parts is not worked out again."""
+        must(self.stopped == self.record.stopped, "a query is stopped if its record says so", self.id, self.state)
+        self.rollout.validate({} if self.stopped else self.fragments)
+        if self.stopped:
+            return
+        waits = self.state is QueryState.WAITING
+        must(waits == (self.deployment is None), "a query waits until it is deployed", self.id, self.state)
+        must((self.record.gateway is None) == waits, "a query that is deployed has a gateway", self.id)
+        # A node that ran its part and has started again is pending too, and the query runs on.
+        deploying = self.state is QueryState.DEPLOYING
+        must(not deploying or bool(self.rollout.pending), "a query deploys while a part is pending", self.id)
+        if self.deployment is not None and whole:
             self.deployment.validate()
-            self.rollout.validate(self.deployment)
 
 
 def _outputs(stages: Stages) -> list[str]:

@@ -10,7 +10,7 @@ elsewhere. Until then it may hold rows that the senders would forget if it ackno
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from enum import Enum
 
 from rove.control.deployment.change_set import Difference
@@ -18,9 +18,9 @@ from rove.control.deployment.deployment import Deployment
 from rove.control.deployment.part import GONE
 from rove.control.members.below import Below
 from rove.control.members.membership import Member
-from rove.model.errors import TopologyError
+from rove.model.errors import must
 from rove.model.ids import NodeId, QueryId, Version
-from rove.model.lifecycle import Table, advanced
+from rove.model.lifecycle import Table, advanced, longer
 from rove.model.messages import Fragment
 
 TELL_AGAIN_US = 900_000
@@ -68,6 +68,7 @@ class Rollout:
         self.states: dict[NodeId, PartState] = {}
         self.pending: dict[NodeId, int] = {}  # since when
         self.untold: set[NodeId] = set()  # of these, the nodes that were not told their newest part
+        self._stories: dict[NodeId, tuple[str, ...]] = {}  # the last steps that led to the state of each node
         self._runs: dict[NodeId, Version] = {}  # the versions that nodes reported, also of parts that they lost
         self._held: Version | None = None  # the last version that keeps what it has
         self._told: dict[NodeId, tuple[int, int]] = {}  # when a node was last told, and how often
@@ -77,10 +78,11 @@ class Rollout:
 
     # Events
 
-    def restored(self, deployment: Deployment, now: int) -> None:
-        """A deployment was restored from its records. No node has reported yet."""
-        for node in deployment.fragments:
-            self._step(node, PartEvent.CHANGE, now)
+    def restored(self, nodes: Iterable[NodeId], fragments: Container[NodeId], now: int) -> None:
+        """A query was restored from the records of these nodes. No node has reported yet. Those without a fragment had
+        lost their part, and have not let go."""
+        for node in nodes:
+            self._step(node, PartEvent.CHANGE if node in fragments else PartEvent.DROP, now)
 
     def changed(self, change: Difference, now: int) -> None:
         """Nodes got new parts, or lost theirs. O(touched nodes)."""
@@ -101,6 +103,7 @@ class Rollout:
         if fragment is None:
             if runs is None:
                 self.states.pop(node, None)  # the node has let go
+                self._stories.pop(node, None)
                 self._told.pop(node, None)
             return []
         if runs is not None and runs >= fragment.version:
@@ -161,9 +164,9 @@ class Rollout:
         return None
 
     def _on_its_way(self, node: NodeId, fragment: Fragment, deployment: Deployment) -> NodeId | None:
-        """Whom a state waits for that is to leave a node on a way of its own: a node on this way that does not know it,
-        or one that still sends its rows to the old node. They do not pass the new one there. O(way + nodes that sent
-        here)."""
+        """The node that a state waits for before it leaves over a route of its own: a node on this route that does not
+        know the route yet, or one that still sends its rows to the old node, where they do not pass the new one.
+        O(route + nodes that sent here)."""
         led = [state for state in fragment.sends.values() if state in fragment.leads]
         for state in led:
             at: NodeId | None = fragment.leads[state]
@@ -193,7 +196,9 @@ class Rollout:
 
     def _step(self, node: NodeId, event: PartEvent, now: int) -> None:
         before = self.states.get(node, PartState.WAITS)
-        after = self.states[node] = advanced(PARTS, before, event, f"the part of `{node}`")
+        story = self._stories.get(node) or longer((), None, before)
+        after = self.states[node] = advanced(PARTS, before, event, f"the part of `{node}`", story)
+        self._stories[node] = longer(story, event, after)
         if after in (PartState.WAITS, PartState.TOLD):
             self.pending.setdefault(node, now)
         else:
@@ -203,11 +208,19 @@ class Rollout:
         else:
             self.untold.discard(node)
 
-    def validate(self, deployment: Deployment) -> None:
-        """Raise if a node's state contradicts its reports. O(nodes)."""
-        for node, fragment in deployment.fragments.items():
+    def validate(self, fragments: Mapping[NodeId, Fragment]) -> None:
+        """Raise if the states contradict the parts, the reports, or the tables that follow from them. A stopped query
+        has no parts; its nodes keep their last state until they let go. O(nodes)."""
+        for node, fragment in fragments.items():
             runs, state = self._runs.get(node), self.states.get(node)
-            if state in (None, PartState.LEAVES) or (state is PartState.RUNS) != (
-                runs is not None and runs >= fragment.version
-            ):
-                raise TopologyError(f"`{node}` has version {fragment.version}, runs {runs}, and is {state}")
+            newest = runs is not None and runs >= fragment.version
+            must(state not in (None, PartState.LEAVES), "a node with a part has a state for it", node, state)
+            must((state is PartState.RUNS) == newest, "a part runs if its node says so", node, fragment.version, runs)
+        if fragments:
+            stray = [n for n, s in self.states.items() if n not in fragments and s is not PartState.LEAVES]
+            must(not stray, "a node without a part leaves", stray[:3])
+        waits = {node for node, state in self.states.items() if state is PartState.WAITS}
+        told = {node for node, state in self.states.items() if state is PartState.TOLD}
+        must(self.pending.keys() == waits | told, "the nodes that do not run their part are pending", self.pending)
+        must(self.untold == waits, "the nodes that were not told their part are untold", self.untold)
+        must(self._stories.keys() == self.states.keys(), "a state has a story")

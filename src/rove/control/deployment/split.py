@@ -1,7 +1,7 @@
 """Splits a placed plan in two: the lower part for workers, the upper part for Spark.
 
 Law: the lower part is a plan of its own, with its own numbers. Its outputs have the names under which the upper part
-receives them: edge0, edge1 … in the order in which the upper part reads them, as in `rove.plan.cuts`.
+receives them: edge0, edge1 … in the order in which the upper part reads them, as in `rove.plan.spark.cuts`.
 """
 
 from __future__ import annotations

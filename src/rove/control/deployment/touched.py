@@ -17,20 +17,17 @@ NAMED_MAX = 5  # nodes of a cause that are named
 
 @dataclass(slots=True)
 class Touched:
-    """What to look at in one query: `nodes`, everything below `relays`, nodes that were `restarted`, nodes whose
-    absence has changed (`absent`), nodes that lack a function that was placed there (`lacking`), states that have
-    `arrived`, nodes that are being `drained`, nodes that count as `dead`, and, with `retry`, all sources without a
-    place or with a broken route."""
+    """What to look at in one query."""
 
-    nodes: dict[NodeId, None] = field(default_factory=dict)
-    relays: dict[NodeId, None] = field(default_factory=dict)
+    nodes: dict[NodeId, None] = field(default_factory=dict)  # nodes whose sources or links have changed
+    relays: dict[NodeId, None] = field(default_factory=dict)  # nodes whose links have changed: look at all below them
     restarted: dict[NodeId, None] = field(default_factory=dict)
-    absent: dict[NodeId, bool] = field(default_factory=dict)
-    lacking: dict[NodeId, None] = field(default_factory=dict)
-    arrived: dict[Origin, None] = field(default_factory=dict)
-    drained: dict[NodeId, None] = field(default_factory=dict)
-    dead: dict[NodeId, None] = field(default_factory=dict)
-    retry: bool = False
+    absent: dict[NodeId, bool] = field(default_factory=dict)  # whether a node is absent now, if that has changed
+    lacking: dict[NodeId, None] = field(default_factory=dict)  # nodes that lack a function that was placed there
+    arrived: dict[Origin, None] = field(default_factory=dict)  # states that have moved and are complete
+    drained: dict[NodeId, None] = field(default_factory=dict)  # nodes that are being drained
+    dead: dict[NodeId, None] = field(default_factory=dict)  # nodes that count as dead
+    retry: bool = False  # look at all sources without a place or with a broken route
 
     @property
     def nodes_only(self) -> bool:
@@ -64,7 +61,7 @@ class Touched:
         return (*found, "there is more room, or there are more routes") if self.retry else tuple(found)
 
     def with_other(self, other: Touched) -> Touched:
-        """Both together. What the other says of a node counts."""
+        """Both together. Where both name a node, the other's value is used."""
         pairs = {each.name: (getattr(self, each.name), getattr(other, each.name)) for each in fields(self)}
         return Touched(**{name: mine | theirs for name, (mine, theirs) in pairs.items()})
 

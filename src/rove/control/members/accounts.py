@@ -3,11 +3,12 @@
 Law: produced = delivered + evicted + late + lost + faulted + in flight. Rows that no node has counted otherwise are in
 flight. If no node holds them either, they are missing, by the names of their batches.
 
-Nodes report at different moments, so an end may have counted rows that their maker has not reported yet. The numbers of
-the batches tell: if the end has seen batches that the maker's report does not cover, their rows were produced. If it
-has not, and still counts more rows than were produced, something was counted twice, and the sum does not add up. Rows
-that were counted as lost and came again are known by the names of their batches, and are not lost. An operator whose
-input was lost on its disk computes fewer rows again than it had given; those that arrived were produced.
+Nodes report at different moments, so an end may have counted rows that their maker has not reported yet. The numbers
+of the batches decide: if the end has seen batches that the maker's report does not cover, their rows were produced. If
+it has not, and still counts more rows than were produced, something was counted twice, and the sum does not add up.
+Rows that were counted as lost and arrived later are known by the names of their batches, and are not lost. An operator
+whose input was lost on its disk produces fewer rows when it computes them again than it had sent before; the rows that
+arrived count as produced.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ def excess(line: AccountLine) -> int:
 
 
 def lost_twice(tallies: Iterable[Tally]) -> int:
-    """The most rows of a line that nodes counted as lost and that were counted before, by the names of their batches: a
-    node lost them again after its restart, or they came again and were taken. O(tallies)."""
+    """The most rows of a line that nodes counted as lost although they were counted before, by the names of their
+    batches: a node lost them again after its restart, or they arrived again and were taken. O(tallies)."""
     tallies = list(tallies)
     known = union(spans for tally in tallies for taker, spans in tally.counted if taker)
     rows = 0
@@ -104,9 +105,9 @@ def account_lines(
             kept = 0 if query in stopped else min(left, line["open"])
             line["lost"] += left - kept
             left = line["open"] = kept
-        anew = query in hurt and origin.stage != SOURCE  # an operator without input that is lost gives less than before
+        anew = query in hurt and origin.stage != SOURCE  # an operator that has lost input produces less than before
         if over or anew or origin in unheard or seen[query, origin] > made[query, origin]:
-            line["produced"] = max(line["produced"], done)  # what became of rows is known, so they were produced
+            line["produced"] = max(line["produced"], done)  # rows whose end is known were produced
         gone = missing.of(query, origin) if missing is not None and left else None
         lines.append(
             AccountLine(

@@ -1,12 +1,12 @@
-"""Whose batches may come through whom: the makers below each node.
+"""The makers whose batches each node may pass on: those below it.
 
 Law: a node may send its own batches and those of all makers below it. A node is below each parent that it ever named,
 and below each node that it was ever told to send to on a route that goes on from there; and so on upwards. An operator
 that has one origin for all nodes (`busy#3`) is below each node that ever ran it. So whatever a node was told to pass on
 is below it. A move between parents that are known changes nothing.
 
-The book only grows. Batches of old routes come hours later, and those of a node that was removed may have no other
-copy. So a maker stays in the book for as long as the book exists, like the counts of nodes that are gone (`ended`).
+This table of makers only grows; entries are never removed. Batches of old routes arrive hours later, and those of a
+node that was removed may have no other copy. The counts of removed nodes (`ended`) are kept for as long.
 
 Each node is told the makers below its neighbours as a list that only gets longer (`Learned`), and says how much of it
 it knows. A new maker costs O(links above it). A node that gets another parent costs O(makers below it × links above
@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from rove.model.errors import TopologyError
+from rove.model.errors import BrokenInvariant
 from rove.model.ids import NodeId
 from rove.model.messages import LEARNED_MAX, Fragment, Learned, chained
 
@@ -28,8 +28,8 @@ TELL_AGAIN_US = 900_000
 
 
 class AboveRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The nodes that batches of a maker go to, each with its place among all pairs of the book. Restored in that order,
-    the lists of all nodes are as they were."""
+    """The nodes that batches of a maker go to, each with its place among all pairs of the table. Restored in that
+    order, the lists of all nodes are as they were."""
 
     maker: str
     above: tuple[tuple[NodeId, int], ...]
@@ -54,7 +54,7 @@ class _List:
 
 
 class Below:
-    """The book of one coordinator."""
+    """The table of one coordinator."""
 
     def __init__(self) -> None:
         self._above: dict[str, dict[NodeId, int]] = {}
@@ -66,7 +66,7 @@ class Below:
         self._places = 0
 
     def restore(self, records: Iterable[AboveRecord]) -> None:
-        """Restore the book. O(book)."""
+        """Restore the table. O(table)."""
         found = [(place, record.maker, above) for record in records for above, place in record.above]
         for place, maker, above in sorted(found):
             self._places = place
@@ -102,7 +102,8 @@ class Below:
             self._unheard.setdefault(maker, {})[node] = len(found.pairs)
 
     def routed(self, node: NodeId, fragment: Fragment, end: NodeId) -> None:
-        """A node is told its part of a query that ends on `end`. Rows that end there go no further. O(hops)."""
+        """Note the route of a node that is told its part of a query that ends on `end`. Rows that end there go no
+        further. O(hops)."""
         for above in () if fragment.next is None else (fragment.next, *fragment.others):
             if above != end:
                 self.add(node, above)
@@ -111,7 +112,7 @@ class Below:
                 self.add(origin.maker, node)
 
     def heard(self, node: NodeId, known: tuple[int, int], now: int) -> list[NodeId]:
-        """A node says how much it knows. If that is no beginning of its list, it is told everything. Returns the nodes
+        """Note how much a node knows. If that is no beginning of its list, it is told everything. Returns the nodes
         that may have waited for it. O(these)."""
         found = self._lists.get(node)
         if found is None:
@@ -174,14 +175,14 @@ class Below:
         return self._lists.setdefault(node, _List())
 
     def validate(self) -> None:
-        """Raise if what is below each node does not follow from the pairs. O(book)."""
+        """Raise if what is below each node does not follow from the pairs. O(table)."""
         fresh = Below()
         fresh.restore(AboveRecord(maker=m, above=tuple(above.items())) for m, above in self._above.items())
         if {n: set(b) for n, b in fresh._below.items()} != {n: set(b) for n, b in self._below.items()}:
-            raise TopologyError("the makers below nodes do not follow from who sends to whom")
+            raise BrokenInvariant("the makers below nodes do not follow from who sends to whom")
         if {n: each.pairs for n, each in fresh._lists.items()} != {n: each.pairs for n, each in self._lists.items()}:
-            raise TopologyError("the makers that nodes are told do not follow from who sends to whom")
+            raise BrokenInvariant("the makers that nodes are told do not follow from who sends to whom")
         for maker, nodes in self._unheard.items():
             for node, position in nodes.items():
                 if position <= self._lists[node].known:
-                    raise TopologyError(f"`{maker}` waits for `{node}`, which knows enough")
+                    raise BrokenInvariant(f"`{maker}` waits for `{node}`, which knows enough")

@@ -87,7 +87,7 @@ class Ended:
         self._keep(record)
 
     def died(self, node: NodeId, start: int, tallies: Iterable[Tally]) -> None:
-        """A silent node counts as dead. What it counted stays counted, and what it held counts as held by nobody."""
+        """Count a silent node as dead. What it counted stays counted. Its batches count as held by no node."""
         if node in self._dead:
             return
         kept = tuple(replace(t, buffered=0, open=0, held=()) for t in tallies)

@@ -1,8 +1,8 @@
 """What a node may count of rows of others.
 
 Law: a device counts its own rows only; another count is a lie, and the whole report is refused. An edge or a gateway
-counts what it was sent, and whoever sent it may have lied: counts of rows that never came to it are dropped, and the
-rest of its report is taken.
+counts what it was sent, and the sender may have lied: counts of rows that cannot have passed this node are dropped,
+and the rest of its report is taken.
 """
 
 from __future__ import annotations

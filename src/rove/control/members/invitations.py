@@ -6,12 +6,16 @@ keys are always refused.
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from rove.control.asks.requests import Enlist, Invite, Invited
 from rove.model.errors import TopologyError
 from rove.model.ids import NodeId, checked_name
 from rove.model.messages import Peer
+
+_KEY = re.compile(r"[0-9A-Za-z.:+=^!/*?&<>()\[\]{}@%$#-]{40}")  # the letters of Z85
 
 
 class InviteRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,6 +27,12 @@ class InviteRecord(msgspec.Struct, frozen=True, kw_only=True):
     expires_us: int
 
 
+def check_key(key: str) -> None:
+    """Refuse a text that is no public key. A key names a record, and is compared with those of connections."""
+    if not _KEY.fullmatch(key):
+        raise TopologyError("a public key has 40 characters, of those that 0MQ writes; make one with: rove keys new")
+
+
 class Invitations:
     """Open invitations by key."""
 
@@ -31,6 +41,7 @@ class Invitations:
 
     def invite(self, asked: Invite) -> InviteRecord:
         node = NodeId(checked_name(asked.node, "a node"))
+        check_key(asked.key)
         record = InviteRecord(key=asked.key, node=node, kind=asked.kind, expires_us=asked.expires_us)
         self.keep(record)
         return record
@@ -49,8 +60,7 @@ class Invitations:
             raise TopologyError("this token has expired; ask for another: rove keys invite")
         if asked.node != record.node:
             raise TopologyError(f"this token is for `{record.node}`, not for `{asked.node}`")
-        if len(asked.key) != 40:
-            raise TopologyError("a public key has 40 characters; make one with: rove keys new")
+        check_key(asked.key)
         del self._open[key]
         return record
 

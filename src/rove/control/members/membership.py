@@ -20,7 +20,7 @@ from rove.control.order import Numbers
 from rove.control.topology.changes import AddLink, AddNode, Change, RemoveLink, RemoveNode
 from rove.control.topology.nodes import Link, Node
 from rove.control.topology.topology import Topology
-from rove.model.errors import TopologyError
+from rove.model.errors import BrokenInvariant, TopologyError
 from rove.model.events import Conn
 from rove.model.ids import NodeId, Origin, QueryId, Version
 from rove.model.messages import Facts, Held, Kind, Peer, Report, SourceHere, Tally, digest_of
@@ -318,8 +318,8 @@ class Membership:
             self.topology.remove_node(node)
 
     def count_dead(self, node: NodeId) -> None:
-        """A silent node counts as dead: routes avoid it, nobody counts on what it holds, and its next report has to be
-        a whole one. O(its tallies)."""
+        """Count a silent node as dead: routes avoid it, its batches count as held by no node, and its next report has
+        to be a whole one. O(its tallies)."""
         member = self.members[node]
         if self.topology.has(node) and not self.topology.is_dead(node):
             self.topology.count_dead(node, True)
@@ -446,16 +446,16 @@ class Membership:
         sources = {(s.stream, s.columns, s.origin): r.node for r in records for s in r.sources}
         known = {(*key, origin): node for key, found in self._sources.items() for origin, node in found.items()}
         if sources != known:
-            raise TopologyError("the index of sources contradicts the reports of nodes")
+            raise BrokenInvariant("the index of sources contradicts the reports of nodes")
         if self._gateways.keys() != {r.node for r in records if r.kind == "gateway"}:
-            raise TopologyError("the index of gateways contradicts the reports of nodes")
+            raise BrokenInvariant("the index of gateways contradicts the reports of nodes")
         heard = [self.members[node].heard_us for node in self._quiet]
         if self._quiet.keys() != self.members.keys() or heard != sorted(heard):
-            raise TopologyError("nodes are not in the order of their last reports")
+            raise BrokenInvariant("nodes are not in the order of their last reports")
         for node, known_peers in list(self._peers.items()):
             del self._peers[node]
             if self.peers_of(node) != known_peers:
-                raise TopologyError(f"the peers of `{node}` are not those it has links with")
+                raise BrokenInvariant(f"the peers of `{node}` are not those it has links with")
 
     def _settle(self, record: NodeRecord) -> None:
         """Update the topology by a node's record, and by the links that others report to it. O(links of the node)."""

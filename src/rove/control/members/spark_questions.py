@@ -50,6 +50,6 @@ class SparkQuestions(Generic[Q, A]):
         return [each.asked for each in self._questions.values() if each.answer is None]
 
     def heard(self, answer: A) -> None:
-        """Spark has answered. An answer that nobody waits for is dropped."""
+        """Take an answer of Spark. An answer that no question waits for is dropped."""
         if (question := self._questions.get(answer.id)) is not None:
             question.answer = answer

@@ -30,8 +30,8 @@ from rove.plan.rules.prune_columns import prune_columns
 from rove.plan.stages import Stages, ordered
 
 RECENT_MAX = 100
-# After so long without a question of Spark, nobody runs queries there. It asks nothing while it starts a query, which
-# takes ten seconds and more on a busy machine.
+# After this time without a request from Spark, no process runs queries there. It asks nothing while it starts a query,
+# which takes ten seconds and more on a busy machine.
 SILENT_US = 30_000_000
 
 

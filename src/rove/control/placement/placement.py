@@ -65,5 +65,6 @@ class Load:
 
 
 def costs_a_slot(operator: Operator) -> bool:
-    """Whether an operator takes a slot. A source runs anyway, and a union only changes the stage of a batch."""
+    """Whether an operator takes a slot. A source takes none because it runs on its device in any case, and a
+    union only changes the stage of a batch."""
     return not isinstance(operator, Source | Received | Union)

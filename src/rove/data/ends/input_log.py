@@ -19,12 +19,12 @@ from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.link.receipts import FrameReceipt
 from rove.data.log.folders import Folders
 from rove.model.batch import Header, HeaderKind
+from rove.model.disk_folders import InputFolder, read_folder
 from rove.model.errors import RoveError, must
 from rove.model.events import Payload
 from rove.model.ids import Origin, QueryId
 from rove.model.spans import Spans, minus
 
-FOLDER = "memory"
 NO_COLUMNS = pa.schema([])  # one folder holds rows of all stages
 
 
@@ -55,7 +55,7 @@ class InputLog:
 
     def folder(self, query: QueryId) -> str:
         """The folder with the input of a query."""
-        return self._of.get(query, input_folder(query))
+        return self._of.get(query, str(InputFolder(query)))
 
     def append(
         self, running: RunningFragment, header: Header, rows: Payload | None, receipt: FrameReceipt | None
@@ -86,17 +86,17 @@ class InputLog:
         return commands
 
     def done(self, event: DiskDone) -> list[PendingBatch] | None:
-        """A group was executed, or failed. Returns the batches that are safe now, to be computed; None if it is not
-        ours."""
-        query = query_in(event.folder)
-        log = self._logs.get(query)
-        if log is None or event.folder != self._of[query]:
+        """Handle a group that was executed, or failed. Returns the batches that are safe now, to be computed; None if
+        it is not ours."""
+        folder = read_folder(event.folder)
+        log = self._logs.get(folder.query) if isinstance(folder, InputFolder) else None
+        if log is None or folder is None or event.folder != self._of[query := folder.query]:
             return None
         safe = log.done(event)
         return [PendingBatch(query, each.header, each.rows) for each in safe if each.header is not None]
 
     def unwritten(self) -> dict[QueryId, str]:
-        """Why the disk does not take the input of which query. O(queries that wait)."""
+        """By query, why the disk does not accept its input. O(queries that wait)."""
         troubled = ((query, log.partition.trouble) for query, log in self._dirty.items())
         return {query: f"{self._of[query]}: {trouble}" for query, trouble in troubled if trouble}
 
@@ -124,7 +124,7 @@ class InputLog:
                     yield query, lane.origin.unsided, minus(spans, damaged.get(lane.origin, ()))
 
     def damage(self) -> dict[QueryId, str]:
-        """What is damaged in the input of which query. O(queries)."""
+        """By query, what is damaged in its input. O(queries)."""
         return {
             query: f"the input of its operators is damaged: {self._of[query]}/{text}"
             for query, log in self._logs.items()
@@ -132,10 +132,11 @@ class InputLog:
         }
 
     def close(self, query: QueryId) -> list[Header]:
-        """A query was stopped. Its folder stays, and nothing is added. Returns the headers of batches being written."""
+        """Close the log of a stopped query. Its folder stays, and no batch is added. Returns the headers of batches
+        being written."""
         log = self._logs.pop(query, None)
         self._dirty.pop(query, None)
-        self._folders.forget(self._of.pop(query, input_folder(query)))
+        self._folders.forget(self._of.pop(query, str(InputFolder(query))))
         return [] if log is None else [header for header in log.close() if header.kind is HeaderKind.INPUT]
 
     def waiting(self) -> Iterator[Header]:
@@ -146,7 +147,7 @@ class InputLog:
         """Every log, and who waits for it. O(queries, and batches that wait)."""
         for query, log in self._logs.items():
             log.validate()
-            must(not log.waiting or query in self._dirty, "a log is flushed while somebody waits for it", query)
+            must(not log.waiting or query in self._dirty, "a log is flushed while batches wait for it", query)
         for query, log in self._dirty.items():
             must(self._logs.get(query) is log, "a log that is flushed is open", query)
 
@@ -156,14 +157,3 @@ class InputLog:
             raise RoveError(f"the input log of `{query}` is not open; deploy the query first")
         self._dirty[query] = log
         return log
-
-
-def input_folder(query: str, anew: int = 0) -> str:
-    """The folder with the input of a query's stateful operators. Operators that began `anew` have a folder of their
-    own: earlier input there is of operators whose rows others have counted as lost."""
-    return f"{FOLDER}-{anew}/{query}" if anew else f"{FOLDER}/{query}"
-
-
-def query_in(folder: str) -> QueryId:
-    """The query whose input a folder holds. Names of queries contain no slash."""
-    return QueryId(folder.partition("/")[2])

@@ -23,16 +23,13 @@ from rove.data.log.folders import Folders
 from rove.data.log.segments.partition import Partition
 from rove.data.rows import encode_rows
 from rove.model.batch import Header, HeaderKind
+from rove.model.disk_folders import AsideFolder, OutputFolder, checked_sink
 from rove.model.errors import DiskError, SetupError, must
 from rove.model.events import Payload
 from rove.model.ids import NOBODY, Origin, QueryId, Stage
 from rove.model.messages import Fragment, Sink
 from rove.model.spans import Spans
 from rove.plan.stages import Stages
-
-OWN = ("log", "memory", "ring")  # folders of the node itself, in which no user's sink may be
-LATE, FAULT = "late-", "fault-"  # the prefixes of folders with late rows, and with rows at fault
-FOLDED = "-folded"  # the suffix of a folder with late rows that are folded
 
 
 class _Early(NamedTuple):
@@ -73,15 +70,18 @@ class Output:
             name = sink_folder(fragment.query, stages, stage, sink)
             if not self.durable:
                 raise SetupError(f"query `{fragment.query}` ends here, on a node without a disk; give it one")
-            if sink.kind == "file" and name.split("/")[0] in OWN:
-                raise DiskError(f"`{name}` is a folder of the node itself; choose another path for the sink")
+            if sink.kind == "file":
+                checked_sink(name)
+            known = self._ends.get(name)
+            if known is not None and known.query != fragment.query:
+                raise DiskError(f"query `{known.query}` ends in `{name}` already; choose another path for the sink")
             found[name] = stages.operators[stage].schema
             if sink.time:
                 found[late_folder(fragment.query, stages, stage)] = stages.operators[stage].schema
         return found
 
     def begin(self, running: RunningFragment) -> None:
-        """A query begins, or gets a newer version. The folders that it needs are open."""
+        """Start a query or a newer version, once its folders are open."""
         fragment = running.fragment
         new = {
             name: partition
@@ -89,7 +89,7 @@ class Output:
             if name not in self._ends and (partition := self._folders.get(name)) is not None
         }
         if new and not any(end.query == fragment.query for end in self._ends.values()):
-            # It was left before, so the rows on the disk are counted again.
+            # The node left this query earlier, so delivered rows are counted from the disk.
             self.counts = {key: count for key, count in self.counts.items() if key[0] != fragment.query}
         for name, partition in new.items():
             self._add(name, fragment.query, partition)
@@ -161,7 +161,7 @@ class Output:
         if not self.durable:
             return
         query = running.fragment.query
-        name = f"log/{query}/{FAULT if header.at_fault else LATE}{header.stage}" + (FOLDED if header.folded else "")
+        name = str(AsideFolder(query, str(header.stage), header.at_fault, header.folded))
         if name not in self._ends:
             partition = self._folders.want(name, running.schema_of(header))
             if partition is None:
@@ -197,7 +197,7 @@ class Output:
         return commands
 
     def _carry_on(self, name: str, partition: Partition) -> None:
-        """If the low watermark has advanced, append an entry without an origin that tells readers."""
+        """If the low watermark has advanced, append an entry that carries only the new watermark to readers."""
         watermark = self._watermarks.get(name)
         if watermark is not None and watermark.low > partition.ledger.low:
             header = Header(origin=NOBODY, seq=0, through=0, kind=HeaderKind.LOW_WATERMARK)
@@ -277,7 +277,7 @@ class Output:
         """Every folder, and who waits for it. O(folders, and batches that wait for them)."""
         for name, end in self._ends.items():
             end.validate()
-            must(not end.waiting or name in self._dirty, "a folder is flushed while somebody waits for it", name)
+            must(not end.waiting or name in self._dirty, "a folder is flushed while batches wait for it", name)
         for name, end in self._dirty.items():
             must(self._ends.get(name) is end, "a folder that is flushed is open", name)
         must(self._watermarks.keys() <= self._ends.keys(), "a low watermark is of an output that is open")
@@ -327,14 +327,14 @@ class Output:
             count.seen = max(count.seen, partition.ledger.frontier.end(origin))
 
 
-def sink_folder(query: str, stages: Stages, stage: Stage, sink: Sink) -> str:
+def sink_folder(query: QueryId, stages: Stages, stage: Stage, sink: Sink) -> str:
     """The folder of a query's output."""
-    return sink.path if sink.kind == "file" else f"log/{query}/{_output(stages, stage)}"
+    return sink.path if sink.kind == "file" else str(OutputFolder(query, _output(stages, stage)))
 
 
-def late_folder(query: str, stages: Stages, stage: Stage) -> str:
+def late_folder(query: QueryId, stages: Stages, stage: Stage) -> str:
     """The folder of an output's late rows."""
-    return f"log/{query}/{LATE}{_output(stages, stage)}"
+    return str(AsideFolder(query, _output(stages, stage)))
 
 
 def _output(stages: Stages, stage: Stage) -> str:

@@ -77,11 +77,11 @@ class PendingInput:
         self.bytes = 0
 
     def on_disk(self, query: QueryId, folder: str, upto: Mark) -> None:
-        """A query's operators start again, so their earlier input is read back."""
+        """Read back the earlier input of a query, because its operators start again."""
         self._queries.setdefault(query, _Query()).reading = _Reading(folder, upto)
 
     def in_memory(self, batches: list[PendingBatch]) -> None:
-        """Batches of one query have just become safe."""
+        """Add batches of one query that have just become safe."""
         self.bytes += sum(map(_size, batches))
         self._queries.setdefault(batches[0].query, _Query()).fresh += batches
 
@@ -140,7 +140,7 @@ class PendingInput:
         return (batch.header for each in self._queries.values() for batch in each.fresh)
 
     def validate(self) -> None:
-        """Its bytes are those of its batches. O(batches)."""
+        """Raise unless `bytes` is the sum over the batches. O(batches)."""
         held = sum(_size(batch) for each in self._queries.values() for batch in (*each.read, *each.fresh))
         must(self.bytes == held, "bytes that wait to be computed add up", self.bytes, held)
 

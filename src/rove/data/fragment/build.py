@@ -74,7 +74,7 @@ class Step:
     open: OpenRows = field(default_factory=OpenRows)
     deserted: bool = False  # whether all its origins are gone for good
     arriving: Arriving | None = None  # its state, while it comes from another node
-    arrived: dict[Origin, None] = field(default_factory=dict)  # the origins of states that have come
+    arrived: dict[Origin, None] = field(default_factory=dict)  # the origins of states that have arrived
     feeds_memory: bool = False  # whether a stateful operator here takes the output in order
     sides_alike: bool = False  # a union whose inputs read one source, so the same batch comes in on several sides
     _compiled: list[Stateless] | None = None

@@ -1,8 +1,8 @@
 """The entrance to a node's fragments, for batches of links and of the node's own sources.
 
 Law: a batch of a query that is unknown here waits, and its sender keeps it. A batch that cannot be taken is refused and
-counted as lost, once; it does not hold up the batches behind it. Rows that only pass by are not decoded.
-Which operators a batch still lacks is known to `pipeline`.
+counted as lost, once; it does not hold up the batches behind it. Rows that only pass by are not decoded. `pipeline`
+knows which operators a batch still lacks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rove.data.fragment.deployment.fragments import Fragments
 from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.link.parking import Parked, Parking
 from rove.data.link.receipts import FrameReceipt
-from rove.data.link.unheard import Unheard, Word
+from rove.data.link.unheard import Confirmation, Unheard
 from rove.data.sources.sources import Sources
 from rove.data.turn import Turn
 from rove.model.batch import Batch, Header, without_rows
@@ -101,16 +101,17 @@ class Entrance:
     ) -> None:
         """Process a batch here, and pass the output on. A stateful operator that has not written it to a disk waits
         until its sender has heard the ack."""
-        word = None if receipt is None or not running.remembers else Word(running.fragment.query, receipt)
-        emitted = running.process(stage, batch, word)
-        if word is not None and receipt is not None:
-            self.unheard.wait(receipt, word)
+        confirmation = Confirmation(running.fragment.query, receipt) if receipt and running.remembers else None
+        emitted = running.process(stage, batch, confirmation)
+        if confirmation is not None and receipt is not None:
+            self.unheard.wait(receipt, confirmation)
         self.exits.emit(running, emitted, batch, payload, receipt)
 
     def _state(
         self, running: RunningFragment, header: Header, payload: Payload | None, receipt: FrameReceipt | None
     ) -> None:
-        """Take a piece of state if its operator runs here; else it goes on. One that has a way of its own goes on."""
+        """Take a piece of state if its operator runs here. Otherwise pass it on; so is a piece that has a route of its
+        own."""
         led = header.origin in running.fragment.leads
         if led or not running.pipeline.moves.takes(Stage(header.stage)):
             self._pass_on(running, header, payload, receipt)
@@ -131,7 +132,8 @@ class Entrance:
     def _pass_on(
         self, running: RunningFragment, header: Header, payload: Payload | None, receipt: FrameReceipt | None
     ) -> None:
-        """Pass a piece on. One that comes to the end of its query is of a state that has arrived or was given up."""
+        """Pass a piece on. A piece that reaches the end of its query belongs to a state that has arrived or was given
+        up, and is refused."""
         if running.way(header) is None:
             self.accounts.refuse("an old piece")
         else:
@@ -139,11 +141,11 @@ class Entrance:
 
     def hear(self) -> None:
         """Compute batches whose senders have heard the ack since."""
-        for word in self.unheard.settled(self.turn.now):
-            running = self.fragments.running.get(word.query)
+        for confirmation in self.unheard.settled(self.turn.now):
+            running = self.fragments.running.get(confirmation.query)
             if running is not None:
                 try:
-                    self.exits.emit(running, running.pipeline.heard(word))
+                    self.exits.emit(running, running.pipeline.confirmed(confirmation))
                 except RoveError as error:
                     self.accounts.refuse(type(error).__name__)
                     running.lost(error)

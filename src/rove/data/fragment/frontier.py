@@ -95,7 +95,8 @@ class Frontier(Generic[By]):
         return {origin: [following, *beyond.get(origin, ())] for origin, following in self._next.items()}
 
     def validate(self) -> None:
-        """What was taken beyond a gap is in ranges, in order, with a gap before each. O(ranges beyond gaps)."""
+        """Raise unless the batches beyond a gap are in ranges, in order, with a gap before each. O(ranges beyond
+        gaps)."""
         for origin, bounds in self._beyond.items():
             edges = [self.next(origin), *bounds]
             whole = len(bounds) > 0 and len(bounds) % 2 == 0 and all(a < b for a, b in pairwise(edges))

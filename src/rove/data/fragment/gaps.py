@@ -1,7 +1,7 @@
 """Notices batches that operators wait for while later ones of the same origin are there.
 
-Law: a gap is named when it has lasted for `LASTING_US`. Before that, batches may come on another way. A node cannot
-know whether the batches of a gap will come: a node that is away may have them, or a disk has lost them.
+Law: a gap is named when it has lasted for `LASTING_US`. Before that, batches may arrive over another route. A node
+cannot know whether the batches of a gap will arrive: a node that is away may have them, or a disk has lost them.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Lets each origin's batches into a stateful operator once and in order.
 
 Law: a batch is let in once, after all earlier batches of its origin. A batch that was let in before is a duplicate and
-is counted. A batch that comes too early is held until the gap closes, or its origin is gone for good. So a watermark
-counts only when every batch before it is in, and results do not depend on the route of a batch. A batch that comes with
-a `Word` is held until the word is heard.
+is counted. A batch that arrives too early is held until the gap closes, or its origin is gone for good. So a watermark
+counts only when every batch before it is in, and results do not depend on the route of a batch. A batch that needs a
+`Confirmation` is held until its sender has confirmed that it heard the ack.
 
-Gaps of an origin that is gone hold up nobody. A node may still have batches of these gaps, and the origin may turn out
-not to be gone. So they are let in whenever they come, once.
+Gaps of an origin that is gone hold up no later batch. A node may still have batches of these gaps, and the origin may
+turn out not to be gone. So they are let in whenever they arrive, once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, KeysView
 
 from msgspec.structs import replace
 
-from rove.data.link.unheard import Word
+from rove.data.link.unheard import Confirmation
 from rove.model.batch import Batch
 from rove.model.errors import UnknownOrigin, must
 from rove.model.ids import Origin
@@ -36,7 +36,8 @@ class Intake:
         self._anywhere: set[Origin] = set()  # origins that may begin anywhere, because another node has forgotten them
         self._onward: set[Origin] = set()  # origins that go on anywhere: an earlier start has taken the next batches
         self._held: dict[Origin, dict[int, Batch]] = {}
-        self._words: dict[Origin, dict[int, Word]] = {}  # of those, batches whose word is not heard
+        # Of those, batches whose senders have not confirmed that they heard the ack.
+        self._unconfirmed: dict[Origin, dict[int, Confirmation]] = {}
         self.forgotten: Collection[Origin] = ()  # makers whose earlier batches are with a node that has died
         self._gone: set[Origin] = set()
         self._skipped: dict[Origin, Spans] = {}  # the gaps of those, below what is next
@@ -54,33 +55,33 @@ class Intake:
         self.duplicates += 1
         return Batch(replace(header, rows=0, born=0, evicted=0, lost=0, faulted=0, belated=0, packed=0), None)
 
-    def offer(self, origin: Origin, batch: Batch, word: Word | None = None) -> list[Batch]:
+    def offer(self, origin: Origin, batch: Batch, confirmation: Confirmation | None = None) -> list[Batch]:
         """The batches that may now go in, in order: this one and those that were held for it; none if it must wait."""
         header = batch.header
         expected = self._next.get(origin)
         if expected is None:
             raise UnknownOrigin(f"no operator here waits for origin `{origin}`; deploy its query with this origin")
         if self.closed:
-            self._keep(origin, batch, word)
+            self._keep(origin, batch, confirmation)
             return []
         if origin in self._onward and header.seq >= expected:
-            return [*self._go_on_at(origin, header.seq), *self.offer(origin, batch, word)]
+            return [*self._go_on_at(origin, header.seq), *self.offer(origin, batch, confirmation)]
         begins = expected == 0 and origin not in self._begin and self._may_begin(origin)
         if begins:
             self._begin[origin] = header.seq
-        word = None if origin in self._gone else word
+        confirmation = None if origin in self._gone else confirmation
         if begins or (origin in self._gone and header.seq > expected):
             if not begins:
                 self._skip(origin, (expected, header.seq))
             expected = header.seq
-        if header.seq == expected and origin not in self._held and word is None:
+        if header.seq == expected and origin not in self._held and confirmation is None:
             self._next[origin] = header.through + 1
             return [batch]
         fills = self._fills(origin, batch)
         if header.through < expected:
             self.duplicates += not fills
             return [batch] if fills else []
-        return self._sorted_in(origin, batch, expected, word)
+        return self._sorted_in(origin, batch, expected, confirmation)
 
     def offer_early(self, origin: Origin, batch: Batch) -> list[Batch]:
         """The same for a batch that came too early on the node where the operator was."""
@@ -112,16 +113,16 @@ class Intake:
         return ready
 
     def go_on(self, origin: Origin, anyway: bool = False) -> list[Batch]:
-        """The batches that may go in since words were heard, or `anyway`. Batches that their senders have kept are
+        """The batches that may go in since acks were confirmed, or `anyway`. Batches that their senders have kept are
         dropped, because they come again."""
-        words = self._words.get(origin)
-        if words is None:
+        unconfirmed = self._unconfirmed.get(origin)
+        if unconfirmed is None:
             return []
-        for seq, word in list(words.items()):
-            if anyway or word.heard:
-                del words[seq]
-            elif word.kept:
-                del words[seq], self._held[origin][seq]
+        for seq, confirmation in list(unconfirmed.items()):
+            if anyway or confirmation.confirmed:
+                del unconfirmed[seq]
+            elif confirmation.kept:
+                del unconfirmed[seq], self._held[origin][seq]
         if self.closed:
             return []
         return self._ready(origin, self._next[origin])
@@ -131,7 +132,7 @@ class Intake:
         if origin not in self._next:
             return []
         self._gone.add(origin)
-        self._words.pop(origin, None)
+        self._unconfirmed.pop(origin, None)
         held = self._held.pop(origin, {})
         return [held[seq] for seq in sorted(held)]
 
@@ -226,24 +227,24 @@ class Intake:
     def load(self, table: dict[Origin, int]) -> None:
         """Restore what `table` returned, for the origins that are waited for now."""
         self._next |= {origin: number for origin, number in table.items() if origin in self._next}
-        self._held, self._words = {}, {}
+        self._held, self._unconfirmed = {}, {}
 
     def validate(self) -> None:
         """Raise if a held batch did not come too early. O(batches held)."""
         for origin, early in self._held.items():
             following = self._next.get(origin)
             must(following is not None and len(early) > 0, "batches are held for origins that are known", origin)
-            waits = self._words.get(origin, {})
+            waits = self._unconfirmed.get(origin, {})
             late = [seq for seq in early if following is not None and seq <= following and seq not in waits]
             must(
                 self.closed or not late,
-                "what is held is beyond what is next, or waits for word",
+                "what is held is beyond what is next, or is not confirmed",
                 origin,
                 late,
                 following,
             )
-        for origin, words in self._words.items():
-            must(words.keys() <= self._held.get(origin, {}).keys(), "what waits for word is held", origin)
+        for origin, unconfirmed in self._unconfirmed.items():
+            must(unconfirmed.keys() <= self._held.get(origin, {}).keys(), "what is not confirmed is held", origin)
         must(self._gone <= self._next.keys(), "an origin that is gone was known", self._gone)
         for origin, skipped in self._skipped.items():
             below = bool(skipped) and skipped[-1] <= self._next.get(origin, 0)
@@ -276,34 +277,35 @@ class Intake:
             del self._skipped[origin]
         return left != skipped
 
-    def _sorted_in(self, origin: Origin, batch: Batch, expected: int, word: Word | None) -> list[Batch]:
-        self._keep(origin, batch, word)
+    def _sorted_in(self, origin: Origin, batch: Batch, expected: int, confirmation: Confirmation | None) -> list[Batch]:
+        self._keep(origin, batch, confirmation)
         return self._ready(origin, expected)
 
-    def _keep(self, origin: Origin, batch: Batch, word: Word | None) -> None:
+    def _keep(self, origin: Origin, batch: Batch, confirmation: Confirmation | None) -> None:
         early, seq = self._held.setdefault(origin, {}), batch.header.seq
         known = early.get(seq)
-        waited = self._words.get(origin, {}).get(seq)
+        waited = self._unconfirmed.get(origin, {}).get(seq)
         if known is not None and known.header.through >= batch.header.through:
             self.duplicates += 1
-            if word is not None and waited is not None:
-                word.waits.append(waited)
+            if confirmation is not None and waited is not None:
+                confirmation.waits.append(waited)
         else:
             early[seq] = batch
-            if word is not None:
-                word.waits.append(word)
-                self._words.setdefault(origin, {})[seq] = word
-        if word is not None:  # routes keep the order, so that nobody sends again what came another way before it
-            words = self._words.get(origin, {})
-            for before in [n for n, each in words.items() if n < seq and not each.came_with(word)]:
-                del words[before]
+            if confirmation is not None:
+                confirmation.waits.append(confirmation)
+                self._unconfirmed.setdefault(origin, {})[seq] = confirmation
+        if confirmation is not None:
+            # Routes keep the order of an origin. So no batch that took another route before this one is sent again.
+            unconfirmed = self._unconfirmed.get(origin, {})
+            for before in [n for n, each in unconfirmed.items() if n < seq and not each.came_with(confirmation)]:
+                del unconfirmed[before]
 
     def _ready(self, origin: Origin, expected: int) -> list[Batch]:
         """Take out the held batches that may go in."""
-        early, words = self._held[origin], self._words.get(origin, {})
+        early, unconfirmed = self._held[origin], self._unconfirmed.get(origin, {})
         ready: list[Batch] = []
         for seq in sorted(early):
-            if seq > expected or seq in words:
+            if seq > expected or seq in unconfirmed:
                 break
             found = early.pop(seq)
             if found.header.through < expected:
@@ -315,6 +317,6 @@ class Intake:
         self._next[origin] = expected
         if not early:
             del self._held[origin]
-        if not words:
-            self._words.pop(origin, None)
+        if not unconfirmed:
+            self._unconfirmed.pop(origin, None)
         return ready

@@ -86,7 +86,7 @@ class LocalPipeline:
         return self._at_sinks(self._pipeline.process(stage, batch))
 
     def finish(self) -> list[Arrival]:
-        """No more rows follow, so close every window. Raises if batches still wait for earlier ones."""
+        """Close every window, because no more rows follow. Raises if batches still wait for earlier ones."""
         held = sorted({(b.header.origin, b.header.seq) for b in self._pipeline.held()})
         if held:
             origin, seq = held[0]

@@ -5,8 +5,9 @@ it has reached, and only the missing operators are applied. Runs of stateless st
 made once, after the last of them. If a plan forks and one branch goes on elsewhere, the batch leaves as it is, and the
 node above takes all branches. Here it only goes into branches that end with an operator which takes it in order here.
 
-A stateful operator takes each batch of an origin once and in order (`intake`), and not before its `Word` is heard, if
-it came with one. It waits for the origins it was told of and no others, and gets the lowest of their watermarks.
+A stateful operator takes each batch of an origin once and in order (`intake`), and not before its sender has confirmed
+the ack, if that is needed. It waits for the origins it was told of and no others, and gets the lowest of their
+watermarks.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from rove.data.counts import Count
 from rove.data.fragment.build import Door, Step, Steps, ends
 from rove.data.fragment.emitted import Emitted
 from rove.data.fragment.reconfigure.moves import Moves
-from rove.data.link.unheard import Word
+from rove.data.link.unheard import Confirmation
 from rove.data.operators.faulted import TEXT_MAX, Fault, rows_outside, set_aside, try_parts
 from rove.data.operators.join import JoinLogic
 from rove.data.operators.logic import NOTHING, Logic, Output, stepped
@@ -66,21 +67,21 @@ class Pipeline:
         self.counts: dict[Origin, Count] = {}  # by origin
         self._ends = ends(stages)
         self.moves = Moves(self, self._steps)
-        self._coming: tuple[Header, Word] | None = None  # the batch that is processed, if operators wait for its word
+        self._coming: tuple[Header, Confirmation] | None = None  # the batch that is processed, if it needs one
 
-    def process(self, stage: Stage, batch: Batch, word: Word | None = None) -> list[Emitted]:
+    def process(self, stage: Stage, batch: Batch, confirmation: Confirmation | None = None) -> list[Emitted]:
         """Process a batch that has reached `stage`. O(rows × operators missing here)."""
         emitted: list[Emitted] = []
-        self._coming = None if word is None else (batch.header, word)
+        self._coming = None if confirmation is None else (batch.header, confirmation)
         self._send(self._steps.doors[stage], batch, emitted)
         self._coming = None
         return emitted
 
-    def heard(self, word: Word) -> list[Emitted]:
-        """The word of a batch has come. Operators that waited for it go on."""
+    def confirmed(self, confirmation: Confirmation) -> list[Emitted]:
+        """The senders of a batch have confirmed its ack, or kept the batch. Operators that waited for that go on."""
         emitted: list[Emitted] = []
         for step in self._with_memory:
-            for name in [name for identity, name in word.places if identity == step.identity]:
+            for name in [name for identity, name in confirmation.places if identity == step.identity]:
                 self.let_in(step, name, emitted)
         return emitted
 
@@ -174,8 +175,8 @@ class Pipeline:
         return emitted
 
     def desert(self, step: Step, emitted: list[Emitted]) -> None:
-        """If nobody is left to wait for, close what is open, and no more: an origin that joins later with newer rows is
-        in time. Operators here no longer wait for the output, and may have nobody else to wait for."""
+        """If no origin is left to wait for, close the open windows, and no more: an origin that joins later with newer
+        rows is in time. Operators here no longer wait for the output, and may have no other origin to wait for."""
         waits, intake = step.waits, step.intake
         if waits is None or intake is None or step.deserted or waits.waited() or not intake.deserted:
             return
@@ -195,7 +196,7 @@ class Pipeline:
         return {name for step in self._with_memory if step.intake is not None for name in step.intake.known()}
 
     def end(self, runs: Collection[Stage]) -> list[Emitted]:
-        """Only the operators `runs` go on here. The others give what they have, because nobody else has it."""
+        """Keep only the operators `runs` here. The others emit all that they hold, because no other node has it."""
         emitted: list[Emitted] = []
         for step in (step for step in self._with_memory if step.stage not in runs):
             for name in () if step.intake is None else step.intake.table():
@@ -372,7 +373,7 @@ class Pipeline:
     def _deliver(self, step: Step, batch: Batch, emitted: list[Emitted], side: int, left: bool = False) -> None:
         if step.intake is not None:
             origin = batch.header.origin.on_side(side) if isinstance(step.logic, JoinLogic) else batch.header.origin
-            for each in step.intake.offer(origin, batch, self._word(step, origin, batch.header)):
+            for each in step.intake.offer(origin, batch, self._confirmation(step, origin, batch.header)):
                 self.compute(step, origin, each, emitted, side)
             return
         if step.sides_alike:
@@ -384,17 +385,16 @@ class Pipeline:
                 batch = self._without_faults(step, batch, fault, emitted)
         self._send(step.door, batch, emitted, left)
 
-    def _word(self, step: Step, name: Origin, header: Header) -> Word | None:
-        """The word that a stateful operator waits for before it computes a batch. If steps before it take the batch in
-        order, the first of them waits. What operators here have made needs none: it is made of batches whose word was
-        heard."""
+    def _confirmation(self, step: Step, name: Origin, header: Header) -> Confirmation | None:
+        """The confirmation that a stateful operator waits for before it computes a batch. If steps before it take the
+        batch in order, the first of them waits. Output of operators here needs none: its input was confirmed."""
         if self._coming is None or not (step.waits is not None or step.feeds_memory):
             return None
-        came, word = self._coming
+        came, confirmation = self._coming
         if (came.origin.unsided, came.seq) != (header.origin.unsided, header.seq):
             return None
-        word.places.append((step.identity, name))
-        return word
+        confirmation.places.append((step.identity, name))
+        return confirmation
 
     def compute(self, step: Step, origin: Origin, batch: Batch, emitted: list[Emitted], side: int) -> None:
         batch = batch if step.intake is None else step.intake.once(origin, batch)

@@ -18,7 +18,7 @@ from rove.data.fragment.lifecycle import FRAGMENT, HOLDS, REPLAYS, FragmentState
 from rove.data.fragment.pipeline import Pipeline
 from rove.data.fragment.reconfigure.migration import STATE_SCHEMA
 from rove.data.link.queue import Queue
-from rove.data.link.unheard import Word
+from rove.data.link.unheard import Confirmation
 from rove.data.operators.faulted import fault_schema
 from rove.data.operators.folded import folded_schema, folds_into, window_at
 from rove.data.operators.shared_results import SharedResults
@@ -58,8 +58,8 @@ class RunningFragment:
         self.fragment, self._plan, self._forgets, self._read, self._shared = fragment, plan, forgets, read, shared
         self.stages: Stages = decode(plan, read, fragment.loads, later(read))
         self._check()
-        # The origins to wait for are set by `expect`: on a node with a disk they have their place among the batches. So
-        # have new names of operators (`rename`): those that run already keep their `names` until then.
+        # `expect` sets the origins to wait for: on a node with a disk this change is an entry in the input log, between
+        # batches. The same holds for new names of operators (`rename`): running ones keep their `names` until then.
         goes_on = fragment.next is not None
         self.runs = frozenset(fragment.runs if sent else (*fragment.runs, *fragment.ends))  # the operators that run now
         makes = {**fragment.makes, **names}
@@ -128,7 +128,7 @@ class RunningFragment:
         return emitted
 
     def arrived(self) -> list[Origin]:
-        """The states that this fragment waited for, and that have come whole."""
+        """The states that this fragment waited for, and that have arrived completely."""
         awaits = self.fragment.awaits.items()
         return [origin for stage, origin in awaits if self.pipeline.moves.has_come(stage, origin)]
 
@@ -152,13 +152,13 @@ class RunningFragment:
         return () if self.fragment.next is None else (self.fragment.next, *self.fragment.others)
 
     def way(self, header: Header) -> NodeId | None:
-        """The node that a batch goes to from here: rows take the route, a state may have a way of its own. None at the
+        """The node that a batch goes to from here: rows take the route, a state may take another route. None at the
         end."""
         return self.fragment.leads.get(header.origin, self.route) if header.state else self.route
 
     def came_behind(self, header: Header) -> bool:
-        """Whether a batch is behind an operator that has left sideways. Everybody below was told another way before
-        the operator left, so its sender has this batch too, and sends it that way."""
+        """Whether a batch arrives after its operator moved to a node outside the route. All senders were given a new
+        route first, so the sender of this batch has it too, and sends it over the new route."""
         leads, leaving = self.fragment.leads, self.pipeline.moves.leaving
         if not leads or not leaving or header.state:
             return False
@@ -244,8 +244,8 @@ class RunningFragment:
         rows = unpack_rows(payload, self.schema_of(header), header.rows, header.packed)
         return replace(header, packed=0), rows
 
-    def process(self, stage: Stage, batch: Batch, word: Word | None = None) -> list[Emitted]:
-        return self.pipeline.process(stage, batch, word)
+    def process(self, stage: Stage, batch: Batch, confirmation: Confirmation | None = None) -> list[Emitted]:
+        return self.pipeline.process(stage, batch, confirmation)
 
     def lost(self, why: Exception) -> None:
         """Rows were lost here. The first reason is kept."""
@@ -255,10 +255,11 @@ class RunningFragment:
         return self.pipeline.counts
 
     def validate(self) -> None:
-        """Its state fits what it keeps and where it sends. O(what its pipeline holds, and what it keeps)."""
+        """Raise unless its state fits the output that it keeps and its route. O(what its pipeline holds, and what it
+        keeps)."""
         who, route, routes = self.machine.who, self.route, self.routes
         must(self.state is not FragmentState.ENDED, "a fragment that has ended does not run", who)
-        must(not self.kept or self.holds, "what is given is kept only until those above are told", who)
+        must(not self.kept or self.holds, "output is kept only until the nodes above are told of it", who)
         known = route in routes or (route is None and not routes)
         must(known, "a fragment takes a route that it was told of", who, route, routes)
         self.pipeline.validate()

@@ -1,8 +1,8 @@
 """Batches for one peer that are not sent yet, and which of them goes next.
 
-Law: batches of one origin go in the order in which they came. Batches that were kept while the route was cut, and new
-ones that may overtake them, take turns, or one of them goes first (`BacklogOrder`). Rows on the disk are read before
-their turn; batches of other origins go on meanwhile.
+Law: batches of one origin are sent in the order of their arrival. Batches that were kept while the route was cut, and
+new ones that may overtake them, take turns, or one of them goes first (`BacklogOrder`). Rows on the disk are read
+before their turn; batches of other origins go on meanwhile.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Backlog:
     def __init__(self, order: BacklogOrder, loading: Loading) -> None:
         self._order, self._loading = order, loading
         self._kept = Queue()
-        self._new = Queue()  # came since the route is up, may overtake the kept ones
+        self._new = Queue()  # arrived since the route is up, may overtake the kept ones
         self._new_next = False
         self._reading: deque[KeptBatch] = deque()  # next, behind rows that are read from the disk
         self._origins: Counter[tuple[str, Origin]] = Counter()  # query and origin of those
@@ -41,12 +41,12 @@ class Backlog:
         return bool(self._kept or self._new or self._reading)
 
     def add(self, entry: KeptBatch, overtakes: bool) -> None:
-        """A batch comes. One that `overtakes` need not wait for kept ones."""
+        """Add a batch. One that `overtakes` need not wait for kept ones."""
         new = overtakes and bool(self) and self._order != "first"
         (self._new if new else self._kept).append(entry)
 
     def add_first(self, entries: Iterable[KeptBatch]) -> None:
-        """These batches come back, to be sent before all others."""
+        """Add batches that were taken back, to be sent before all others."""
         self.put_back()
         self._kept.extendleft(reversed([*entries]))
 
@@ -72,14 +72,14 @@ class Backlog:
             self._kept.popleft()
 
     def read_again(self, now: int) -> None:
-        """Request rows that could not be read, and those that nobody has requested."""
+        """Request rows that could not be read or were not requested yet."""
         for entry in self._reading:
             self._loading.ask(entry, now)
 
     @property
     def stands_still(self) -> bool:
-        """Whether nobody has requested the rows that are next. A batch may be spilled while it waits for earlier rows
-        of its origin."""
+        """Whether the rows that are next were not requested yet. A batch may be spilled while it waits for earlier
+        rows of its origin."""
         return bool(self._reading) and self._loading.unasked(self._reading[0])
 
     def put_back(self) -> None:
@@ -91,7 +91,7 @@ class Backlog:
         self._origins.clear()
 
     def cut(self) -> None:
-        """Nothing can be sent now. All batches count as kept, none as new."""
+        """Note that the route is cut: all batches count as kept, none as new."""
         self.put_back()
         self._kept += self._new
         self._new.clear()
@@ -103,12 +103,12 @@ class Backlog:
             queue.keep(lambda entry: entry.header.query != query)
 
     def sweep(self) -> None:
-        """A batch may be gone. Amortized O(1)."""
+        """Note that one more batch may be gone. Amortized O(1)."""
         self._kept.sweep()
         self._new.sweep()
 
     def validate(self, up: bool, credit: int) -> None:
-        """Nothing waits without need. O(batches that wait for rows)."""
+        """Raise if a batch waits without need. O(batches that wait for rows)."""
         must(up or not self._new, "nothing is new while the link is not up")
         idle = up and bool(self._kept or self._new) and not self._reading
         must(not idle or credit <= 0, "nothing waits while there is credit", credit)

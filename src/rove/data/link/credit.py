@@ -44,7 +44,7 @@ class Credit:
         return links
 
     def validate(self, links: dict[NodeId, Link]) -> None:
-        """What is promised in all is what is promised to each. O(links)."""
+        """Raise unless the sum of all promises equals the promises to each peer. O(links)."""
         promised = sum(self._promises.values())
         must(self._promised == promised, "promised credit adds up", self._promised, promised)
         for name, promise in self._promises.items():

@@ -51,7 +51,7 @@ class AckFate(Enum):
     WAITS = "waits"  # the sender has not heard it yet
     HEARD = "heard"  # the sender has heard it, and has let go of the frame
     KEPT = "kept"  # the session is over; the sender had not heard it, and sends the frame again
-    UNKNOWN = "unknown"  # the session is over, and nobody can tell
+    UNKNOWN = "unknown"  # the session is over, and the fate cannot be known
 
 
 class Link:
@@ -78,16 +78,16 @@ class Link:
         self._backlog = Backlog(backlog, self._loading)  # not sent yet
         self._unacked: deque[KeptBatch] = deque()  # sent, in the order of their numbers
         self._unsaid: deque[KeptBatch] = deque()  # of those, the frames to be sent again
-        self._pump_due = False  # batches may be next that nobody has looked at
+        self._pump_due = False  # batches may be next that were not checked yet
         self._numbered = 0
         self._sent_bytes, self._allowance = 0, 0
         self._received = 0
         self._received_bytes = 0
         self._open: deque[int] = deque()  # received and not safe yet
         self._safe: set[int] = set()  # of those, safe ones behind a frame that is not
-        self._stalled = False  # whether the next frame has come and may not be taken
+        self._stalled = False  # whether the next frame has arrived and may not be taken
         self._granted, self._acked, self._said = 0, 0, (-1, -1)
-        self.asks = False  # whether somebody here has to know that acks are heard
+        self.asks = False  # whether an operator here has to know that acks are heard
         self._heard_acks = 0  # the peer has heard acks up to this frame
         self._left = (0, 0)  # of the session that we left last: our start, and the frames known to be acked
         self._peer_left = (-1, 0)  # of the session that the peer left last: its number here, and the same
@@ -130,8 +130,8 @@ class Link:
         return number == self._received + 1 and (self.up or self._only_silent)
 
     def stall(self, now: int) -> None:
-        """A frame has come that may not be taken from this peer. It counts as not received, so it is not acked, and the
-        peer keeps it with all that follow."""
+        """Note that a frame has arrived that may not be taken from this peer. It counts as not received, so it is not
+        acked, and the peer keeps it with all that follow."""
         self._heard_us = now
         if not self._stalled:
             self._stalled, self._asked_us = True, now
@@ -321,7 +321,7 @@ class Link:
                 hello = Hello(PROTOCOL, self.node, self._start, *known, *self._left)
                 self._greeted_us = now
                 return [self._say(hello, now)]
-            if self.there and now - self._spoke_us >= self.beat_us:  # whoever dials must say hello again
+            if self.there and now - self._spoke_us >= self.beat_us:  # the side that dials must say hello again
                 return [self._say(Refused("unexpected", "a new session begins here"), now)]
             return []
         said: list[Said] = []

@@ -28,7 +28,7 @@ class Loading:
         self._asked: dict[int, tuple[KeptBatch, int]] = {}  # the batch and its bytes, by number of the request
         self._orders = 0
         self._due_us = 0
-        self._owes = False  # whether some rows must be requested again
+        self._must_ask_again = False  # whether some rows must be requested again
         self._out: list[Load] = []
         self.bytes = 0
         self.trouble = ""
@@ -38,7 +38,7 @@ class Loading:
         return not isinstance(entry.payload, Stored) or entry.loaded is not None
 
     def unasked(self, entry: KeptBatch) -> bool:
-        """Whether the rows of a batch are on the disk, and nobody has asked for them."""
+        """Whether the rows of a batch are on the disk, and were not requested yet."""
         return not self.ready(entry) and not entry.load
 
     @property
@@ -50,7 +50,7 @@ class Loading:
         if self.ready(entry) or entry.load or not isinstance(entry.payload, Stored):
             return
         if now < self._due_us:
-            self._owes = True
+            self._must_ask_again = True
             return
         self._orders += 1
         entry.load = self._orders
@@ -81,14 +81,14 @@ class Loading:
         if event.gone or entry.failed >= ATTEMPTS_MAX:
             entry.failed, self.trouble = 0, ""
             return entry
-        self._owes, self.trouble = True, event.trouble
+        self._must_ask_again, self.trouble = True, event.trouble
         self._due_us = max(self._due_us, now + PAUSE_US_MIN * 2 ** (entry.failed - 1))
         return None
 
     def due(self, now: int) -> bool:
         """Whether to request again now. True once for each attempt."""
-        if self._owes and now >= self._due_us:
-            self._owes = False
+        if self._must_ask_again and now >= self._due_us:
+            self._must_ask_again = False
             return True
         return False
 

@@ -2,9 +2,9 @@
 
 Law: messages before a Hello are refused. With keys, so are peers that the coordinator has not named with that key. A
 node dials its parents; other peers dial it. A peer speaks for itself and for the makers below it (`below`); a parent
-speaks for everybody, because rows come down from it that were made anywhere. A frame of another maker is refused: it is
-neither taken nor acked, and its link stands still there until the coordinator has named the maker, or for ever. So a
-peer that forges stops its own link and no other.
+speaks for all nodes, because rows that were made anywhere come down from it. A frame of another maker is refused: it
+is neither taken nor acked, and no later frame of its link is taken until the coordinator has named the maker. So a peer
+that forges stops its own link and no other.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from rove.data.settings import WorkerSettings
 from rove.data.store.kept_batch import KEPT_BYTES_MIN, KeptBatch
 from rove.data.store.store import Store
 from rove.model.batch import Header
-from rove.model.errors import ProtocolError, must
+from rove.model.errors import BadName, ProtocolError, must
 from rove.model.events import Allow, Arrived, Conn, Drop
-from rove.model.ids import NodeId, Origin
+from rove.model.ids import NodeId, Origin, checked_name
 from rove.model.messages import (
     PROTOCOL,
     ROWS_BYTES_MAX,
@@ -36,7 +36,7 @@ from rove.model.messages import (
     digest_of,
 )
 
-STRANGE_US = 3_000_000  # so long a stranger's batch may come before the news that it may come
+STRANGE_US = 3_000_000  # how long a batch may arrive before the coordinator has named its maker
 
 
 class _Strange(NamedTuple):
@@ -89,7 +89,8 @@ class Neighbours:
             return True
         if not self.below.may_pass_on(peer, maker):
             return False
-        known = self._peers.get(peer)  # a device has nobody below it; it may run an operator of the whole query
+        # No node is below a device; but a device may run an operator that has one origin for all nodes.
+        known = self._peers.get(peer)
         return known is None or not known.device or not origin.node
 
     def learn(self, news: Learned, now: int) -> list[Said]:
@@ -102,7 +103,7 @@ class Neighbours:
 
     def strangers(self, now: int) -> Iterator[tuple[NodeId, str, str]]:
         """The links that stand still: the peer, the query of the batch that it may not send, and what to do about it.
-        News of the coordinator may be on their way, so they have a moment. O(links that stand still)."""
+        They are listed after `STRANGE_US`, because the coordinator's message may still arrive. O(such links)."""
         for peer, (query, origin, since) in self._strange.items():
             if now - since >= STRANGE_US:
                 yield (
@@ -128,7 +129,11 @@ class Neighbours:
         known = self._peers.get(hello.node)
         if self._settings.keys and (known is None or known.key != event.key):
             raise ProtocolError("identity", f"`{hello.node}` does not have this key")
-        if not hello.node or hello.node == node:
+        try:
+            checked_name(hello.node, "a node")
+        except BadName as error:
+            raise ProtocolError("identity", str(error)) from error
+        if hello.node == node:
             raise ProtocolError("identity", f"`{hello.node}` cannot be the name of a peer")
         for old in [c for c, n in self._conns.items() if n == hello.node and c != event.conn]:
             del self._conns[old]
@@ -144,7 +149,7 @@ class Neighbours:
 
     def receive(self, link: Link, data: Data, size: int, now: int) -> tuple[bool, list[Said]]:
         """Take a frame, or refuse it. Returns whether it is new and in order. A frame that is not the next one is not
-        taken, whoever made it. O(1)."""
+        taken, whichever maker it has. O(1)."""
         peer, origin = link.peer, data.header.origin
         if size > ROWS_BYTES_MAX + KEPT_BYTES_MIN:
             raise ProtocolError("oversize", f"rows of {size} bytes; at most {ROWS_BYTES_MAX} are read")
@@ -191,9 +196,9 @@ class Neighbours:
 
     def give_up(self, query: str, now: int) -> bool:
         """A node has left a query, and only sent frames of it are left. Copies are dropped, and frames that came from
-        other nodes: these nodes send them another way. Peers may have left the query too, and would ack neither these
-        frames nor those behind them. Other frames were made here, and are sent again. Returns whether there were any to
-        drop. O(batches on all links)."""
+        other nodes: these nodes send them over another route. Peers may have left the query too, and would ack neither
+        these frames nor those behind them. Other frames were made here, and are sent again. Returns whether there were
+        any to drop. O(batches on all links)."""
         carriers = [link for link in self.links.values() if any(_elsewhere(e, query) for e in link.entries())]
         taken = [(link, entry) for link in carriers for entry in link.take_back(query)]
         for link, entry in taken:
@@ -227,7 +232,7 @@ class Neighbours:
             must(link.peer == name, "a link is listed under its peer", name, link.peer)
             link.validate()
         for conn, name in self._conns.items():
-            must(name in self.links, "whoever said hello has a link", conn, name)
+            must(name in self.links, "a peer that said hello has a link", conn, name)
         for name in self._strange:
             must(name in self.links, "a link that stands still is a link of this node", name)
         for name, link in self._dirty.items():

@@ -14,7 +14,7 @@ class Queue(deque[KeptBatch]):
     _gone = 0  # how many entries may be gone
 
     def sweep(self) -> None:
-        """One more entry may be gone. When half may be, all are checked. Amortized O(1)."""
+        """One more entry may be gone. When half of the entries may be gone, all are checked. Amortized O(1)."""
         self._gone += 1
         if 2 * self._gone > len(self):
             self.keep(lambda entry: not entry.gone)

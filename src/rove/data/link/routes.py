@@ -42,8 +42,8 @@ class Routes:
         return [send for entry in taken for send in self.send(running, entry, now)]
 
     def left(self, query: QueryId, before: Iterable[NodeId], running: RunningFragment, now: int) -> list[Said]:
-        """These were routes of a query. Copies on those that it has no longer are dropped: nobody there takes them, and
-        nobody would ack them."""
+        """Drop the copies on earlier routes of a query that it no longer has: no node there takes them, so no node
+        would ack them."""
         gone = [node for node in before if running.route is not None and node not in running.routes]
         taken = [entry for node in gone for entry in self._neighbours.take_back(node, query)]
         return [send for entry in taken for send in self.send(running, entry, now)]

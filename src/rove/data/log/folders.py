@@ -1,7 +1,7 @@
 """The partitions of a node: those that are open, and those that are being opened.
 
-Law: a partition is open when the answer has come, and not before. If it cannot be opened, it is tried again after a
-pause that grows, and the trouble is reported meanwhile. Answers to an earlier request are ignored.
+Law: a partition is open when the answer to its request has arrived, and not before. If it cannot be opened, it is
+tried again after a pause that grows, and the trouble is reported meanwhile. Answers to an earlier request are ignored.
 
     want ─► Open … Opened ─► open          Open … OpenFailed ─ pause ─► Open …
 """
@@ -86,7 +86,7 @@ class Folders:
         return False
 
     def damage(self) -> dict[str, str]:
-        """What is damaged in which open folder. O(folders)."""
+        """The damage in each open folder. O(folders)."""
         return {folder: text for folder, each in self._open.items() if (text := each.partition.damage)}
 
     def trouble(self, folder: str) -> str:
@@ -95,6 +95,6 @@ class Folders:
         return "" if wanted is None else wanted.trouble
 
     def troubles(self) -> dict[str, str]:
-        """What is wrong with which folder. O(folders)."""
+        """The trouble of each folder. O(folders)."""
         found = {folder: each.partition.trouble for folder, each in self._open.items() if each.partition.trouble}
         return found | {folder: wanted.trouble for folder, wanted in self._wanted.items() if wanted.trouble}

@@ -56,7 +56,7 @@ class RowsByPane:
         self._merge(table)
 
     def merge(self, table: pa.Table | None, until: int) -> None:
-        """Rows have come that another node had. Those of all panes below `until` are here now."""
+        """Merge in rows that another node had. With them the rows of all panes below `until` are here."""
         if table is not None:
             self._merge(table)
         for number, origin, rows in self._behind.come(until):

@@ -24,7 +24,7 @@ from rove.model.state import Snapshot
 
 class Output(msgspec.Struct, frozen=True):
     """The output of a step: batches that go on, late rows, and the names of batches that could not be computed, with
-    the reason. Rows of the batch that came in are in open windows until the watermark `open_until`."""
+    the reason. Rows of the input batch stay in open windows until the watermark `open_until`."""
 
     batches: tuple[Batch, ...] = ()
     late: tuple[Batch, ...] = ()
@@ -53,10 +53,11 @@ class Logic(Protocol):
         """The rest of the state, to be merged in on the other node."""
 
     def complete_until(self, pane: int) -> int:
-        """The watermark up to which everything can be given out if the state of all panes below this one is here."""
+        """The watermark up to which all output can be emitted once the state of all panes below this one has
+        arrived."""
 
     def begin(self, snapshot: Snapshot) -> None:
-        """Go on with the `beginning` of another node's state, and wait for its pieces."""
+        """Start from the `beginning` of another node's state, and wait for its pieces."""
 
     def merge(self, snapshot: Snapshot) -> None:
         """Merge in the state of a piece. Pieces come in order."""
@@ -100,7 +101,7 @@ class MovesAtOnce(ABC):
 
 
 class StatelessLogic(MovesAtOnce):
-    """A stateless operator as a Logic, for driving it by itself."""
+    """A stateless operator behind the interface of a Logic."""
 
     def __init__(self, step: Stateless) -> None:
         self._step = step

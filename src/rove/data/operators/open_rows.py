@@ -1,4 +1,4 @@
-"""The rows that an operator has taken and has not given out: those of its open windows.
+"""The rows that an operator has taken and not emitted: those of its open windows.
 
 Law: a batch is open until the watermark passes the end of the last window that holds one of its rows. Until then its
 rows are not delivered: they are in no result, and are lost with the operator's state.
@@ -37,30 +37,30 @@ class OpenRows:
         self._sums: dict[Origin, _Open] = {}
 
     def take(self, header: Header, rows: int, until: int) -> None:
-        """So many rows of a batch are open until the watermark `until`. O(log open windows)."""
+        """Add rows of a batch that are open until the watermark `until`. O(log open windows)."""
         origin = header.origin.unsided
         for found in (self._at(until, origin), self._sums.setdefault(origin, _Open())):
             found.rows += rows
             found.batches.add(header.seq, header.through)
 
     def close(self, low: int) -> Iterator[tuple[Origin, int]]:
-        """The low watermark has risen to `low`. Returns the origins and numbers of rows that are no longer open.
-        O(windows that close × origins)."""
+        """Close windows up to the low watermark `low`. Returns the origins and numbers of rows that are no longer
+        open. O(windows that close × origins)."""
         while self._ends and self._ends[0] <= low:
             for origin, found in self._open.pop(heappop(self._ends)).items():
                 self._add(origin, found, -1)
                 yield origin, found.rows
 
     def put(self, origin: Origin, closing: Iterable[Closing]) -> None:
-        """Rows of an origin are open: the operator took them on another node. O(its windows)."""
+        """Add open rows of an origin that the operator took on another node. O(its windows)."""
         for until, rows, spans in closing:
             self._at(until, origin)
             found = self._open[until][origin] = _Open(rows, Coverage.of(spans))
             self._add(origin, found, 1)
 
     def drop(self, origin: Origin, closing: Iterable[Closing]) -> int:
-        """Rows that were `put` here will be in no result: the state of their windows is lost. Returns how many. Rows
-        that are no longer open stay as they are. O(its windows)."""
+        """Remove rows that were `put` here and will be in no result: the state of their windows is lost. Returns how
+        many. Rows that are no longer open stay as they are. O(its windows)."""
         dropped = 0
         for until, rows, spans in closing:
             found = self._open.get(until, {}).get(origin)
@@ -75,7 +75,7 @@ class OpenRows:
         return dropped
 
     def everything(self) -> dict[Origin, tuple[Closing, ...]]:
-        """All of it, by origin. O(open windows × origins)."""
+        """All open rows, by origin. O(open windows × origins)."""
         found: dict[Origin, list[Closing]] = {}
         for until in sorted(self._open):
             for origin, each in self._open[until].items():
@@ -95,7 +95,7 @@ class OpenRows:
         return {origin: found.rows for origin, found in self._sums.items()}
 
     def validate(self) -> None:
-        """The sums are those of what is open. O(open windows × origins)."""
+        """Raise unless the sums equal the open rows. O(open windows × origins)."""
         sums = {origin: sum(rows for _, rows, _ in closing) for origin, closing in self.everything().items()}
         must(self.rows() == sums, "rows in open windows add up", self.rows(), sums)
         must(sorted(self._ends) == sorted(self._open), "every open window has an end", self._ends)
@@ -107,7 +107,7 @@ class OpenRows:
         return self._open[until].setdefault(origin, _Open())
 
     def _add(self, origin: Origin, found: _Open, times: int) -> None:
-        """Add to the sums of an origin, or take away. A sum of nothing is removed, because origins come and go."""
+        """Add to the sums of an origin, or take away. A sum of 0 is removed, because origins come and go."""
         sums = self._sums.setdefault(origin, _Open())
         sums.rows += times * found.rows
         sums.batches.include(found.batches, times)

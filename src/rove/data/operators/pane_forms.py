@@ -40,7 +40,7 @@ class PaneForm(Protocol[T]):
         """The states of a batch, by pane. All rows are computed before anything is returned."""
 
     def states_of(self, states: pa.RecordBatch, split: PaneSplit) -> list[T]:
-        """The same for rows that are states already."""
+        """The same as `lift`, for rows that are states already."""
 
     def open(self) -> OpenPane[T]: ...
 

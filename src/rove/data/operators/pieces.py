@@ -1,8 +1,8 @@
-"""The state of an operator in pieces, for its way to another node.
+"""The state of an operator in pieces, as it is sent to another node.
 
-Law: pieces come in the order of panes. A piece says up to which pane everything has come with it, so a window can close
-before later pieces are there. Rows that come meanwhile for a pane whose state has not come are kept behind it, in their
-order. So the state is the same as if the operator had never moved, to the last bit.
+Law: pieces arrive in the order of panes. A piece says up to which pane the state is complete with it, so a window can
+close before later pieces are there. Rows that arrive meanwhile for a pane whose state is missing are kept behind it,
+in their order. So the state is the same as if the operator had never moved, to the last bit.
 """
 
 from __future__ import annotations
@@ -18,29 +18,30 @@ from rove.model.state import Snapshot
 
 T = TypeVar("T")
 
-PIECE_ROWS = 16_384  # parts are gathered up to so many rows
+PIECE_ROWS = 16_384  # parts are gathered up to this number of rows
 PART_ROWS_MAX = 262_144  # a larger part is cut; smaller ones stay whole, because sums are added part by part
 PIECE_BYTES_MAX = 16 * 1024 * 1024  # the same for bytes: a link refuses a piece that is too large, and it would be lost
-WHOLE = 2**62  # a pane after all others: everything has come
+WHOLE = 2**62  # a pane after all others: the state is complete
 UNTIL = "until"  # the fact of a piece that names the first pane whose state has not come
 
 
 class Behind(Generic[T]):
-    """Rows for panes whose state has not come yet. `until` is the first such pane."""
+    """Rows for panes whose state has not arrived yet. `until` is the first such pane."""
 
     def __init__(self) -> None:
         self.until = WHOLE
         self._parts: list[tuple[int, Origin, T]] = []
 
     def keeps(self, number: int, origin: Origin, part: T) -> bool:
-        """Keep a part of a pane whose state has not come. False if it has."""
+        """Keep a part of a pane whose state has not arrived. False if it has."""
         if number < self.until:
             return False
         self._parts.append((number, origin, part))
         return True
 
     def come(self, until: int) -> list[tuple[int, Origin, T]]:
-        """The state of all panes below `until` has come. Returns the parts that were kept for them, in order."""
+        """Note that the state of all panes below `until` has arrived. Returns the parts that were kept for them, in
+        order."""
         self.until = until
         ready = [each for each in self._parts if each[0] < until]
         self._parts = [each for each in self._parts if each[0] >= until]
@@ -48,7 +49,7 @@ class Behind(Generic[T]):
 
 
 class Piece(NamedTuple):
-    """A piece of state. After it, the state of all panes below `until` has come."""
+    """A piece of state. After it, the state of all panes below `until` has arrived."""
 
     until: int
     state: Snapshot

@@ -43,7 +43,7 @@ class SharedResults:
         self._encoded: dict[int, tuple[pa.RecordBatch, Payload]] = {}
 
     def begin(self) -> None:
-        """Another event: forget the results of the last one."""
+        """Forget the results of the last event; a new event begins."""
         self._computed.clear()
         self._encoded.clear()
 

@@ -2,7 +2,7 @@
 
 Law: an origin's watermark is its greatest event time minus the delay, and never falls. A row older than its origin's
 watermark before the batch is late, whatever other origins do. So lateness does not depend on interleaving. Late rows
-are counted by whoever takes the rest of their batch, once, however often this operator computes the batch.
+are counted by the node that takes the other rows of the batch, once, however often this operator computes the batch.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""How far a source has come whose batches can be made again, such as a source that reads a file.
+"""The position of a source whose batches can be made again, such as a source that reads a file.
 
 Law: batch n of such a source has the same rows in every start of its node, and the same name. So the next start makes
-again what may not be safe, and whoever has taken it before drops it by its name. A position never passes a batch that
-may not be safe: one that no other node has acked and that is not on a disk. It may be behind.
+again what may not be safe, and a node that has taken it before drops it by its name. A position never passes a batch
+that may not be safe: one that no other node has acked and that is not on a disk. It may be behind.
 
 A query gets the batches from `first` on, and an empty header for the numbers before. Its rows before `next` are counted
 in `produced`, so that a later start goes on counting where the position is.
@@ -28,7 +28,7 @@ AHEAD_MIN, AHEAD_MAX = 4, 256  # how many numbers a position reserves ahead of t
 
 
 class Fed(msgspec.Struct, frozen=True, array_like=True):
-    """How far one query has come: its first batch, the first that may not be safe, and the rows counted before that."""
+    """The position of one query: its first batch, the first that may not be safe, and the rows counted before that."""
 
     first: int
     next: int
@@ -36,7 +36,7 @@ class Fed(msgspec.Struct, frozen=True, array_like=True):
 
 
 class SourceAt(msgspec.Struct, frozen=True, array_like=True):
-    """The position of a source: its name, how many batches it has made, how far its queries have come, and the number
+    """The position of a source: its name, how many batches it has made, the positions of its queries, and the number
     from which on no batch was sent."""
 
     origin: Origin
@@ -73,9 +73,9 @@ class Replayed:
         self._queries = {query: _Going(each.first, each.next, each.produced) for query, each in fed.items()}
 
     def begins(self, query: str, number: int) -> int:
-        """A query begins with batch `number`, unless it has begun before. Returns its first batch if the header for the
-        numbers before it may not be safe; else 0. A node that forgets would take the header for the beginning, and wait
-        for the batches behind it."""
+        """Let a query begin with batch `number`, unless it has begun before. Returns its first batch if the header for
+        the numbers before it may not be safe; else 0. A node without a disk would take the header for the first batch,
+        and wait for the batches after it."""
         going = self._queries.setdefault(query, _Going(number, number))
         return going.first if going.next == going.first else 0
 
@@ -94,13 +94,13 @@ class Replayed:
         return [QueryId(query) for query in self._queries]
 
     def ends(self, query: str) -> None:
-        """A query has left this node."""
+        """Forget a query that has left this node."""
         self._queries.pop(query, None)
 
     def gives(self, query: str, header: Header, rows: int, forks: bool = False) -> tuple[bool, bool]:
-        """A batch is there for a query. Returns whether it counts, and whether the query gets it: not if it is safe
-        since an earlier start, nor if that start has left it on the disk. Of a batch that `forks`, only a part may be
-        there, so the query gets it."""
+        """Count a batch for a query. Returns whether it counts, and whether the query gets it: not if it is safe since
+        an earlier start, nor if that start has left it on the disk. Of a batch that `forks`, only a part may be there,
+        so the query gets it."""
         going = self._queries.get(query)
         if going is None or (header.through < going.first and not header.born):
             return True, True
@@ -110,15 +110,15 @@ class Replayed:
         return True, forks or not _within(header.seq, going.kept)
 
     def left_behind(self, kept: Mapping[str, Coverage]) -> None:
-        """An earlier start has left these batches on the disk, by query. They need not be made again."""
+        """Note the batches that an earlier start has left on the disk, by query. They need not be made again."""
         for query, names in kept.items():
             if query in self._queries:
                 self._queries[query].kept = names.spans()
 
     def safe(self, unsafe: Mapping[str, int], made: int) -> None:
-        """Everything is safe, except from these numbers on, by query. `made` is the number of batches made, or made
-        again: a batch that an earlier start has left on the disk is counted when it is made again, and no position
-        passes it before. O(queries, and batches that have become safe)."""
+        """Note that all batches are safe, except from these numbers on, by query. `made` is the number of batches
+        made, or made again: a batch that an earlier start has left on the disk is counted when it is made again, and no
+        position passes it before. O(queries, and batches that have become safe)."""
         self._reserve()
         for query, going in self._queries.items():
             low = max(going.next, min(unsafe.get(query, made), made))
@@ -133,7 +133,7 @@ class Replayed:
         return SourceAt(self.origin, self._reached, fed, self._reserved)
 
     def sends(self, header: Header) -> bool:
-        """A batch is about to be sent. Returns whether the position must be kept before that."""
+        """Note that a batch is about to be sent. Returns whether the position must be kept before that."""
         if header.through < self._sent:
             return False
         self._sent, self._fresh = header.through + 1, self._fresh + 1

@@ -23,7 +23,7 @@ from rove.model.messages import Data, Fragment, SourceHere
 from rove.model.schema import conformed, parse_schema
 from rove.model.spans import Coverage
 
-PATIENCE_US = 30_000_000  # how long a query may take to come back to a node that has forgotten it
+PATIENCE_US = 30_000_000  # how long it may take until a query is deployed again on a node that has forgotten it
 
 
 @dataclass(slots=True)
@@ -46,7 +46,7 @@ class Sources:
     def __init__(self) -> None:
         self._all: dict[Origin, _Source] = {}
         self._columns: dict[str, str] = {}  # the columns of streams, by name
-        self._kept: KeepPositions | None = None  # the last positions that were given out
+        self._kept: KeepPositions | None = None  # the last positions that the disk was asked to keep
 
     def add(self, stream: str, origin: Origin, columns: str, replays: bool = False, at: SourceAt | None = None) -> None:
         """Declare a source of a stream. If it `replays`, its batches can be made again, and it goes on `at` a position
@@ -108,8 +108,8 @@ class Sources:
         return 0 if source is None or source.replayed is None else source.replayed.first_unsafe(query)
 
     def ended(self, origins: Collection[Origin]) -> Iterator[tuple[str, Batch]]:
-        """For those of these sources that have ended, a header that says so, under the number of their last batch.
-        Whoever has taken that batch drops the header."""
+        """For those of these sources that have ended, a header that says so, under the number of their last batch. A
+        node that has taken that batch drops the header."""
         for origin, source in self._all.items():
             if origin in origins and source.ended and source.next:
                 yield source.stream, empty(origin, source.next - 1, source.next - 1, END)
@@ -123,12 +123,12 @@ class Sources:
         return source.replayed.gives(query, header, rows, forks)
 
     def left(self, query: QueryId) -> None:
-        """A query has left this node."""
+        """Forget a query that has left this node."""
         for source in self._replayed():
             source.ends(query)
 
     def left_behind(self, headers: Iterable[Header]) -> None:
-        """The batches that earlier starts left on the disk are known. O(batches)."""
+        """Take the batches that earlier starts left on the disk. O(batches)."""
         found: dict[Origin, dict[str, Coverage]] = {}
         for header in headers:
             names = found.setdefault(header.origin.unsided, {}).setdefault(header.query, Coverage())
@@ -189,8 +189,8 @@ class Sources:
 
     def complete(self, here: Collection[QueryId], ordered_us: int | None, now: int) -> bool:
         """Whether all queries that sources of an earlier start have fed are `here` again. If the node has forgotten
-        them, it waits for the coordinator to deploy them. A query that has not come by `PATIENCE_US` after the first
-        orders was stopped. O(queries)."""
+        them, it waits for the coordinator to deploy them. A query that was not deployed by `PATIENCE_US` after the
+        first orders was stopped. O(queries)."""
         lacks = [query for source in self._replayed() for query in source.queries() if query not in here]
         if lacks and ordered_us is not None and now - ordered_us > PATIENCE_US:
             for query in lacks:
@@ -201,7 +201,7 @@ class Sources:
     def held(self, room: int, limit: int, known: bool = True) -> list[Wait | Go]:
         """Make sources wait when less than a quarter of the room is free, and go on when half of it is. A source of an
         earlier start goes on when it is `known` which batches are on the disk and which queries run: it must not make
-        the ones again, nor pass by the others."""
+        batches again that are on the disk, nor leave out those that queries still need."""
         said: list[Wait | Go] = []
         for origin, source in self._all.items():
             if not source.waits and room < limit // 4:
@@ -220,7 +220,7 @@ class Sources:
         self._columns |= columns
 
     def listed(self, earlier: Collection[Origin] = ()) -> tuple[SourceHere, ...]:
-        """All of them, and those of earlier starts whose rows are still here."""
+        """All sources, and those of earlier starts whose rows are still here."""
         found = {origin: (source.stream, source.columns) for origin, source in self._all.items()}
         for origin in earlier:
             if origin.stage == SOURCE and origin.name in self._columns:

@@ -23,10 +23,10 @@ LOOK_MIN = 64  # entries before gone ones are removed
 
 
 class Degrading(Protocol):
-    """One query's way of making its batches smaller."""
+    """How one query makes its batches smaller."""
 
     def waits(self, entry: KeptBatch) -> None:
-        """A batch that could not be sent at once."""
+        """Note a batch that could not be sent at once."""
 
     def degrade(self, running: RunningFragment) -> tuple[KeptBatch, int] | None:
         """Make the next batch smaller. Returns it and how many rows it lost; None if nothing can be done."""
@@ -57,7 +57,7 @@ class Degradable:
         return None
 
     def again(self, entry: KeptBatch, level: int) -> None:
-        """A batch was degraded. It may be degraded again, up to a limit."""
+        """Add a degraded batch again, so that it can be degraded further, up to a limit."""
         if level + 1 < len(self._levels):
             self._levels[level + 1].append(entry)
 

@@ -42,14 +42,14 @@ class Candidates:
         self._entries.setdefault(entry.header.query, OrderedDict())[entry.order] = entry
 
     def remove(self, entry: KeptBatch) -> None:
-        """A batch may no longer be evicted."""
+        """Remove a batch that may no longer be evicted."""
         mine = self._entries.get(entry.header.query)
         if mine is not None and mine.pop(entry.order, None) is not None and not mine:
             del self._entries[entry.header.query]
 
 
 class Policy(Protocol):
-    """Chooses what to evict when a batch of `query` came and there is no room; None for nothing."""
+    """Chooses what to evict when a batch of `query` arrived and there is no room; None for nothing."""
 
     def victim(self, candidates: Candidates, query: str) -> KeptBatch | None: ...
 

@@ -16,7 +16,8 @@ from rove.data.store.pack_queue import BYTES_MIN
 from rove.data.store.store import Store
 from rove.model.errors import DataError
 
-TRIES = 16  # batches tried at a time; with many keys no batch gets smaller, and a new batch should not wait for all
+# Batches tried at a time. With many keys folding may save nothing; the bound keeps a new batch from waiting.
+TRIES = 16
 
 
 class Folding:

@@ -22,10 +22,10 @@ from rove.data.log.segments.commands import START, Position
 from rove.data.log.segments.stored import Stored
 from rove.data.log.settings import LogSettings
 from rove.model.batch import Header, HeaderKind
+from rove.model.disk_folders import RETENTION, WaitingFolder, read_folder
+from rove.model.errors import BrokenInvariant
 from rove.model.ids import QueryId
 
-FOLDER = "ring"
-SENT = "-sent"  # the suffix of a start's folder for batches that may have arrived
 NO_COLUMNS = pa.schema([])
 PATIENCE_US = 30_000_000  # how long to wait for the disk, from the first request on
 PAUSE_US = 200_000  # between two attempts to list or to read
@@ -54,8 +54,8 @@ class LeftBehind:
     """For one store. `damaged` counts batches that could not be read, `damage` names the first of each query; `folders`
     are the folders found."""
 
-    def __init__(self, folders: Folders, settings: LogSettings, mine: str) -> None:
-        self._disk, self._settings, self._mine = folders, settings, mine
+    def __init__(self, folders: Folders, settings: LogSettings, start: int) -> None:
+        self._disk, self._settings, self._start = folders, settings, start
         self._found: dict[QueryId, list[Found]] = {}
         self._reading: dict[str, _Reading] = {}
         self.folders: list[str] = []  # folders that were opened
@@ -78,7 +78,7 @@ class LeftBehind:
             self._give_up()
         elif not self._listed and not self._asked and now >= self._due_us:
             self._asked = True
-            said.append(ListFolders(FOLDER))
+            said.append(ListFolders(RETENTION))
         for folder, reading in self._reading.items():
             if self._disk.get(folder) is not None and not reading.asked and now >= reading.due_us:
                 reading.asked = True
@@ -86,13 +86,14 @@ class LeftBehind:
         return said
 
     def listed(self, event: Listed, now: int) -> None:
-        """The folders are known, or must be listed again."""
+        """Take the list of folders, or plan to list them again."""
         self._asked, self._due_us = False, now + PAUSE_US
         if event.trouble or self.known:
             return
         self._listed = True
         for folder in sorted(event.folders):
-            if not is_of(folder, self._mine) and start_of(folder).isdecimal():
+            found = read_folder(folder)
+            if isinstance(found, WaitingFolder) and found.start != self._start:
                 self._reading[folder] = _Reading()
                 self._disk.want(folder, NO_COLUMNS, self._settings)
         self._settle()
@@ -101,12 +102,12 @@ class LeftBehind:
         """Take a part of a folder. Returns whether it was one of these."""
         reading = self._reading.get(event.folder)
         if reading is None or reading.position != event.position:
-            return is_ours(event.folder)
+            return isinstance(read_folder(event.folder), WaitingFolder)
         reading.asked = False
         if event.trouble:
             reading.due_us = now + PAUSE_US
             return True
-        query = query_of(event.folder)
+        query = _waiting(event.folder).query
         for entry in event.entries:
             header = replace(entry.header, kind=HeaderKind.BATCH)
             found = Found(header, entry.rows if header.rows else None, event.folder, entry.position)
@@ -125,7 +126,7 @@ class LeftBehind:
         # The partition found the same damage when it was opened, but did not check all rows.
         self.damaged += max(reading.unread, 0 if partition is None else partition.damaged)
         if partition is not None and partition.damage:
-            self.damage.setdefault(query_of(folder), f"{folder}/{partition.damage}")
+            self.damage.setdefault(_waiting(folder).query, f"{folder}/{partition.damage}")
         del self._reading[folder]
         self.folders.append(folder)
         self._settle()
@@ -137,11 +138,11 @@ class LeftBehind:
             why = self._disk.trouble(folder) or "the disk does not answer"
             self._notes.append(Note(f"what {folder} holds cannot be read, it is left for the next start: {why}"))
             self._disk.forget(folder)
-            query = query_of(folder)
+            query = _waiting(folder).query
             self._found[query] = [each for each in self._found.get(query, ()) if each.folder != folder]
         if not self._listed:
             self.damaged += 1
-            self._notes.append(Note(f"what earlier starts left in {FOLDER} cannot be listed; it is left there"))
+            self._notes.append(Note(f"what earlier starts left in {RETENTION} cannot be listed; it is left there"))
         self._reading.clear()
         self._listed = True
         self._settle()
@@ -151,14 +152,14 @@ class LeftBehind:
             self.known = True
             self._found = {q: found for q, found in self._found.items() if found and q not in self._unwanted}
             for found in self._found.values():
-                found.sort(key=lambda each: (int(start_of(each.folder)), each.header.seq))
+                found.sort(key=lambda each: (_waiting(each.folder).start, each.header.seq))
 
     def take(self, query: QueryId) -> list[Found]:
         """The batches of a query in the order of their numbers, each once, when everything is known."""
         return self._found.pop(query, []) if self.known else []
 
     def forget(self, query: QueryId) -> None:
-        """A query has ended, so its batches are not needed."""
+        """Drop the batches of a query that has ended."""
         self._found.pop(query, None)
         self.damage.pop(query, None)
         if not self.known:
@@ -166,27 +167,21 @@ class LeftBehind:
 
     def wants(self, folder: str) -> bool:
         """Whether a folder may hold batches that no query has taken yet."""
-        return not self.known or query_of(folder) in self._found
+        return not self.known or _waiting(folder).query in self._found
 
     def headers(self) -> Iterator[Header]:
         """The headers that no query has taken yet."""
         return (found.header for left in self._found.values() for found in left)
 
 
-def is_ours(folder: str) -> bool:
-    """Whether a folder holds waiting batches."""
-    return folder.startswith(f"{FOLDER}/")
+def _waiting(path: str) -> WaitingFolder:
+    """The folder of a path that was listed or made here."""
+    found = read_folder(path)
+    if not isinstance(found, WaitingFolder):
+        raise BrokenInvariant(f"`{path}` is no folder of waiting batches")
+    return found
 
 
-def is_of(folder: str, mine: str) -> bool:
+def is_of(path: str, start: int) -> bool:
     """Whether a folder belongs to a start."""
-    return folder.rpartition("/")[0] in (mine, f"{mine}{SENT}")
-
-
-def query_of(folder: str) -> QueryId:
-    return QueryId(folder.rpartition("/")[2])
-
-
-def start_of(folder: str) -> str:
-    """The start of the node that a folder belongs to."""
-    return folder.split("/")[1].removesuffix(SENT)
+    return _waiting(path).start == start

@@ -31,14 +31,14 @@ class PackQueue:
         self._out: dict[int, tuple[KeptBatch, Payload]] = {}
 
     def waits(self, entry: KeptBatch, schema: pa.Schema, now: int) -> list[Pack]:
-        """A batch could not be sent at once. Amortized O(1)."""
+        """Note a batch that could not be sent at once. Amortized O(1)."""
         if entry.payload is None or len(entry.payload) < BYTES_MIN:
             return []
         self._next.append((entry, schema))
         return self.due(now)
 
     def packed(self, event: Packed, now: int) -> list[Pack]:
-        """A batch is packed, or cannot be packed."""
+        """Note that a batch is packed, or cannot be packed."""
         if event.order in self._out:
             entry, plain = self._out.pop(event.order)
             small = event.payload

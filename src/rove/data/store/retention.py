@@ -28,12 +28,12 @@ from rove.data.store.degrading import Degrading
 from rove.data.store.eviction import Guarded, Policy, policy
 from rove.data.store.folding import Folding
 from rove.data.store.kept_batch import KeptBatch
-from rove.data.store.left_behind import FOLDER
 from rove.data.store.pack_queue import PackQueue
 from rove.data.store.spill import Spill
 from rove.data.store.store import Store
 from rove.data.store.thinning import Thinning
 from rove.model.batch import Header
+from rove.model.disk_folders import WaitingFolder, read_folder
 from rove.model.ids import NOBODY, Origin, QueryId
 
 
@@ -171,7 +171,7 @@ class Retention:
 
     def owns(self, folder: str) -> bool:
         """Whether batches that wait are in a folder. Damage in it is counted here (`damaged`)."""
-        return folder.startswith(f"{FOLDER}/")
+        return isinstance(read_folder(folder), WaitingFolder)
 
     @property
     def damaged(self) -> int:

@@ -5,7 +5,7 @@ leave memory when they are safe on the disk, and are read when they are sent. Ba
 next start (`left_behind`). If the disk is full, slow or broken, the store goes on with memory alone. Batches for a
 folder that is not open yet wait for it.
 
-    store ─ waits ─► folder `ring/<start>/<query>` ─ safe ─► store, rows on the disk ─ acked or evicted ─► deleted
+    store ─ waits ─► folder `retention/<start>/<query>` ─ safe ─► store, rows on the disk ─ acked or evicted ─► deleted
 
 Files are deleted from the front, so the oldest batches on the disk are evicted first, whatever the policy. The few
 batches that were sent and may not be evicted have a folder of their own, so that they do not block the others.
@@ -26,11 +26,12 @@ from rove.data.log.segments.partition import Partition
 from rove.data.log.segments.stored import stored
 from rove.data.log.settings import LogSettings
 from rove.data.store.kept_batch import KEPT_BYTES_MIN, KeptBatch
-from rove.data.store.left_behind import FOLDER, NO_COLUMNS, SENT, Found, LeftBehind, is_of
+from rove.data.store.left_behind import NO_COLUMNS, Found, LeftBehind, is_of
 from rove.data.store.store import Store
 from rove.model.batch import HeaderKind
+from rove.model.disk_folders import WaitingFolder
 from rove.model.errors import RoveError
-from rove.model.ids import Origin
+from rove.model.ids import Origin, QueryId
 
 WAITS_US = 1_000_000  # batches that wait for longer are written
 RETRY_US = 10_000_000  # between two attempts to use a disk that does not work
@@ -38,7 +39,7 @@ WRITING_BYTES_MAX = 4 * 1024 * 1024  # the most bytes that are being written at 
 SEGMENT_BYTES = (64 * 1024, 8 * 1024 * 1024)  # the least and the greatest size of a file
 SEGMENTS = 32
 FILES_MAX = 2  # files may take this many times the limit, with batches in them that are no longer needed
-READER = "ring"
+READER = "retention"
 CLEARS = 0  # the token of a group of deletes
 LOOK_MIN = 64
 
@@ -60,13 +61,13 @@ class Spill:
 
     def __init__(self, store: Store, folders: Folders, limit_bytes: int, start: int) -> None:
         self._store, self._disk, self.limit_bytes = store, folders, limit_bytes
-        self._mine = f"{FOLDER}/{start}"
+        self._start = start
         self._settings = LogSettings(
             segment_bytes=min(max(limit_bytes // SEGMENTS, SEGMENT_BYTES[0]), SEGMENT_BYTES[1]),
             segment_us=2**62,
             pending_bytes=2**62,
         )
-        self.left_behind = LeftBehind(folders, self._settings, self._mine)
+        self.left_behind = LeftBehind(folders, self._settings, start)
         self._writing_max = min(WRITING_BYTES_MAX, max(store.limit_bytes // 4, 1))
         self._folders: dict[str, _Folder] = {}
         self._look_us = self._retry_us = 0
@@ -96,15 +97,15 @@ class Spill:
 
     def origins(self) -> set[Origin]:
         """The origins of batches of earlier starts that are still here. O(batches of earlier starts)."""
-        old = (folder for name, folder in self._folders.items() if not is_of(name, self._mine))
+        old = (folder for name, folder in self._folders.items() if not is_of(name, self._start))
         here = (e.header for folder in old for _, e in folder.live if self._needs(e))
         return {header.origin.unsided for header in (*self.left_behind.headers(), *here)}
 
     # Batches that wait now
 
     def press(self) -> None:
-        """There is no room in memory, so give the oldest batches to the disk, as far as it takes them. O(batches
-        given)."""
+        """If there is no room in memory, write the oldest batches to the disk until it accepts no more. O(batches
+        written)."""
         if self._store.room >= 0:
             return
         wanted = self._writing_max // 2  # one write should hold more than one batch
@@ -183,8 +184,7 @@ class Spill:
         size = entry.bytes - KEPT_BYTES_MIN
         if not self._works or self._full or self._store.leaving_bytes + size > max(self._writing_max, size):
             return False
-        mine = self._mine if entry.untouched else f"{self._mine}{SENT}"
-        name = f"{mine}/{entry.header.query}"
+        name = str(WaitingFolder(QueryId(entry.header.query), self._start, sent=not entry.untouched))
         folder = self._folder(name)
         if folder.partition is None and self._disk.trouble(name):
             return False
@@ -232,7 +232,7 @@ class Spill:
                 folder.partition.consumed(READER, folder.live[0][0])
                 if deletes := folder.partition.retire(now):
                     commands.append(OnDisk(name, Group(CLEARS, tuple(deletes))))
-            elif not folder.writing and not (self.left_behind.wants(name) and not is_of(name, self._mine)):
+            elif not folder.writing and not (self.left_behind.wants(name) and not is_of(name, self._start)):
                 del self._folders[name]
                 self._disk.forget(name)
                 commands.append(OnDisk(name, Group(CLEARS, (Clear(),))))
@@ -241,7 +241,8 @@ class Spill:
         return commands
 
     def _needs(self, entry: KeptBatch) -> bool:
-        """Whether the file of a batch must stay: for its rows, or for its name, if the rows are damaged."""
+        """Whether the file of a batch must stay: for its rows; or, if they are damaged, because its header is still
+        needed."""
         damaged = entry.payload is None and entry.header.lost > 0
         return (entry.disk_bytes > 0 or damaged) and self._store.holds(entry)
 

@@ -93,7 +93,7 @@ class Store:
         return found
 
     def share(self, entry: KeptBatch, other: KeptBatch) -> None:
-        """Two waiting batches have the same rows, so keep the rows once. O(1)."""
+        """Keep the rows of two waiting batches once, because they are the same. O(1)."""
         self._account(other, -1)
         if entry.sharers is None:
             entry.sharers = [entry]
@@ -102,7 +102,7 @@ class Store:
         self._account(other, 1)
 
     def _unshare(self, entry: KeptBatch) -> None:
-        """A batch no longer shares its rows. Another sharer counts them. O(queries that share them)."""
+        """Let a batch no longer share its rows. Another sharer counts them. O(queries that share them)."""
         sharers, entry.sharers = entry.sharers, None
         if sharers is None:
             return
@@ -143,7 +143,7 @@ class Store:
             entry.receipt.release()
 
     def unreadable(self, entry: KeptBatch, why: str) -> None:
-        """The rows of a batch on the disk can never be read. They are lost, and the header says so."""
+        """Count the rows of a batch as lost, because they can never be read from the disk, and the header says so."""
         self.damage.setdefault(QueryId(entry.header.query), why)
         self._account(entry, -1)
         entry.header = without_rows(entry.header)
@@ -180,20 +180,21 @@ class Store:
         return next(iter(self._unwritten.values()), None)
 
     def leaves(self, entry: KeptBatch) -> None:
-        """A batch is being written to the disk. Evicting it would free nothing: its bytes count as free already."""
+        """Note that a batch is being written to the disk. Evicting it would free nothing: its bytes count as free
+        already."""
         del self._unwritten[entry.order]
         self.in_memory.remove(entry)
         entry.stored, entry.leaving_bytes = True, entry.bytes - KEPT_BYTES_MIN
         self.leaving_bytes += entry.leaving_bytes
 
     def _stays(self, entry: KeptBatch) -> None:
-        """A batch is no longer being written: it is on the disk, or the write failed."""
+        """Note that a batch is no longer being written: it is on the disk, or the write failed."""
         self._unwritten.pop(entry.order, None)
         self.leaving_bytes -= entry.leaving_bytes
         entry.leaving_bytes = 0
 
     def spilled(self, entry: KeptBatch, rows: Stored) -> None:
-        """The rows of a batch are on the disk now. O(copies and sharers)."""
+        """Note that the rows of a batch are on the disk now. O(copies and sharers)."""
         self._unshare(entry)
         self._account(entry, -1)
         self._stays(entry)
@@ -209,8 +210,8 @@ class Store:
     # Eviction
 
     def sent(self, entry: KeptBatch) -> None:
-        """A batch was sent, so it may have arrived. The receiver counts its rows, and later header changes are
-        ignored."""
+        """Note that a batch was sent, so it may have arrived. The receiver counts its rows, and later header changes
+        are ignored."""
         self.in_memory.remove(entry)
         self.on_disk.remove(entry)
 
@@ -318,7 +319,7 @@ class Store:
         return (entry for entries in self._entries.values() for entry in entries.values())
 
     def validate(self) -> None:
-        """The accounts are those of what is there, and the lists through it are whole. O(batches)."""
+        """Raise unless the accounts equal the batches, and the lists of batches are complete. O(batches)."""
         sums = (self.bytes, self.disk_bytes, self.leaving_bytes, self._bytes, self._rows, self._pieces, self._names)
         lists = (self._entries, self._last, self._unwritten, self.in_memory.queries(), self.on_disk.queries())
         if not any(sums) and not any(lists):
@@ -345,7 +346,7 @@ class Store:
                         names.setdefault((query, header.origin), Coverage()).add(header.seq, header.through)
         must(self.bytes == memory, "the bytes of a store are those of its batches", self.bytes, memory)
         must(self.disk_bytes == disk, "its bytes on the disk are those of its batches", self.disk_bytes, disk)
-        must(self.leaving_bytes == leaving, "bytes on their way out are counted", self.leaving_bytes, leaving)
+        must(self.leaving_bytes == leaving, "bytes that are being written are counted", self.leaving_bytes, leaving)
         must(self._bytes == by_query, "bytes by query add up", self._bytes, by_query)
         must(self._rows == rows, "rows by query and origin add up", self._rows, rows)
         must(self._pieces == pieces, "pieces of states add up", self._pieces, pieces)
@@ -364,13 +365,21 @@ class Store:
         must(listed == in_lists, "every batch that is not late is in one list", listed, in_lists)
         for on_disk, candidates in ((False, self.in_memory), (True, self.on_disk)):
             for entry in candidates:
-                must(self.holds(entry) and entry.may_go, "what may go is kept, and nobody else has it", entry.header)
-                must(bool(entry.disk_bytes) == on_disk, "what may go is where it is looked for", entry.header)
+                must(
+                    self.holds(entry) and entry.may_go,
+                    "a batch that may be evicted is kept, and no other node has it",
+                    entry.header,
+                )
+                must(
+                    bool(entry.disk_bytes) == on_disk,
+                    "a batch that may be evicted is listed where its rows are",
+                    entry.header,
+                )
         for order, entry in self._unwritten.items():
             must(self.holds(entry) and entry.order == order, "what is to be written is kept", entry.header)
 
     def validate_carried(self, carried: Sequence[KeptBatch], node: str) -> None:
-        """Every batch is carried by one link, or waits for a route. O(batches)."""
+        """Raise unless every batch is carried by one link, or waits for a route. O(batches)."""
         if not carried and not self._entries:
             return
         twice = len(carried) - len({id(entry) for entry in carried})
@@ -378,7 +387,7 @@ class Store:
         idle = {id(entry): entry.header for entry in self}
         for entry in carried:
             idle.pop(id(entry), None)
-        must(not idle, "a batch that is kept is on its way", node, [*idle.values()][:3])
+        must(not idle, "a batch that is kept is on a link or waits for a route", node, [*idle.values()][:3])
 
     def _validate(self, entry: KeptBatch, query: str) -> None:
         header, sharers = entry.header, entry.sharers

@@ -71,7 +71,7 @@ UNITS = frozenset((*UNIT_US, *UNIT_MONTHS, "dayofyear"))
 @lru_cache(BOUND_MAX)
 def bind(text: str, schema: pa.Schema) -> Expr:
     """The typed tree of a piece of Spark SQL over the columns of `schema`. The caller strips an alias. A text that was
-    bound lately costs a look into a table: a plan is written, checked and read on every node, with the same texts."""
+    bound lately costs one lookup: a plan is written, checked and read on every node, with the same texts."""
     return bind_node(parse_expression(text), schema, text)
 
 

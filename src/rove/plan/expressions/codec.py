@@ -24,13 +24,13 @@ _NO_TEXT = (RoveError, TypeError, ValueError, LookupError, ArithmeticError)
 
 def write_expression(expr: Expr, schema: pa.Schema) -> wire.Expression:
     """The shortest wire form of an expression that reads back as the same expression."""
-    for word in _words(expr, schema):
+    for form in _forms(expr, schema):
         try:
-            if same(read_expression(word, schema), expr):
-                return word
+            if same(read_expression(form, schema), expr):
+                return form
         except _NO_TEXT:
             continue
-    raise PlanError(f"no other node could rebuild the expression {expr!r}; write it in another way")
+    raise PlanError(f"no other node could rebuild the expression {expr!r}; write it differently")
 
 
 def read_expression(word: wire.Expression, schema: pa.Schema) -> Expr:
@@ -95,7 +95,7 @@ def read_type(data: wire.Schema) -> pa.DataType:
     return read_schema(data).field(0).type
 
 
-def _words(expr: Expr, schema: pa.Schema) -> Iterator[wire.Expression]:
+def _forms(expr: Expr, schema: pa.Schema) -> Iterator[wire.Expression]:
     match expr:
         case Column(name=name):
             yield wire.Name(name)

@@ -1,4 +1,4 @@
-"""Words that the parser lets pass and Spark does not: it drops a comma too many, a plus sign, a word said twice.
+"""Tokens that Spark refuses: the parser silently drops an extra comma, a plus sign or a repeated word.
 
 Law: what would be lost between the text and the tree is refused here, before the tree is made.
 """
@@ -87,7 +87,7 @@ def refuse_loose(tokens: Sequence[Any], text: str, offset: int, signs: bool) -> 
             case TokenType.NULL if before == TokenType.NOT and _ends_value(tokens, n - 2):
                 why = "NOT NULL after a value; write IS NOT NULL"
             case kind if kind in _JOINS[1:] and before == TokenType.STAR and after not in (*_JOINS, TokenType.OUTER):
-                why = None  # a product with a column or function of that name
+                why = None  # it is a multiplication by a column or function of that name
         if why is not None:
             raise _at(tokens[n - 1] if before == TokenType.COMMA else token, f"not Spark SQL: {why}", text, offset)
 

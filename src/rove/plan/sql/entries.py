@@ -63,7 +63,7 @@ def own_name(node: exp.Expression, types: Types, text: str) -> str:
 
 
 def _refuse_unknown(node: exp.Expression, types: Types, text: str) -> None:
-    """Refuse a function that nobody has by its name, before a name for its column is asked for."""
+    """Refuse an unknown function by its name, before a name for its column is needed."""
     try:
         bind_node(node, pa.schema(list(types.items())), text)
     except UnknownFunction:

@@ -89,7 +89,7 @@ class Reading:
             self._left[name] = value
 
     def skip(self, *names: str) -> None:
-        """Arguments that do not change rows, such as hints."""
+        """Skip arguments that do not affect rows, such as hints."""
         for name in names:
             self.take(name)
 
@@ -103,7 +103,7 @@ class Reading:
 
 
 def refused(name: str, node: exp.Expr, text: str) -> ExpressionError:
-    """The error for an argument of a node that nobody reads."""
+    """The error for an argument of a node that no code reads."""
     value = node.args.get(name)
     inside = [v for v in (value if isinstance(value, list) else [value]) if isinstance(v, exp.Expr)]
     place = next((found for v in inside if (found := span(v))), span(node))

@@ -14,9 +14,9 @@ from rove.model.errors import ExpressionError
 from rove.plan import build
 from rove.plan.expressions.parse import span
 from rove.plan.operators import Deduplicate, Operator
-from rove.plan.sql import left_to_spark, memberships
 from rove.plan.sql.entries import entries_of, listed
 from rove.plan.sql.grouping import aggregated, refuse_ordinals
+from rove.plan.sql.in_spark import left_to_spark, memberships
 from rove.plan.sql.joins import Relation, is_cross, joined
 from rove.plan.sql.reading import Reading
 from rove.plan.sql.resolve import resolved

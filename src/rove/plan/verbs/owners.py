@@ -1,4 +1,4 @@
-"""Whose a column is: `trains.id` stays a column of `trains` in what verbs make of `trains`.
+"""The stream that owns a column: `trains.id` stays a column of `trains` in what verbs make of `trains`.
 
 Law: as in Spark, a column that a step passes on under its name is still the same column, and one that a step computes
 is a new one.

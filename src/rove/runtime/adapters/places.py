@@ -1,4 +1,4 @@
-"""Where the files of a node's sources go on after a restart: kept in the node's folder, beside its ring.
+"""Where the files of a node's sources go on after a restart: kept in the folder of the node, beside waiting batches.
 
 Law: batch n of a file is the same rows in every start. A file that is not what it was when it was begun, or that is cut
 into other batches, is refused by name. A node that cannot tell how far a file was read does not read it again unasked.

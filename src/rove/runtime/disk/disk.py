@@ -30,10 +30,10 @@ from rove.data.log.segments.commands import (
     Truncate,
     Write,
 )
-from rove.data.log.segments.commit import commit, recovered, retire
 from rove.data.log.segments.damage import AlreadyOpen
+from rove.data.log.segments.disk_work.commit import commit, recovered, retire
+from rove.data.log.segments.disk_work.reader import Reader
 from rove.data.log.segments.partition import Partition
-from rove.data.log.segments.reader import Reader
 from rove.data.log.settings import LogSettings
 from rove.model.batch import Header
 from rove.model.clock import MICROS_MIN
@@ -119,7 +119,7 @@ class LogFolder:
             holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
             os.close(descriptor)
             raise AlreadyOpen(f"{self.path} is written by process {holder}; stop it, or use another folder") from error
-        self._lock = descriptor  # set first, so that it is closed even if the next lines fail
+        self._lock = descriptor  # set first, so that the lock is closed even if the next lines fail
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, str(os.getpid()).encode(), 0)
 

@@ -40,9 +40,10 @@ from rove.data.events import (
     Remember,
 )
 from rove.data.log.segments.commands import Position
-from rove.data.log.segments.commit import carried_out, recovered
-from rove.data.log.segments.read_back import LogCursor, loaded
+from rove.data.log.segments.disk_work.commit import carried_out, recovered
+from rove.data.log.segments.disk_work.read_back import LogCursor, loaded
 from rove.data.log.settings import LogSettings
+from rove.model.disk_folders import READER, check_parts
 from rove.model.errors import DiskError, NotWritable, RoveError
 from rove.model.messages import Fragment, Learned, Peer
 from rove.runtime.clock import now_us
@@ -53,7 +54,6 @@ REMEMBERED_FILE = "remembered"
 PLACES_FILE = "places"
 STARTS_FILE = "starts"
 DAMAGED = ".damaged"  # the suffix of a file that could not be used
-READER = "reader-"  # the prefix of a file in which a reader says what it no longer needs
 KINDS = ("index", "arrows")  # the files of a segment, each of which is enough to read it
 FORMAT = 1
 CLOSE_S = 5.0
@@ -218,7 +218,7 @@ class DiskShelf:
         return body, f"{aside} is damaged" if body is None and aside.exists() else ""
 
     def forget_places(self) -> None:
-        """Files are read from their first row."""
+        """Forget how far files of sources were read, so that they are read from their first row."""
         for name in (PLACES_FILE, f"{PLACES_FILE}{DAMAGED}"):
             (self.path / name).unlink(missing_ok=True)
 
@@ -251,6 +251,8 @@ class DiskShelf:
     # Internals
 
     def _place(self, folder: str) -> Path:
+        """The place of a folder. The worker has checked its name, and it is checked once more, last of all."""
+        check_parts(folder)
         place = (self.path / folder).resolve()
         if not place.is_relative_to(self.path.resolve()):
             raise DiskError(f"`{folder}` is outside of {self.path}; a sink writes below its node's own folder")

@@ -1,7 +1,7 @@
 """Reads how many transactions SQLite's write-ahead log holds, to notice if SQLite drops some of them.
 
-Law: SQLite reads the log up to the first damaged frame and drops the rest without a word. A power cut can tear the last
-transaction, which nobody was told of. If more than one is dropped, the log is damaged.
+Law: SQLite reads the log up to the first damaged frame and drops the rest silently. A power cut can tear the last
+transaction, which was not confirmed to anyone. If more than one is dropped, the log is damaged.
 """
 
 from __future__ import annotations

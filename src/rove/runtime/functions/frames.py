@@ -1,8 +1,8 @@
 """What a node and a function's process say to each other, over two pipes.
 
 Law: one side asks, the other answers, and each frame is read whole before the next one is written; so large rows both
-ways cannot block each other. The node waits no longer than its deadline. The function's process waits for ever: the end
-of its node is the end of the pipe.
+ways cannot block each other. The node waits no longer than its deadline. The function's process waits for ever; it
+ends when the pipe closes, which happens when the node ends.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class Load(msgspec.Struct, frozen=True, tag=True):
 
 
 class Call(msgspec.Struct, frozen=True, tag=True):
-    """Call the function with the batch that follows. End after `alarm_s`, in case that no node is left to end you."""
+    """Call the function with the batch that follows. End after `alarm_s`, in case the node has died and cannot end the
+    process."""
 
     alarm_s: int
 
@@ -77,7 +78,7 @@ class BadFrame(Exception):
 
 
 class Pipe:
-    """Two ends of pipes: what the other side writes, and what it reads. A side with deadlines gives `lives`, which says
+    """One end to read from the other side, and one to write to it. A side with deadlines gives `lives`, which says
     whether the other side still lives: a process that it has forked may hold its ends open."""
 
     def __init__(self, reads: int, writes: int, lives: Callable[[], bool] | None = None) -> None:

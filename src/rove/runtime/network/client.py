@@ -33,13 +33,13 @@ class Client:
 
     def __init__(self, url: str, keys: Keys | None = None, timeout_s: float = 10) -> None:
         self.url, self._timeout_s, self._keys = url, timeout_s, keys
-        self._events: Socket | None = None  # of the socket: whether somebody is there, and accepts our key
+        self._events: Socket | None = None  # of the socket: whether a coordinator is there, and accepts our key
         self._seen: set[int] = set()  # the events so far
         self._context = zmq.Context()
         self._open: list[
             Socket
         ] = []  # kept for `_hang_up`: without a reference they may be collected before the context
-        self._hang_up = finalize(self, _hang_up, self._context, self._open)  # also if nobody closes this client
+        self._hang_up = finalize(self, _hang_up, self._context, self._open)  # also if this client is never closed
         with ExitStack() as undo:
             undo.callback(self._hang_up)
             self._socket = self._dial()
@@ -94,13 +94,13 @@ class Client:
             self._seen.add(int(recv_monitor_message(self._events)["event"]))
 
     def _turned_away(self) -> bool:
-        """Whether somebody is there who does not accept our key. A coordinator does not answer a key that it does not
-        know, because it may know the key later."""
+        """Whether a coordinator is there that does not accept our key. A coordinator does not answer a key that it
+        does not know, because it may know the key later."""
         self._listen()
         return zmq.EVENT_CONNECTED in self._seen and zmq.EVENT_HANDSHAKE_SUCCEEDED not in self._seen
 
     def _say(self, ask: bytes, until: float) -> bool:
-        """Send a message. Returns whether somebody could take it in time."""
+        """Send a message. Returns whether it could be handed over in time."""
         if not self._socket.poll(_ms(until), zmq.POLLOUT):
             self._socket.close(linger=0)  # a socket that was refused may never try again by itself
             self._socket = self._dial()

@@ -1,7 +1,8 @@
-"""Plans edges that are drained while no node above them may run their operators: these move to an edge beside them.
+"""Plans edges that are drained while no node above them may run their operators: the operators move to an edge beside
+them.
 
-Law: the plan has a random generator of its own. Every drain is asked for before the time to heal. An edge with a disk
-is not let back: an operator that begins there anew would get its earlier input again (decision 20).
+Law: the plan has a random generator of its own. Every drain is asked for before the time to heal. A drain of an edge
+with a disk is not undone: an operator that begins there anew would get its earlier input again (decision 20).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Plans disks that do not keep what they took: files whose bytes have changed, disks that lie about a sync; and disks
-that take nothing, because they are full.
+"""Plans disks that lose written bytes, because files change or the disk lies about a sync; and disks that refuse
+writes because they are full.
 
 Law: what such a disk loses is named: as damage, as trouble of the query, or by the batches that are missing or lost.
 Nothing is lost in silence, and nothing comes twice. Queries with nothing on that disk do not suffer.
@@ -25,7 +25,7 @@ DOWN_US = 400_000
 
 
 def plan_damage(world: World, random: Random) -> None:
-    """Plan crashes after which some bytes of a log, an input log or a ring are others."""
+    """Plan crashes after which some bytes of a log, an input log or a store on the disk are changed."""
     for _ in range(random.choice(DAMAGES)):
         name = random.choice(_durable(world))
         world.at(random.randint(4 * SECOND_US, HEAL_US - SECOND_US), partial(_damage, world, random, name))
@@ -41,7 +41,7 @@ def plan_lies(world: World, random: Random) -> None:
 
 
 def plan_full(world: World, random: Random) -> None:
-    """Plan disks that are full for a while, for folders that are new then as well. Nothing is lost."""
+    """Plan disks that are full for a while, also for folders that are made while it is full. Nothing is lost."""
     for _ in range(random.choice(FULL)):
         shelf = world.nodes[random.choice(_durable(world))].shelf
         begins = random.randint(SECOND_US, HEAL_US - SECOND_US)

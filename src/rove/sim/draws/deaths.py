@@ -81,8 +81,8 @@ def _edge(world: World, random: Random, name: NodeId, parents: tuple[NodeId, ...
 
 
 def _hinted(stages: Stages, random: Random, where: str | None, all_of: bool) -> Stages:
-    """The same query, with its operators on edges: `all_of` those that remember, or those of which each edge may have
-    one."""
+    """The same query, with its operators on edges: with `all_of` every stateful operator; otherwise only those that may
+    have an instance on each edge."""
     if where is None:
         return stages
     kind = random.choice((stateful, stateful, ordered))
@@ -115,7 +115,7 @@ def _start(world: World, name: NodeId) -> None:
 
 
 def _cut_off(world: World, random: Random, edges: list[NodeId], ends: int) -> None:
-    """Cut an edge off: from everyone, or from all but some."""
+    """Cut an edge off: from all nodes, or from all except a few."""
     if (found := _one_of(world, random, edges)) is None:
         return
     name, _ = found

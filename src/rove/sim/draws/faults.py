@@ -1,4 +1,4 @@
-"""Plans what goes wrong, and when.
+"""Plans cuts, crashes, bad disks and moves, and when they happen.
 
 Law: every fault ends before the time to heal. Then the network is whole, every process runs, and everything must
 arrive.
@@ -145,7 +145,7 @@ def _cut_some(world: World, random: Random, most: int, ends: int) -> None:
 
 
 def _move(world: World, random: Random, name: NodeId, back: int, ends: int) -> None:
-    """Cut a node off from everyone. It comes back at one of its parents, and reaches the others later."""
+    """Cut a node off from all nodes. It comes back at one of its parents, and reaches the others later."""
     wires = [wire for _, wire in sorted(world.network.wires.items()) if wire.dialer == name and not wire.cut]
     parents = [wire for wire in wires if wire.listener in world.nodes[name].settings.parents]
     if not parents:
@@ -229,7 +229,7 @@ def _fill(world: World, name: NodeId, ends: int) -> None:
 
 
 def _spoil(world: World, name: NodeId, ends: int, chance: float) -> None:
-    """Openings and reads fail, more or less often; whoever needs them tries again."""
+    """Let openings and reads fail, more or less often; the node tries again."""
     shelf = world.nodes[name].shelf
     if shelf is not None:
         shelf.bad = chance

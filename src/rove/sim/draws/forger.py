@@ -1,7 +1,7 @@
 """A member of the network that lies: a device with a valid connection, which sends forged and senseless messages.
 
-Law: it has no rows of its own, so that no row at all may suffer from it. Nodes and the coordinator refuse its messages
-and count them, and nobody falls over.
+Law: it has no rows of its own, so no row may be lost or changed by it. Nodes and the coordinator refuse its messages
+and count them, and no process ends.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _burst(world: World, random: Random, parent: NodeId) -> None:
 
 
 def _header(world: World, random: Random) -> Header:
-    """A batch of somebody else, or of nobody, with numbers that cannot be."""
+    """A batch of another node, or of none, with impossible numbers."""
     origins = [source.origin for node in world.nodes.values() for source in node.sources]
     makes = [origin for found in world.first.values() for origin in sorted(found)]
     strangers = [Origin("readings", "nobody"), Origin("nothing", FORGER), Origin("", "")]
@@ -107,7 +107,7 @@ def _message(random: Random, start: int) -> Message:
 
 
 def _report(world: World, random: Random) -> Report:
-    """A report with counts of strangers. It has a number that no report has, so that its own are not mistaken."""
+    """A report with counts of other nodes. It has a number that no report has, so that its own are not mistaken."""
     tallies = [
         Tally(query=query, origin=source.origin, produced=random.choice(NUMBERS), delivered=10**6, held=(0, 2**61))
         for query in sorted(world.queries)

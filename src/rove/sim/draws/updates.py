@@ -42,7 +42,7 @@ def _update(world: World, draw: float, times: int) -> None:
 
 
 def said_otherwise(stages: Stages, times: int) -> Stages:
-    """The same plan with conditions that are written otherwise, in one of several ways."""
+    """The same plan with its conditions written in another, equivalent form."""
     operators: list[Operator] = []
     for operator, inputs in zip(stages.operators, stages.inputs, strict=True):
         new = with_inputs(operator, tuple(operators[n] for n in inputs))

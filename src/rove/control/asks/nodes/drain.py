@@ -1,4 +1,5 @@
-"""The verb `drain`: everything leaves a node, with its state, while rows flow. Then the node can be switched off."""
+"""The verb `drain`: moves everything off a node, with its state, while rows flow. Then the node can be switched
+off."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def drain(coordinator: Coordinator, body: bytes) -> Drained:
-    """Begin to drain a node, or with `back` let it take part again. O(its queries × route)."""
+    """Begin to drain a node, or with `back` undo the drain. O(its queries × route)."""
     asked = from_body(body, Drain)
     node = NodeId(asked.name)
     member = coordinator.member(node)
@@ -34,7 +35,7 @@ def drain(coordinator: Coordinator, body: bytes) -> Drained:
 
 
 def draining(coordinator: Coordinator, body: bytes) -> Drained:
-    """How far the draining of a node has come."""
+    """The progress of draining a node."""
     node = NodeId(from_body(body, Drain).name)
     coordinator.member(node)
     return drained(coordinator, node)

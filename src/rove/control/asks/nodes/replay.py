@@ -1,8 +1,8 @@
 """The verb `replay`: checks a topology file with its changes over time, and gives the nodes the links that they have at
 the beginning.
 
-Law: both files are checked whole, also against the nodes that run, before anything changes. The changes themselves come
-later, batch by batch (`relink`), at the times that the answer names. Nodes that do not run are expected, as with
+Law: both files are checked whole, also against the nodes that run, before anything changes. The changes themselves are
+sent later, batch by batch (`relink`), at the times that the answer names. Nodes that do not run are expected, as with
 `import`.
 """
 

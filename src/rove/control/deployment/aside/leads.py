@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from rove.model.errors import TopologyError
+from rove.model.errors import BrokenInvariant
 from rove.model.ids import NodeId, Origin
 
 if TYPE_CHECKING:
@@ -62,4 +62,4 @@ def validate(deployment: Deployment) -> None:
                 *(deployment.tree.children.get(following, ())),
             )
             if node not in passed or not awaits or not linked:
-                raise TopologyError(f"the state `{state}` is led from `{node}` to `{following}`, and does not arrive")
+                raise BrokenInvariant(f"the state `{state}` is led from `{node}` to `{following}`, and does not arrive")

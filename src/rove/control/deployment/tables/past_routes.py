@@ -1,8 +1,8 @@
 """Whose batches a node may have carried in one query: those of nodes whose route ever led through it.
 
-Law: the book only grows. Routes change while batches are on their way, and counts of old routes are reported for as
-long as a node runs, so nothing is taken back. A route is in the book before its sender is told to take it, so no count
-of an honest node is refused.
+Law: this table of routes only grows. Routes change while batches are on their way, and counts of old routes are
+reported for as long as a node runs, so no route is removed. A route is in the table before its sender is told to take
+it, so no count of an honest node is refused.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class PastRoutes:
         self._complete = True
 
     def restored(self) -> None:
-        """The routes before the coordinator's start are not known. So nothing is refused."""
+        """After a restart old routes are unknown, so counts of any node are accepted."""
         self._complete = False
 
     def add(self, node: NodeId, targets: Iterable[NodeId]) -> None:

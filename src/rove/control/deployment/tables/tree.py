@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from rove.control.deployment.part import Part
 from rove.control.deployment.tables.journal import Journal
-from rove.model.errors import TopologyError
+from rove.model.errors import BrokenInvariant, TopologyError
 from rove.model.ids import NodeId, Stage
 from rove.plan.stages import Stages, stateless
 
@@ -145,6 +145,6 @@ class Tree:
         fresh.put(self.parts)
         for name in ("parts", "runs"):
             if getattr(fresh, name) != getattr(self, name):
-                raise TopologyError(f"the tree's {name} are not those of its parts")
+                raise BrokenInvariant(f"the tree's {name} are not those of its parts")
         if {n: set(c) for n, c in fresh.children.items() if c} != {n: set(c) for n, c in self.children.items() if c}:
-            raise TopologyError("the tree's children are not those of its parts")
+            raise BrokenInvariant("the tree's children are not those of its parts")

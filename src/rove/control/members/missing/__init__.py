@@ -1,1 +1,1 @@
-"""Batches that were made, and that nobody holds or has counted."""
+"""Batches that were made, and that no node holds or has counted."""

@@ -1,4 +1,4 @@
-"""Decides whether it is known who holds the batches of a query and origin."""
+"""Finds the moment up to which it is known which nodes hold the batches of a query and origin."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Notices batches that nobody has any more.
+"""Notices batches that no node has any more.
 
-Law: a batch is missing if somebody who takes the batches of its origin has not counted it, and no node holds it. Nodes
-report at different moments, so a batch between two nodes may be in no report. It is missing only if that stays so for
-`PATIENCE_US`, and every node that could hold it has reported since.
+Law: a batch is missing if an operator or output that takes the batches of its origin has not counted it, and no node
+holds it. Nodes report at different moments, so a batch between two nodes may be in no report. It is missing only if
+that stays so for `PATIENCE_US`, and every node that could hold it has reported since.
 
 A report costs O(its tallies), and a look O(lines that have changed since the last look).
 """
@@ -58,7 +58,7 @@ class Missing:
             self._changed[line] = None
 
     def forget(self, node: NodeId) -> None:
-        """A node is gone, or has started again. O(tallies of the node)."""
+        """Forget the tallies of a node that is gone or has started again. O(tallies of the node)."""
         for line in self._of_node.pop(node, {}):
             nodes = self._tallies[line]
             del nodes[node]
@@ -107,7 +107,8 @@ class Missing:
         whole = (0, made)
         open_ = union(minus(whole, union((*spans, *over))) for spans in takers.values()) if takers else whole
         held = union(tally.held for tally in tallies)
-        # If every name is counted and rows are still in flight, somebody who has reported nothing should have got them.
+        # If every name is counted and rows are still in flight, a taker that has reported nothing should have received
+        # them.
         return minus(open_, held) if open_ or held else whole
 
     def of(self, query: str, origin: Origin) -> Doubt | None:
@@ -115,8 +116,9 @@ class Missing:
         return self._missing.get((QueryId(query), origin))
 
     def rows(self, query: str, origin: Origin, in_flight: int) -> int:
-        """How many of a line's rows in flight are missing, if batches are. Batches are taken to have equally many rows
-        where names alone are known: which of two nodes hold a batch, and whether a batch has been in doubt for long."""
+        """How many of a line's rows in flight are missing, if batches are. Where only the names of batches are known,
+        all are assumed to have equally many rows: which of two nodes hold a batch, and whether a batch has been in
+        doubt for long."""
         line = (QueryId(query), origin)
         held: Spans = ()
         rows = 0

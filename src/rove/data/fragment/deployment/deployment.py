@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from rove.data.accounts import Accounts
 from rove.data.ends.exits import Exits
-from rove.data.ends.input_log import NO_COLUMNS, InputLog, input_folder
+from rove.data.ends.input_log import NO_COLUMNS, InputLog
 from rove.data.ends.output import Output
 from rove.data.fragment.deployment.fragments import Fragments
 from rove.data.fragment.deployment.opening import OpeningFragment, Openings
@@ -34,9 +34,10 @@ from rove.data.store.retention import Retention
 from rove.data.store.store import Store
 from rove.data.turn import Turn
 from rove.model.batch import Batch, Header
+from rove.model.disk_folders import InputFolder
 from rove.model.errors import MissingFunction, PlanError, RoveError
 from rove.model.ids import Origin, QueryId
-from rove.model.messages import Counted, Fragment, TroubleHere
+from rove.model.messages import Counted, Fragment, TroubleHere, check_fragment
 from rove.plan.codec import decode
 from rove.plan.stages import ordered
 from rove.plan.user_functions import Reader, unread
@@ -81,6 +82,7 @@ class Deployment:
         if any(each is not None and each.fragment.version >= fragment.version for each in (known, waits)):
             return False
         try:
+            check_fragment(fragment)
             plan = plans.get(fragment.plan) or self.fragments.plans.get(fragment.plan)
             if plan is None:
                 raise PlanError(f"the plan of `{query}` has not come yet")
@@ -117,8 +119,8 @@ class Deployment:
             return False
 
     def _missed(self, query: QueryId, origins: Collection[Origin]) -> list[tuple[str, Batch]]:
-        """Headers for what these sources made before the query. Where the query begins is stored before they are
-        sent: a later start must give it the same batches."""
+        """Headers for the batches that these sources made before the query began. Where the query begins is stored
+        before they are sent: a later start must give it the same batches."""
         missed = list(self.sources.missed(query, origins))
         self.turn.commands += self.sources.positions()
         return missed
@@ -138,7 +140,7 @@ class Deployment:
             stages = decode(opening.plan, unread)
         needs = self.output.needs(fragment, stages)
         if self.output.durable and any(ordered(stages.operators[n]) for n in (*fragment.runs, *fragment.ends)):
-            needs[input_folder(fragment.query, fragment.anew)] = NO_COLUMNS
+            needs[str(InputFolder(fragment.query, fragment.anew))] = NO_COLUMNS
         return needs
 
     def _begin(self, opening: OpeningFragment) -> bool:
@@ -166,7 +168,7 @@ class Deployment:
         self.fragments.stopped.pop(query, None)
         self.fragments.troubles.pop(query, None)
         running.machine.step(FragmentEvent.DEPLOYED)
-        if self.input_log.begin(query, memory := input_folder(query, fragment.anew)):
+        if self.input_log.begin(query, memory := str(InputFolder(query, fragment.anew))):
             running.machine.step(FragmentEvent.OPENED)
             self.replay.pending.on_disk(query, memory, self.folders.upto(memory))
         if fragment.feeds and (fragment.holds or (opening.resumes and not fragment.overtakes)):
@@ -200,7 +202,7 @@ class Deployment:
         else:
             if running.fragment.sends:
                 running = self.leaving_states.begin(running)
-            emitted = running.rename()  # before an operator goes on without its state, and gives something
+            emitted = running.rename()  # before an operator goes on without its state, and emits output
             emitted += running.await_states()
             emitted += running.expect(running.fragment.waits)
             emitted += running.pipeline.gone(running.unheard(running.pipeline.origins()))
@@ -247,8 +249,9 @@ class Deployment:
 
     def _end(self, query: QueryId) -> list[Header]:
         """Stop running a query. Returns the headers of kept batches that no other node can have. Frames that are parked
-        for it are not acked, because nobody else has them. They stay until the query is deployed here again or stopped,
-        or until their sender begins a new session: it sends them another way, or has left the query too."""
+        for it are not acked, because no other node has them. They stay until the query is deployed here again or
+        stopped, or until their sender begins a new session: then the sender sends them over another route, or has left
+        the query too."""
         running = self.fragments.running.pop(query, None)
         self.fragments.troubles.pop(query, None)
         opening = self.openings.take(query)

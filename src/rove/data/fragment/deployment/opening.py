@@ -49,14 +49,14 @@ class Openings:
         self.bytes += sum(_size(batch) for _, batch in opening.early)
 
     def produced(self, stream: str, batch: Batch) -> None:
-        """A source of this node has made rows."""
+        """Keep rows of a source of this node for the queries that wait."""
         for opening in self._waiting.values():
             if opening.running is not None and batch.header.origin in opening.fragment.feeds:
                 opening.early.append((stream, batch))
                 self.bytes += _size(batch)
 
     def validate(self) -> None:
-        """Its bytes are those of the rows that wait. O(batches that wait)."""
+        """Raise unless `bytes` is the sum over the rows that wait. O(batches that wait)."""
         held = sum(_size(batch) for opening in self._waiting.values() for _, batch in opening.early)
         must(self.bytes == held, "bytes that wait for folders add up", self.bytes, held)
 

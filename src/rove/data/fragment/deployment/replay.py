@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from rove.data.accounts import Accounts
 from rove.data.ends.exits import Exits
-from rove.data.ends.input_log import InputLog, query_in
+from rove.data.ends.input_log import InputLog
 from rove.data.ends.output import Output
 from rove.data.ends.pending_input import PendingBatch, PendingInput
 from rove.data.ends.wait_changes import apply_change
@@ -28,7 +28,8 @@ from rove.data.store.store import Store
 from rove.data.turn import Turn
 from rove.model.batch import Header, HeaderKind, empty
 from rove.model.clock import MICROS_MIN
-from rove.model.errors import DiskError, RoveError
+from rove.model.disk_folders import InputFolder, read_folder
+from rove.model.errors import BrokenInvariant, DiskError, RoveError
 from rove.model.events import Payload
 from rove.model.ids import Stage
 
@@ -57,7 +58,10 @@ class Replay:
 
     def read(self, event: LogRead) -> None:
         """A part of a query's earlier input was read back."""
-        query = query_in(event.folder)
+        folder = read_folder(event.folder)
+        if not isinstance(folder, InputFolder):
+            raise BrokenInvariant(f"`{event.folder}` was read back, and is no folder of input")
+        query = folder.query
         for why in event.unread:
             self.accounts.refuse("damaged")
             if (running := self.fragments.running.get(query)) is not None:

@@ -57,8 +57,7 @@ class LeavingStates:
                     self._pass_on(running, leaving)
 
     def moved(self) -> tuple[tuple[QueryId, Origin], ...]:
-        """The states that have left here whole, and those that have come here whole. O(states, and batches of their
-        queries)."""
+        """The states that have left or reached this node completely. O(states, and batches of their queries)."""
         return tuple(
             (query, origin)
             for query, running in self.fragments.running.items()

@@ -39,7 +39,7 @@ STATE_SCHEMA = pa.schema([(PIECE, pa.binary())])
 
 
 class ArrivalState(Enum):
-    """How much of an operator's state has come."""
+    """How much of an operator's state has arrived."""
 
     WAITS = "waits"  # nothing: batches are held until the frontier says where the state ends
     MERGES = "merges"  # the frontier: rows are taken, and windows close as far as their state is there
@@ -124,9 +124,9 @@ def read_piece(batch: Batch, schemas: Mapping[str, pa.Schema]) -> tuple[PieceBod
 
 
 class Leaving:
-    """The state of an operator that has ended here. It is kept until it has arrived, and its batches count as held
-    here until then. If it leaves sideways, the `early` batches go with it, because rows do not pass the node that it
-    goes to."""
+    """The state of an operator that has ended here. It is kept until it has arrived, and its batches count as held here
+    until then. If its new node is outside the route of the rows, the `early` batches go with it, because rows do not
+    pass that node."""
 
     def __init__(
         self,
@@ -186,8 +186,8 @@ def _early(name: Origin, batch: Batch) -> EarlyBatch:
 
 
 class Arriving:
-    """The state of an operator that goes on here, as far as it has come: `at_once`, or when all of it is here. Its
-    tables have these `schemas`. It may come `again`, after it was lost here."""
+    """The arrived part of a state whose operator goes on here: `at_once`, or when all of it is here. Its tables have
+    these `schemas`. The state may arrive `again`, after it was lost here."""
 
     def __init__(
         self, origin: Origin, schemas: Mapping[str, pa.Schema], at_once: bool = True, again: bool = False
@@ -208,7 +208,7 @@ class Arriving:
             yield each.origin, [closing for closing in each.closing if closing[0] > self.complete_until]
 
     def in_order(self, piece: Batch) -> list[Batch]:
-        """The pieces that are next, after this one has come. A piece that has come before is dropped."""
+        """The pieces that are next, after this one has arrived. A piece that arrived before is dropped."""
         return self._pieces.offer(self.origin, piece)
 
 

@@ -1,7 +1,8 @@
 """Moves operators out of a running pipeline and into one, with their state, while rows flow.
 
-Law: an operator ends in the old pipeline and begins in the new one at the same frontier. Until the frontier has come,
-the new operator holds the batches that reach it. From then on it takes rows, and each window waits for its own state.
+Law: an operator ends in the old pipeline and begins in the new one at the same frontier. Until the frontier has
+arrived, the new operator holds the batches that reach it. From then on it takes rows, and each window waits for its own
+state.
 """
 
 from __future__ import annotations
@@ -43,9 +44,9 @@ class Moves:
     # Leaving
 
     def send(self, origins: Mapping[Stage, Origin], leads: Container[Origin] = ()) -> list[tuple[int, Batch]]:
-        """Operators end here, and their states leave under these origins. Returns the batches that came too early for
-        them, each with the side of the operator; the node that goes on takes these. States that have `leads` take their
-        early batches along. O(open windows × origins)."""
+        """Operators end here, and their states leave under these origins. Returns the batches that arrived too early
+        for them, each with the side of the operator; the node that goes on takes these. States that have `leads` take
+        their early batches along. O(open windows × origins)."""
         early: list[tuple[int, Batch]] = []
         for stage, origin in origins.items():
             known, step = self.leaving.get(stage), self._step(stage)
@@ -62,7 +63,7 @@ class Moves:
         return early
 
     def _at_input(self, stage: Stage, name: Origin, batch: Batch) -> Batch:
-        """A batch as it comes to an operator: its stage is that of the operator's input."""
+        """A batch as an operator receives it: its stage is that of the operator's input."""
         inputs = self._steps.inputs_of(stage)
         return Batch(replace(batch.header, stage=inputs[_side(name) if len(inputs) > 1 else 0]), batch.data)
 
@@ -75,7 +76,7 @@ class Moves:
         return (each.open for each in self.leaving.values())
 
     def early(self) -> Iterator[Batch]:
-        """The batches that came too early for operators, and leave with their states."""
+        """The batches that arrived too early for operators, and leave with their states."""
         return (batch for each in self.leaving.values() for _, batch in each.early)
 
     def taken(self) -> Iterator[tuple[str, Origin, Spans]]:
@@ -89,9 +90,9 @@ class Moves:
     # Arriving
 
     def wait(self, stage: Stage, origin: Origin, whole: bool = False, again: bool = False) -> None:
-        """An operator here goes on with a state that comes under this origin: when its frontier has come, or the
-        `whole` of it. If it has come, nothing changes. It comes `again` to a node without a disk: an earlier start of
-        it may have taken batches that follow the frontier."""
+        """Let an operator here wait for the state that arrives under this origin: for its frontier, or for the `whole`
+        of it. If the state has arrived, nothing changes. It arrives `again` at a node without a disk: an earlier start
+        of the node may have taken batches after the frontier."""
         step = self._step(stage)
         if step is None or step.logic is None or origin in step.arrived or self.awaited(stage) == origin:
             return
@@ -102,12 +103,12 @@ class Moves:
             step.waits.expect([origin])
 
     def awaited(self, stage: Stage) -> Origin | None:
-        """The origin of the state that an operator waits for; None if it has come whole."""
+        """The origin of the state that an operator waits for; None if all of it has arrived."""
         step = self._step(stage)
         return None if step is None or step.arriving is None else step.arriving.origin
 
     def has_come(self, stage: Stage, origin: Origin) -> bool:
-        """Whether a state has come whole, or was given up."""
+        """Whether all of a state has arrived, or it was given up."""
         step = self._step(stage)
         return step is not None and origin in step.arrived
 
@@ -116,8 +117,8 @@ class Moves:
         return self._step(stage) is not None
 
     def take(self, stage: Stage, batch: Batch, read: Read | None = None) -> list[Emitted]:
-        """Merge in a piece of state. Windows that waited for it may close. A piece that has come before, or that
-        nobody waits for, changes nothing. Batches that are pieces are `read` as they would be from a link."""
+        """Merge in a piece of state. Windows that waited for it may close. A piece that arrived before, or that no
+        operator waits for, changes nothing. `read` decodes the batches in a piece as if they came from a link."""
         emitted: list[Emitted] = []
         step = self._step(stage)
         if step is not None and step.arriving is not None and step.arriving.origin == batch.header.origin:
@@ -126,7 +127,7 @@ class Moves:
         return emitted
 
     def give_up(self, stage: Stage, origin: Origin) -> list[Emitted]:
-        """The rest of a state will not come. The operator goes on with what it has. Rows whose state has not come are
+        """Stop waiting for the rest of a state. The operator goes on with what it has. Rows in missing state are
         lost."""
         emitted: list[Emitted] = []
         step = self._step(stage)
@@ -210,7 +211,7 @@ class Moves:
         self._pipeline.desert(step, emitted)
 
     def _open(self, step: Step, intake: Intake, emitted: list[Emitted]) -> None:
-        """The operator takes rows from now on, those that were held first."""
+        """Let the operator take rows, those that were held first."""
         for origin, batch in intake.open() if intake.closed else ():
             self._pipeline.compute(step, origin, batch, emitted, _side(origin))
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections import deque
 
 PIECES_MIN = 2
-QUEUE_US = 2_500  # for so long a piece may stand in queues,
+QUEUE_US = 2_500  # a piece may stand in queues for this time,
 WAY = 4  # or for a quarter of the time that the fastest piece took
-FEWER = 0.75  # of as many as before
+FEWER = 0.75  # of the pieces that were allowed before
 
 
 class Pace:
@@ -27,11 +27,11 @@ class Pace:
         self._fastest_us: int | None = None
 
     def sent(self, now: int) -> None:
-        """A piece is on its way."""
+        """Note that a piece was sent."""
         self._sent_us.append(now)
 
     def has_room(self, unacked: int, now: int) -> bool:
-        """So many pieces are not acked yet. Returns whether another one may be sent. Amortized O(1)."""
+        """Note how many pieces are not acked yet. Returns whether another one may be sent. Amortized O(1)."""
         while len(self._sent_us) > unacked:
             self._acked(self._sent_us.popleft(), now)
         return unacked < int(self.most)
@@ -41,6 +41,6 @@ class Pace:
         self._fastest_us = took_us if self._fastest_us is None else min(self._fastest_us, took_us)
         if took_us - self._fastest_us <= max(QUEUE_US, self._fastest_us // WAY):
             self.most += 1 if self._doubles else 1 / self.most
-        elif sent_us >= self._fewer_since_us:  # pieces that were sent before say nothing new
+        elif sent_us >= self._fewer_since_us:  # pieces that were sent earlier tell nothing new
             self._doubles, self._fewer_since_us = False, now
             self.most = max(PIECES_MIN, FEWER * self.most)

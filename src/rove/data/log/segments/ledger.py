@@ -14,7 +14,7 @@ from rove.model.batch import Header, HeaderKind
 from rove.model.clock import MICROS_MAX, MICROS_MIN
 from rove.model.ids import NOBODY, Origin
 
-_COUNTED_HERE = (HeaderKind.SPILLED, HeaderKind.LOW_WATERMARK)  # new whenever they come, and only counted
+_COUNTED_HERE = (HeaderKind.SPILLED, HeaderKind.LOW_WATERMARK)  # new whenever they arrive, and only counted
 
 
 class Lane(msgspec.Struct, frozen=True, order=True, array_like=True):
@@ -25,7 +25,7 @@ class Lane(msgspec.Struct, frozen=True, order=True, array_like=True):
     origin: Origin
 
 
-Table: TypeAlias = dict[Origin, list[int]]  # as `Frontier.table` gives it
+Table: TypeAlias = dict[Origin, list[int]]  # as `Frontier.table` returns it
 
 
 class Count(msgspec.Struct, frozen=True, array_like=True):
@@ -54,8 +54,8 @@ class LedgerTable(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Ledger:
-    """Frontiers and counts. Late rows have a frontier of their own, since most seqs have none of them; so has whatever
-    is no batch of an output (`lanes`)."""
+    """Frontiers and counts. Late rows have a frontier of their own, since most seqs have none of them; so have entries
+    that are no batch of an output (`lanes`)."""
 
     __slots__ = ("_counts", "ahead", "frontier", "lanes", "late", "low", "marks", "newest")
 
@@ -65,7 +65,7 @@ class Ledger:
         self.lanes: Frontier[Lane] = Frontier()
         self._counts: dict[Origin, list[int]] = {}
         self.marks: dict[Origin, int] = {}  # the watermark of each origin, of batches without a gap before them
-        self.ahead: dict[Origin, dict[int, int]] = {}  # watermarks of batches that came too early, by seq
+        self.ahead: dict[Origin, dict[int, int]] = {}  # watermarks of batches that arrived too early, by seq
         self.low = MICROS_MIN  # the low watermark when the last entry was written
         self.newest = MICROS_MIN  # event time
         if table is not None:
@@ -134,11 +134,11 @@ class Ledger:
         self.marks[origin] = max(self.marks.get(origin, mark), mark)
 
     def counts(self) -> dict[Origin, Count]:
-        """Every origin's rows."""
+        """The counts of every origin."""
         return {origin: Count(*counts) for origin, counts in self._counts.items()}
 
     def table(self) -> LedgerTable:
-        """Everything, to be stored at once. Counts and marks are not copied."""
+        """The whole ledger, to be stored at once. Counts and marks are not copied."""
         return LedgerTable(
             self.frontier.table(),
             self.late.table(),

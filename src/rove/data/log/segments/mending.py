@@ -1,7 +1,7 @@
 """Makes an index again from its segment.
 
 Law: a mended index is the index that was written, byte for byte, as far as the segment or the index still says what was
-in it. Where neither does, it has bytes that are no record, so that readers notice.
+in it. Where both are unreadable, invalid bytes are written, so that readers notice.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def mended(number: int, end: Position | None, files: Mapping[str, int], read: Re
     else:
         return Index(number, index, _headless(number, index, stretches, end))
     if headed is None and stretches and stretches[0].start == f.PREAMBLE_BYTES:
-        stretches = stretches[1:]  # it is what is left of the head
+        stretches = stretches[1:]  # the first stretch is the rest of a damaged head
     known, bad = _records(index, number, stretches, first)
     begin = start.end if start is not None else 0 if headed is None else headed[0].data_start
     at = begin if bad or headed is None else _last_group(known, begin)

@@ -1,6 +1,6 @@
-"""The open segment, which takes entries until its bytes are given to the disk.
+"""The open segment, which takes entries until its bytes are handed to the disk.
 
-Law: once bytes are given to the disk they never change, so writing them again after a failure is harmless.
+Law: once bytes are handed to the disk they never change, so writing them again after a failure is harmless.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Segment:
             self.bytes += rows.nbytes
 
     def resume(self, entry: Entry, index_end: int) -> None:
-        """Take an entry that was found in the files."""
+        """Add an entry that was found in the files."""
         self.oldest_us, self.newest_us = self.oldest_us or entry.at_us, entry.at_us
         self.resume_at(Position(entry.position + 1), entry.offset + entry.length, index_end)
 

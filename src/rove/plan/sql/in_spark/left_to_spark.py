@@ -1,7 +1,8 @@
 """A SELECT that only Spark can compute: LATERAL VIEW, subqueries in conditions, grouping sets, pivots.
 
-Law: Spark gets the text that the user wrote, over views that no user can have named. Every name after FROM is replaced
-by such a view, so nothing is read from Spark's own catalogue. What Spark cannot do over a stream is refused before.
+Law: Spark gets the text that the user wrote, over temporary views whose names no user can write. Every name after FROM
+is replaced by such a view, so nothing is read from Spark's own catalogue. What Spark cannot do over a stream is refused
+before.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from rove.plan.expressions.tree import Column, fallible, refusal_of
 from rove.plan.operators import VIEW, Filter, Operator, Project, SparkSelect
 from rove.plan.sql.entries import WINDOWS
 from rove.plan.sql.filters import can_skip_nulls, has_distinct, without_filters
+from rove.plan.sql.in_spark.memberships import Membership, kept
+from rove.plan.sql.in_spark.outputs import outputs_of, visible
 from rove.plan.sql.joins import Relation
-from rove.plan.sql.memberships import Membership, kept
-from rove.plan.sql.outputs import outputs_of, visible
 from rove.plan.sql.reading import Reading, refused
 from rove.plan.sql.resolve import resolved
 from rove.plan.sql.scope import Scope
@@ -260,7 +261,7 @@ def _is_inner_name(table: exp.Expression, select: exp.Expression) -> bool:
 
 
 def _narrowed(view: str, relation: Relation, select: exp.Expression) -> Operator:
-    """The plan under the names of its scope, without the columns that the text cannot mean."""
+    """The plan under the names of its scope, without columns that the text cannot refer to."""
     columns = [(c.name, c.column) for c in relation.scope.columns if c.listed]
     stars = [s for s in select.find_all(exp.Star) if not _counts_rows(s)]
     whole = (

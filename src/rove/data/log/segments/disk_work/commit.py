@@ -18,8 +18,8 @@ from rove.model.errors import DiskError
 def recovered(
     name: str, schema: pa.Schema, disk: Disk, settings: LogSettings | None, now_us: int
 ) -> tuple[Partition, Mark]:
-    """The partition in a folder, and its end. Recovery's disk work is done, or comes later; but a mended index must be
-    written now, because readers would miss what it says."""
+    """The partition in a folder, and its end. Other disk work of the recovery may follow later; but a mended index is
+    written now, because readers would miss its entries."""
     partition = Partition.recover(name, schema, disk.sizes(), disk.read, settings)
     upto = partition.mark()
     if partition.recovers:

@@ -152,7 +152,7 @@ def _inside(asked: Translator, each: Membership, names: Names) -> _Inside:
 
 def _is_plain(query: exp.Select, text: str) -> bool:
     """Whether a subquery has FROM and WHERE only, so that it may read the row outside."""
-    from rove.plan.sql.left_to_spark import reason
+    from rove.plan.sql.in_spark.left_to_spark import reason
 
     given = _parts(query)
     if (
@@ -168,7 +168,7 @@ def _plain(asked: Translator, part: Reading, each: Membership, names: Names) -> 
     from rove.plan.sql.select import from_and_joins
 
     text = asked.text
-    part.skip("distinct", "hint")  # a row that is there twice is a member all the same
+    part.skip("distinct", "hint")  # duplicates do not change membership
     where = part.take("where")
     condition = None if where is None else Reading(where, text).take("this")
     relation, condition = from_and_joins(asked, part.take("from_"), part.list("joins"), condition, names)

@@ -12,8 +12,8 @@ from zlib import crc32
 from rove.data.events import Load, Loaded, LogRead, ReadLog
 from rove.data.log.segments.commands import Disk, Position
 from rove.data.log.segments.damage import EntriesGone
+from rove.data.log.segments.disk_work.reader import Reader
 from rove.data.log.segments.format import Entry, Mark
-from rove.data.log.segments.reader import Reader
 from rove.data.log.segments.stored import ReadEntry, Stored, stored
 from rove.model.batch import without_rows
 
