@@ -16,7 +16,7 @@ from rove import functions as F
 from rove.api.local.world import LocalWorld
 from rove.control.asks.requests import Named, QueryLine
 from rove.data.worker import Worker
-from rove.model.errors import PlanError, RoveError, SetupError
+from rove.model.errors import DataError, PlanError, RoveError, SetupError
 from rove.model.ids import NodeId, Origin
 from rove.model.messages import Report
 
@@ -281,6 +281,15 @@ def test_a_table_without_rows_is_refused_by_name_and_so_is_what_spark_cannot_com
     said = capfd.readouterr().err
     assert "Traceback" not in said
     assert "\tat " not in said
+
+
+def test_what_spark_raises_without_pysparks_knowledge_is_an_error_in_one_line(spark: Any) -> None:
+    session = rove.Session.local()
+    session.stream("t", schema="a int", data=[{"a": 1}])
+    two = session.sql("SELECT a, (SELECT col1 FROM VALUES (1), (2)) AS q FROM t")
+    with pytest.raises(DataError, match="Spark cannot compute this: More than one row returned by a subquery") as told:
+        two.toArrow()
+    assert len(str(told.value).splitlines()) == 1
 
 
 def test_a_device_may_have_rows_of_two_streams() -> None:

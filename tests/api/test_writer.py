@@ -102,9 +102,25 @@ def test_a_handle_follows_a_query_to_its_end(desk: Desk, busy: Any, capsys: pyte
     assert (query.listed().state, query.exception()) == ("held up", "mast: this node has no function `f` (for 0 s)")
     with pytest.raises(RoveError, match="query `busy` cannot go on: mast: this node has no function `f`"):
         query.awaitTermination()
+    assert [each.id for each in rove.Session(URL).streams.active] == ["busy"]
+    assert rove.Session(URL).streams.get("busy").id == query.id == "busy"
+    with pytest.raises(PlanError, match="a query has no runs"):
+        _ = query.runId
+    desk.ask("progress", Progress(query="busy", state="running", lag_entries=9), Named)
+    said = query.status
+    assert (said["isDataAvailable"], said["isTriggerActive"]) == (True, True)
     query.stop()
+    said = query.status
+    assert (said["isDataAvailable"], said["isTriggerActive"], said["spark"]) == (False, False, None)
+    assert not rove.Session(URL).streams.active
     assert query.awaitTermination(1)
     assert rove.Session(URL).query("busy").listed().state == "stopped"
+
+
+def test_a_limit_below_zero_is_refused_here_and_on_a_network(desk: Desk) -> None:
+    for session in (rove.Session(URL), rove.Session.local()):
+        with pytest.raises(PlanError, match="a table has no first -1 rows"):
+            session.table("seen", limit=-1)
 
 
 def test_the_same_query_may_be_started_twice_and_another_of_its_name_not(desk: Desk, busy: Any) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+from rove import cli
 from rove.api import session
-from rove.control.asks.requests import CloudSink
+from rove.control.asks.requests import CloudSink, Named, Progress
 from rove.model.ids import NodeId, Origin, QueryId
 from rove.model.messages import Held, Tally, TroubleHere
 from rove.plan.user_functions import encode_name
@@ -64,7 +66,7 @@ def test_a_query_whose_names_cannot_be_is_not_submitted(
 def test_a_python_file_is_submitted_and_its_places_are_printed(rove: Rove, desk: Desk, busy: str) -> None:
     said = rove("submit", busy, "--variable", "busy")
     assert said.code == 0, said.error
-    assert said.out.startswith("query `busy`, version 1\n")
+    assert said.out.startswith("query `busy`, version 1, at the coordinator at tcp://127.0.0.1:4700\n")
     assert "Filter boarding > 30" in said.out
     assert "tram ─► mast" in said.out
     assert QueryId("busy") in desk.machine.queries
@@ -170,7 +172,7 @@ def test_changes_are_listed_with_their_causes(rove: Rove, desk: Desk, busy: str)
 
 def test_a_stopped_query_says_so(rove: Rove, desk: Desk, busy: str) -> None:
     rove("submit", busy)
-    assert rove("stop", "busy").out.startswith("query `busy` is stopped")
+    assert rove("stop", "busy").out.startswith("the coordinator at tcp://127.0.0.1:4700 has stopped query `busy`\n")
     assert json.loads(rove("queries", "--json").out)[0]["state"] == "stopped"
 
 
@@ -183,7 +185,7 @@ def test_stopping_says_what_had_not_arrived(rove: Rove, desk: Desk, busy: str) -
 
 def test_the_same_query_may_be_submitted_again_and_no_other_under_its_name(rove: Rove, desk: Desk, busy: str) -> None:
     rove("submit", busy)
-    assert rove("submit", busy).out.startswith("query `busy`, version 1\n")
+    assert rove("submit", busy).out.startswith("query `busy`, version 1, at the coordinator at tcp://127.0.0.1:4700\n")
     for flags, words in (
         (("--variable", "busy"), "another plan"),
         (("--option", "replication=2", "--strategy", "ilp"), "another strategy and replication"),
@@ -262,7 +264,9 @@ def test_topology_lists_nodes_and_takes_ours_from_a_file(rove: Rove, desk: Desk,
 
 
 def test_a_node_that_is_gone_for_good_is_removed(rove: Rove, desk: Desk) -> None:
-    assert rove("topology", "remove", "tram").out == "node `tram` is forgotten\n"
+    desk.now += 3_600_000_000
+    said = rove("topology", "remove", "tram")
+    assert said.out == "the coordinator at tcp://127.0.0.1:4700 has forgotten node `tram`\n"
     assert [n["node"] for n in json.loads(rove("topology", "--json").out)] == ["gateway", "mast"]
 
 
@@ -358,3 +362,76 @@ def test_what_holds_a_query_up_is_listed_with_since_when(rove: Rove, desk: Desk,
     assert (line["state"], [t["who"] for t in line["troubles"]]) == ("held up", ["gateway"])
     assert line["troubles"][0]["since_us"] == START_US + 90_000_000
     assert json.loads(rove("status", "a", "--json").out)["queries"][0]["troubles"] == line["troubles"]
+
+
+def test_a_name_that_is_no_tables_name_is_not_compacted(rove: Rove, tmp_path: Path) -> None:
+    (tmp_path / "tab" / "_spark_metadata").mkdir(parents=True)
+    (tmp_path / "w").mkdir()
+    said = rove("compact", "../tab", "--tables", str(tmp_path / "w"))
+    assert (said.code, "cannot name a table" in said.error) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("command", "what"), [(("topology", "remove"), "it will join again"), (("keys", "revoke"), "it is cut off")]
+)
+def test_what_happens_to_a_node_that_runs_is_asked_first(
+    rove: Rove, desk: Desk, tmp_path: Path, command: tuple[str, str], what: str
+) -> None:
+    keys = ("--keys", str(tmp_path / "keys"))
+    rove("keys", "new", *keys)
+    said = rove(*command, "tram", *keys)
+    start = "rove: `tram` runs at the coordinator at tcp://127.0.0.1:4700 (up): "
+    assert (said.code, said.error.startswith(f"{start}{what}")) == (1, True), said.error
+    assert said.error.endswith("to do it anyway, give the flag --yes\n")
+    assert NodeId("tram") in desk.machine.membership.members
+    said = rove(*command, "tram", "--yes", *keys)
+    assert (said.code, "the coordinator at tcp://127.0.0.1:4700 has" in said.out) == (0, True), said.error
+
+
+def test_commands_that_change_a_network_name_its_coordinator(rove: Rove, desk: Desk, busy: str) -> None:
+    at = "at the coordinator at tcp://127.0.0.1:4700"
+    for command in (("submit", busy), ("update", "busy", busy), ("drain", "mast", "--wait", "0"), ("stop", "busy")):
+        assert at[3:] in rove(*command).out, command
+    assert at in rove("drain", "mast", "--back").out
+
+
+def test_what_spark_said_of_a_query_is_not_shown_when_it_was_stopped(rove: Rove, desk: Desk, busy: str) -> None:
+    rove("submit", busy, "--sink", "table")
+    desk.ask("progress", Progress(query="busy", state="starting"), Named)
+    assert "starting, no batch yet, 0 behind" in rove("queries").out
+    desk.ask("progress", Progress(query="busy", state="running", batch=12, lag_entries=9), Named)
+    assert "running, batch 12, 9 behind" in rove("queries").out
+    rove("stop", "busy")
+    assert "batch 12" not in rove("queries").out
+
+
+def test_the_version_is_among_the_flags_of_help(rove: Rove) -> None:
+    assert "--version" in rove("--help").out
+    assert rove("--version").out == rove("version").out != ""
+
+
+def test_a_flag_is_named_as_it_is_typed(rove: Rove) -> None:
+    said = rove("device", "--name", "d", "--from", "nonsense")
+    assert said.error.startswith("rove: --from cannot be `nonsense`; there are: ")
+
+
+def test_the_doctor_makes_no_folder(rove: Rove, tmp_path: Path) -> None:
+    said = rove("doctor", "--data", str(tmp_path / "not" / "there"))
+    assert f"GB free in {tmp_path} ({tmp_path / 'not' / 'there'} is not there yet; the node will make it)" in said.out
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_command_that_nobody_has_is_named_on_a_device_too(rove: Rove, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli, "find_spec", lambda name: None)
+    assert rove("devise").error.startswith("rove: no command `devise`; ")
+    assert "`queries` is not a command of a device" in rove("queries").error
+    assert "--version" in rove("--help").out
+    assert rove("--version").out != ""
+
+
+def test_a_device_knows_all_commands_by_name(rove: Rove) -> None:
+    shown = rove("--help").out
+    own = ("device", "worker", "gateway", "join", "doctor", "version")
+    listed = {word for line in shown.splitlines() if (word := line.strip("│ ").split(" ")[0]).isalpha()}
+    assert {*cli.OTHERS, *own} <= listed
+    assert len(cli.OTHERS) + len(own) == len(re.findall(r"(?m)^│ [a-z]+ ", shown))

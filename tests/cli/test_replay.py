@@ -54,7 +54,8 @@ def test_each_batch_is_made_and_the_end_is_summed_up(rove: Rove, desk: Desk, fil
     assert links(desk) == ("2", "3")
     said = rove(*files, "--yes")
     assert said.code == 0, said.error
-    assert said.out.startswith("2 batches with 4 changes of links were played in 0.0 s.\n4 of 4 nodes run.")
+    at = "at the coordinator at tcp://127.0.0.1:4700: "
+    assert said.out.startswith(f"{at}2 batches with 4 changes of links were played in 0.0 s.\n4 of 4 nodes run.")
     assert "All nodes run their parts" in said.out
     assert links(desk) == ("2",), "it is back, and the other link is away"
     summary = json.loads(rove(*files, "--yes", "--json", "--speed", "100").out)
@@ -69,7 +70,7 @@ def test_a_link_that_was_removed_stays_away_whatever_its_node_reports(
     assert rove(*files, "--yes").code == 0
     running(desk)
     assert links(desk) == ("2",)
-    assert rove("topology", "remove", "9").code == 0
+    assert rove("topology", "remove", "9", "--yes").code == 0
     running(desk)
     assert links(desk) == ("2", "3"), "a node that was forgotten joins with all its parents"
 

@@ -114,11 +114,37 @@ def test_a_sink_that_read_the_list_before_the_swap_undoes_it_and_nothing_is_lost
     assert not list(sink.folder.glob("compacted-*")), "and the new ones are gone"
 
 
-def test_a_sink_that_goes_on_while_files_are_rewritten_wins(tmp_path: Path) -> None:
+@pytest.mark.parametrize("when", ["rewritten", "recorded", "moved", "listed"])
+def test_files_are_put_together_although_the_sink_goes_on_while_they_are_rewritten(tmp_path: Path, when: str) -> None:
+    sink, once = SinkTwin(tmp_path / "t"), [when]
+    sink.write(25)
+    step = lambda name: sink.write(10) if name in once and once.pop() else None  # noqa: E731
+    assert compact(sink.folder, rewrite, step=step) == Compacted(before=20, after=1)
+    assert sink.rows() == list(range(35))
+    assert len(listed(sink.folder)) == 1 + 15
+    assert compact(sink.folder, rewrite, grace_s=0, files_min=99).deleted == 0, "no later list has come yet"
+    sink.write(10)
+    assert compact(sink.folder, rewrite, grace_s=0, files_min=99).deleted == 20
+    assert sink.rows() == list(range(45))
+
+
+def test_a_sink_that_writes_its_list_again_and_again_is_left_alone(tmp_path: Path) -> None:
     sink = SinkTwin(tmp_path / "t")
     sink.write(25)
-    assert compact(sink.folder, rewrite, step=lambda name: sink.write(10 * (name == "moved"))) == Compacted()
-    assert sink.rows() == list(range(35))
+    done = compact(sink.folder, rewrite, step=lambda name: sink.write(10 * (name == "listed")))
+    assert done == Compacted(hindered="overtaken")
+    assert sink.rows() == list(range(75))
+    assert not list(sink.folder.glob("compacted-*")), "the new files are gone"
+    assert not list((sink.folder / WORK).glob("*.json"))
+    assert not list((sink.folder / METADATA).glob(".*.new"))
+
+
+def test_a_compaction_says_that_another_one_is_at_work(tmp_path: Path) -> None:
+    sink = SinkTwin(tmp_path / "t")
+    sink.write(20)
+    found: list[Compacted] = []
+    compact(sink.folder, rewrite, step=lambda name: name == "moved" and found.append(compact(sink.folder, rewrite)))
+    assert found == [Compacted(hindered="at work")]
 
 
 def test_rows_that_get_lost_on_the_way_stop_the_compaction(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -77,3 +78,34 @@ def test_a_table_of_a_real_query_is_compacted_and_its_query_goes_on(spark: Any, 
         compactor.close()
         assert len(listed(table)) == (12 if now < IDLE_S else 2), "it begins when the query is idle"
     assert rows(spark, table) == list(range(21))
+
+
+def test_a_table_is_compacted_while_its_query_writes_it(spark: Any, tmp_path: Path) -> None:
+    table, files = tmp_path / "t", tmp_path / "in"
+    files.mkdir()
+    frame = spark.readStream.schema("n int").option("maxFilesPerTrigger", 1).json(str(files))
+    writer = frame.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "state"))
+    query = writer.start(str(table))
+
+    def write(first: int, count: int) -> None:
+        for number in range(first, first + count):
+            (files / f"{number:03}.json").write_text(json.dumps({"n": number}))
+        query.processAllAvailable()
+
+    def rewrite(old: Sequence[Path], folder: Path, count: int) -> None:
+        spark_rewrite(spark)(old, folder, count)
+        write(12, 10)  # the sink writes its next compact file
+
+    try:
+        write(0, 12)
+        done = compact(table, rewrite, files_min=2)
+        assert (done.before, done.after, done.hindered) == (10, 1, "")
+        assert rows(spark, table) == list(range(22))
+        assert len(listed(table)) == 1 + 12
+        write(22, 10)
+        assert rows(spark, table) == list(range(32))
+        assert len(listed(table)) == 1 + 22, "the sink goes on from the new list"
+        assert compact(table, spark_rewrite(spark), files_min=99, grace_s=0).deleted == 10
+        assert rows(spark, table) == list(range(32))
+    finally:
+        query.stop()

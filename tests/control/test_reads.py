@@ -25,7 +25,7 @@ BODIES: dict[str, Any] = {
     "recent": Named(name="q"),
 }
 # Verbs that change what is known of Spark, and the answers that it gives, and nothing that is kept.
-OF_SPARK = ("cloud", "progress", "read", "reads", "rows")
+OF_SPARK = ("cloud", "progress", "read", "reads", "rows", "check", "checks", "checked")
 
 
 def desk() -> Desk:

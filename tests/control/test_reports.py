@@ -89,7 +89,10 @@ def test_an_explanation_begins_with_the_rates_that_sources_were_measured_at() ->
     def explained() -> str:
         return desk.machine.deployments.explained(query)
 
-    assert "links carry, by estimate (100 rows/s for each source: none was measured yet):" in explained()
+    assert (
+        "links carry, by estimate (100 rows/s for each source: rates are measured while a query reads it):"
+        in explained()
+    )
     for made in (0, 700, 1_400):
         tally = Tally(query=query.id, origin=Origin("s", "d1"), produced=made)
         desk.report("d1", "device", "gateway", origins=("s/d1",), tallies=(tally,))

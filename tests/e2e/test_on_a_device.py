@@ -46,6 +46,8 @@ def test_a_command_that_needs_more_packages_says_what_to_type(bare: Bare) -> Non
     assert said.returncode == 1
     assert "`queries` is not a command of a device" in said.stderr
     assert said.stderr.endswith("pip install 'rove[coordinator]'\n")
+    said = bare("nonsense")
+    assert (said.returncode, said.stderr.startswith("rove: no command `nonsense`; ")) == (1, True)
 
 
 def test_a_node_joins_and_the_doctor_sees_its_coordinator(bare: Bare, cluster: Cluster, tmp_path: Path) -> None:

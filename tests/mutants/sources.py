@@ -88,9 +88,16 @@ SOURCES = (
     Mutant(
         "a compaction swaps the list though the sink has gone on",
         "cloud/compaction.py",
-        "        if _last_compact(folder) != last or last.read_text() != text:\n",
-        "        if last.read_text() != text:\n",
-        test=f"{_COMPACTION}::test_a_sink_that_goes_on_while_files_are_rewritten_wins",
+        "    if _last_compact(last.parent.parent) != last:\n",
+        "    if False:\n",
+        test=f"{_COMPACTION}::test_a_sink_that_writes_its_list_again_and_again_is_left_alone",
+    ),
+    Mutant(
+        "a compaction that the sink has gone past replaces the old list",
+        "cloud/compaction.py",
+        "            last = _last_compact(folder) or last\n",
+        "",
+        test=f"{_COMPACTION}::test_files_are_put_together_although_the_sink_goes_on_while_they_are_rewritten",
     ),
     Mutant(
         "the checksum of the old list stays beside the new one",

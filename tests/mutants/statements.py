@@ -8,6 +8,7 @@ _MEANING = "tests/plan/sql/test_meaning.py::"
 _ROWS = f"{_MEANING}test_a_statement_gives_these_rows_at_the_edge"
 _REFUSED = f"{_MEANING}test_a_statement_is_refused_by_name"
 _RULES = "tests/plan/test_rules.py::"
+_AT_SUBMIT = "tests/cloud/test_refusals.py::"
 
 STATEMENTS = (
     Mutant(
@@ -191,5 +192,26 @@ STATEMENTS = (
         "return lowered if lowered.traits.event_time == operator.column else operator",
         "return lowered",
         test=f"{_RULES}test_a_watermark_stays_above_what_the_edge_can_run_and_what_computes_its_column",
+    ),
+    Mutant(
+        "a query that Spark's analysis refuses is tried again",
+        "cloud/runtime.py",
+        "            waits = run.spark is None and not run.refused\n",
+        "            waits = run.spark is None\n",
+        test=f"{_AT_SUBMIT}test_a_query_that_analysis_refuses_at_its_start_is_tried_once",
+    ),
+    Mutant(
+        "a query whose table is not there yet is refused for ever",
+        "cloud/analysis.py",
+        'return not (error.getCondition() or "").split(".")[0].endswith(_MISSING)',
+        "return True",
+        test=f"{_AT_SUBMIT}test_a_query_whose_table_is_not_there_yet_is_tried_again",
+    ),
+    Mutant(
+        "without a `rove cloud` nobody is asked what Spark would refuse",
+        "api/session.py",
+        "why = said.refused if said.known else self._refused_here(asked.plan, asked.cloud.mode)",
+        "why = said.refused",
+        test=f"{_AT_SUBMIT}test_the_spark_of_this_computer_is_asked_if_the_network_has_none",
     ),
 )

@@ -15,7 +15,7 @@ from rove.api.accounts import excess, total
 from rove.api.arguments import checks_arguments
 from rove.api.troubles import hopeless, sentence
 from rove.control.asks.requests import AccountLine, Named, Progress, QueryLine
-from rove.model.errors import PlanError, RoveError, nearest
+from rove.model.errors import NoSuchVerb, PlanError, RoveError, nearest
 
 if TYPE_CHECKING:
     from rove.api.session import Session
@@ -36,14 +36,25 @@ class Query:
     @property
     def status(self) -> dict[str, Any]:
         """PySpark's keys `message`, `isDataAvailable` (rows are in flight) and `isTriggerActive` (Spark has rows to
-        read), with what `rove queries` says of the query."""
+        read), with what `rove queries` says of the query. Both are false when the query was stopped."""
         line = self.listed()
+        runs = line.state != "stopped"
         return {
             "message": sentence(line.troubles) or line.state,
-            "isDataAvailable": any(each.in_flight > each.open for each in self.accounts),
-            "isTriggerActive": line.spark is not None and line.spark.lag_entries > 0,
+            "isDataAvailable": runs and any(each.in_flight > each.open for each in self.accounts),
+            "isTriggerActive": runs and line.spark is not None and line.spark.lag_entries > 0,
             **msgspec.to_builtins(line),
         }
+
+    @property
+    def id(self) -> str:
+        """Its name, which no other query of the network has or ever had. It stays when nodes or Spark start again."""
+        return self.name
+
+    @property
+    def runId(self) -> str:
+        """It is refused: nodes and Spark start again each by itself, so a query has no runs."""
+        raise NoSuchVerb("a query has no runs: nodes and Spark start again by themselves, and it goes on; use .id")
 
     def listed(self) -> QueryLine:
         """Its line in `rove queries`: waiting, deploying, running, held up or stopped; which nodes do not run their
@@ -148,3 +159,21 @@ class Query:
                 return False
             time.sleep(POLL_S if end is None else max(0.0, min(POLL_S, end - time.monotonic())))
         return True
+
+
+@checks_arguments
+class Queries:
+    """The queries of a session's network, as PySpark's `spark.streams`."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    @property
+    def active(self) -> list[Query]:
+        """All queries that have not been stopped."""
+        lines = self._session.ask("queries", None, list[QueryLine])
+        return [Query(self._session, line.query) for line in lines if line.state != "stopped"]
+
+    def get(self, id: str) -> Query:
+        """A query by its name."""
+        return self._session.query(id)

@@ -5,6 +5,7 @@ Law: a session connects to its coordinator only when it needs an answer. Plannin
 
 from __future__ import annotations
 
+import logging
 import time
 import warnings
 from collections.abc import Callable, Mapping
@@ -18,25 +19,30 @@ from rove.api.arguments import checks_arguments
 from rove.api.by_value import pickled
 from rove.api.local.data import Given, LocalData, by_origin, collect
 from rove.api.stream import Stream
-from rove.control.asks.requests import TableAsk, TableRows
+from rove.control.asks.requests import PlanAsk, PlanSaid, Submit, TableAsk, TableRows
 from rove.model.errors import PlanError, SetupError, nearest
 from rove.model.ids import Origin, checked_name
 from rove.model.schema import parse_schema
+from rove.plan.codec import decode
 from rove.plan.operators import Source, walk
-from rove.plan.user_functions import encode_function
+from rove.plan.spark.cuts import highest_cut
+from rove.plan.user_functions import encode_function, unread
 
 if TYPE_CHECKING:
     import msgspec
 
     from rove.api.local.world import LocalWorld
-    from rove.api.query import Query
+    from rove.api.query import Queries, Query
     from rove.api.reader import TableReader
     from rove.runtime.network.client import Client
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 LOCAL = "local"
 ROWS_MAX = 10_000  # of a table, through the coordinator, if no number is given
 TABLE_S, POLL_S = 60, 0.2  # how long Spark may take to read a table, and how often to ask
+CHECK_S = 30  # how long Spark may take to read a plan; it answers late while it starts other queries
 OPERATOR_FILE = "operator.keys"  # the file in a folder of keys that holds the key for giving commands
 
 
@@ -131,6 +137,13 @@ class Session:
         found.listed()  # an unknown name is refused here, not later
         return found
 
+    @property
+    def streams(self) -> Queries:
+        """The queries that run: `.active`, and `.get(name)`."""
+        from rove.api.query import Queries
+
+        return Queries(self)
+
     def ask(self, verb: str, body: msgspec.Struct | None, kind: type[T]) -> T:
         """Ask the coordinator. Verbs and bodies are defined in `rove.control.asks.requests`."""
         if self._url == LOCAL:
@@ -169,6 +182,8 @@ class Session:
         it is all rows in a local session. Elsewhere rows come through the coordinator: it is the first 10,000, with a
         warning if there are more. Let Spark read the files of large tables."""
         checked_name(name, "a table")
+        if limit is not None and limit < 0:
+            raise PlanError(f"a table has no first {limit} rows; limit must be 0 or more")
         if self._url == LOCAL:
             return self.world.table(name, limit)
         asked = TableAsk(id=uuid4().hex, table=name, limit=ROWS_MAX if limit is None else limit)
@@ -185,6 +200,30 @@ class Session:
             return pa.ipc.open_stream(found.rows).read_all()
         except Exception as error:  # Arrow and Python each have their own errors for bad bytes
             raise PlanError(f"what the coordinator sent for table `{name}` is no table: {error}; ask again") from error
+
+    def check(self, asked: Submit) -> None:
+        """Refuse a query that Spark would refuse. The network's own Spark is asked, or else that of this computer, if
+        there is one. Only a part of a query that no node could run needs this."""
+        if asked.cloud is None or asked.explain or self._url == LOCAL:
+            return
+        stages = decode(asked.plan, unread)
+        if not highest_cut(stages.operators[stages.outputs[0][1]]).needs_spark:
+            return
+        question = PlanAsk(id=uuid4().hex, plan=asked.plan, mode=asked.cloud.mode)
+        end = time.monotonic() + CHECK_S
+        while not (said := self.ask("check", question, PlanSaid)).ready:
+            if time.monotonic() > end:
+                log.warning("Spark has not read the query in %d s; it may still refuse it when it starts", CHECK_S)
+                return
+            time.sleep(POLL_S)
+        why = said.refused if said.known else self._refused_here(asked.plan, asked.cloud.mode)
+        if why:
+            raise PlanError(why)
+
+    def _refused_here(self, plan: bytes, mode: str) -> str:
+        from rove.cloud.own import refused_here
+
+        return refused_here(plan, mode)
 
     def close(self) -> None:
         """Disconnect. Queries go on, except those of a local session. A later question connects again."""

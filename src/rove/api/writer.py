@@ -54,7 +54,9 @@ NOT_YET = {
 
 
 def submit(session: Session, asked: Submit) -> Submitted:
-    """Submit a query to the session's coordinator. The answer says where each operator runs."""
+    """Submit a query to the session's coordinator. The answer says where each operator runs. What Spark would refuse is
+    refused here."""
+    session.check(asked)
     return session.ask("submit", asked, Submitted)
 
 

@@ -6,6 +6,27 @@ import sys
 from importlib.util import find_spec
 
 MORE = "All others: pip install 'rove[coordinator]'"
+# Commands that need more packages than a device has.
+OTHERS = (
+    "advise",
+    "bench",
+    "cloud",
+    "compact",
+    "coordinator",
+    "demo",
+    "drain",
+    "explain",
+    "history",
+    "keys",
+    "queries",
+    "sim",
+    "status",
+    "stop",
+    "streams",
+    "submit",
+    "topology",
+    "update",
+)
 
 
 def main() -> None:
@@ -13,8 +34,6 @@ def main() -> None:
     from rove.model.errors import RoveError
     from rove.runtime.broken import EXIT_CODE, Broken
 
-    if sys.argv[1:] == ["--version"]:
-        sys.argv[1:] = ["version"]
     run = _everything if find_spec("typer") else _on_a_device
     try:
         run()
@@ -29,11 +48,14 @@ def _on_a_device() -> None:
     """The commands that need no package beyond those of a device."""
     from rove.cli import device, doctor, gateway, join, worker
     from rove.cli.flags import run_plain
+    from rove.model.errors import nearest
 
     listed = (device.device, worker.worker, gateway.gateway, join.join, doctor.doctor, version)
     commands = {command.__name__: command for command in listed}
     args = sys.argv[1:] or ["--help"]
-    if args[0] not in commands and not args[0].startswith("-"):
+    if args[0] not in (*commands, *OTHERS) and not args[0].startswith("-"):
+        sys.exit(f"rove: no command `{args[0]}`; {nearest(args[0], [*commands, *OTHERS])}")
+    if args[0] in OTHERS:
         sys.exit(f"rove: `{args[0]}` is not a command of a device, which has: {', '.join(commands)}. {MORE}")
     run_plain(commands, args, MORE)
 
@@ -97,6 +119,18 @@ def _everything() -> None:
         app.add_typer(group, name=name, rich_help_panel="Who belongs to it")
     app.add_typer(advise.app, name="advise", rich_help_panel="Try and prove")
     app.command()(version)
+
+    def shown(asked: bool) -> None:
+        if asked:
+            version()
+            raise typer.Exit
+
+    @app.callback()
+    def rove(
+        version: bool = typer.Option(False, "--version", help="Print the version.", callback=shown, is_eager=True),
+    ) -> None:
+        pass
+
     app()
 
 

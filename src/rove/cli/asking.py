@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -15,11 +16,13 @@ if TYPE_CHECKING:
     from rove.api.session import Session
 
 T = TypeVar("T")
+RUNS = ("up", "draining", "stands by")  # the states of a node that reports
 
 Coordinator = Annotated[
     str,
     typer.Option("--coordinator", metavar="URL", help=f"The coordinator's address. Default: {DEFAULT_URL}."),
 ]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask before something is done to a node that runs.")]
 Keys = Annotated[
     Path | None, typer.Option("--keys", metavar="DIR", help="The folder of your keys, if the coordinator uses keys.")
 ]
@@ -34,6 +37,24 @@ def session(coordinator: str = "", keys: Path | None = None) -> Session:
     if not coordinator and keys is not None:
         coordinator = load_keys(keys / OPERATOR_FILE if keys.is_dir() else keys).url
     return Session(coordinator or DEFAULT_URL, keys)
+
+
+def confirm(what: str, question: str, otherwise: str) -> None:
+    """Ask whether to go on. Where nobody can be asked, a flag has to say so."""
+    from rove.model.errors import SetupError
+
+    if not sys.stdin.isatty():
+        raise SetupError(f"{what}; {otherwise}, give the flag --yes")
+    typer.confirm(f"{what[0].upper()}{what[1:]}. {question}", abort=True)
+
+
+def confirm_node(there: Session, node: str, then: str, question: str) -> None:
+    """Ask before something is done to a node that runs. `then` says what happens to it."""
+    from rove.control.asks.requests import NodeLine
+
+    found = [line.state for line in there.ask("topology", None, list[NodeLine]) if line.node == node]
+    if found and found[0] in RUNS:
+        confirm(f"`{node}` runs at the coordinator at {there.url} ({found[0]}): {then}", question, "to do it anyway")
 
 
 def ask(coordinator: str, keys: Path | None, verb: str, body: msgspec.Struct | None, kind: type[T]) -> T:

@@ -10,6 +10,12 @@ import typer
 from rove.model.errors import SetupError
 from rove.model.ids import checked_name
 
+_HINDERED = {
+    "at work": "another compaction of this table is at work; nothing was changed",
+    "overtaken": "its query wrote its list of files faster than this could replace it; nothing was changed. Try again "
+    "when fewer rows come",
+}
+
 
 def compact(
     table: Annotated[str, typer.Argument(metavar="TABLE", help="The name of the table.")],
@@ -41,6 +47,9 @@ def compact(
                 deleted = compact(part, spark_rewrite(spark), files_min=2, grace_s=0, ended=True).deleted
             else:
                 deleted = done.deleted
+            if done.hindered:
+                typer.echo(f"{part}: {_HINDERED[done.hindered]}")
+                continue
             if not done.before and not deleted:
                 typer.echo(f"{part}: nothing to put together yet; files are taken ten micro-batches at a time")
                 continue

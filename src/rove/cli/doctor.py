@@ -122,13 +122,15 @@ def _coordinator(url: str | None, keys: Path | None) -> str:
 
 
 def _disk(folder: Path) -> str:
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=folder) as file:
+    """Of a folder that is not there yet, the disk that it would be on. Nothing is left behind."""
+    place = next(each for each in (folder.absolute(), *folder.absolute().parents) if each.exists())
+    with tempfile.TemporaryFile(dir=place) as file:
         file.write(bytes(4096))
         began = time.monotonic()
         file.flush()
         os.fsync(file.fileno())
         took = time.monotonic() - began
-    free = os.statvfs(folder)
+    free = os.statvfs(place)
     slow = ", which is slow: a gateway waits for it before it acknowledges rows" if took > SYNC_S_MAX else ""
-    return f"{free.f_bavail * free.f_frsize / 1e9:.1f} GB free in {folder}; a sync took {1_000 * took:.1f} ms{slow}"
+    new = "" if place == folder.absolute() else f" ({folder} is not there yet; the node will make it)"
+    return f"{free.f_bavail * free.f_frsize / 1e9:.1f} GB free in {place}{new}; a sync took {1_000 * took:.1f} ms{slow}"

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
+from rove import __version__
+
 Command = Callable[..., None]
 
 
@@ -66,6 +68,7 @@ def with_flags_of(other: Command) -> Callable[[Command], Command]:
 def run_plain(commands: Mapping[str, Command], args: Sequence[str], more: str) -> None:
     """Run a command with argparse. `more` says how to get the commands that are not here."""
     parser = argparse.ArgumentParser(prog="rove", description=f"The commands of a device. {more}")
+    parser.add_argument("--version", action="version", version=__version__, help="Print the version.")
     below = parser.add_subparsers(required=True, metavar="COMMAND")
     for name, command in commands.items():
         text = inspect.getdoc(command) or ""

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from rove.cli.asking import AsJson, Coordinator, ask
+from rove.cli.asking import AsJson, Coordinator, Yes, confirm_node, session
 from rove.cli.listing import print_json
 from rove.cli.starting import DEFAULT_URL
 
@@ -63,17 +63,23 @@ def invite(
     if coordinator:
         operator = replace(operator, url=coordinator)
     token, asked = new_token(operator, node, kind, hours)
-    ask(coordinator, keys, "invite", asked, Named)
+    with session(coordinator, keys) as there:
+        there.ask("invite", asked, Named)
     if as_json:
         print_json({"node": node, "kind": kind, "token": token_text(token), "expires_us": token.expires_us})
     else:
+        print(f"the coordinator at {there.url} has invited `{node}`")
         print(f"On `{node}`, within {hours:g} hours:\nrove join --keys keys --token {token_text(token)}")
 
 
 @app.command("revoke")
-def revoke(node: Node, keys: Folder = Path("keys"), coordinator: Coordinator = "") -> None:
-    """Revoke the keys of a node. It cannot connect until it is invited again."""
+def revoke(node: Node, yes: Yes = False, keys: Folder = Path("keys"), coordinator: Coordinator = "") -> None:
+    """Revoke the keys of a node. It cannot connect until it is invited again. If the node runs, you are asked first."""
     from rove.control.asks.requests import Named
 
-    ask(coordinator, keys, "revoke", Named(name=node), Named)
-    print(f"the keys of `{node}` are revoked; to let it back in: rove keys invite {node}")
+    with session(coordinator, keys) as there:
+        if not yes:
+            confirm_node(there, node, "it is cut off, and rows that only it has wait there", "Revoke its keys?")
+        there.ask("revoke", Named(name=node), Named)
+    print(f"the coordinator at {there.url} has revoked the keys of `{node}`")
+    print(f"to let it back in: rove keys invite {node}")

@@ -33,4 +33,5 @@ def queries(coordinator: Coordinator = "", keys: Keys = None, as_json: AsJson = 
 def _spark(said: Progress | None) -> str:
     if said is None:
         return ""
-    return f"{said.state}, batch {said.batch}, {said.lag_entries} behind"
+    batch = f"batch {said.batch}" if said.batch >= 0 else "no batch yet"
+    return f"{said.state}, {batch}, {said.lag_entries} behind"

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rove.cli.asking import Coordinator, Keys, ask
+from rove.cli.asking import Coordinator, Keys, session
 
 
 def stop(
@@ -18,9 +18,11 @@ def stop(
     from rove.api.accounts import total
     from rove.control.asks.requests import AccountLine, Named
 
-    before = total(ask(coordinator, keys, "status", Named(name=name), list[AccountLine]), name)
-    stopped = ask(coordinator, keys, "stop", Named(name=name), Named)
-    print(f"query `{stopped.name}` is stopped; its nodes are told with their next report")
+    with session(coordinator, keys) as there:
+        before = total(there.ask("status", Named(name=name), list[AccountLine]), name)
+        stopped = there.ask("stop", Named(name=name), Named)
+    print(f"the coordinator at {there.url} has stopped query `{stopped.name}`")
+    print("its nodes are told with their next report")
     if before.in_flight:
         print(
             f"{before.in_flight:,} rows were in flight; those that do not arrive now are lost. See: rove status {name}"

@@ -72,4 +72,4 @@ def submit(
     if as_json:
         print_json(answer)
         return
-    print(f"query `{answer.query}`, version {answer.version}\n\n{answer.text}")
+    print(f"query `{answer.query}`, version {answer.version}, at the coordinator at {to.url}\n\n{answer.text}")

@@ -3,13 +3,12 @@ time, `remove` forgets a node that is gone."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from rove.cli.asking import AsJson, Coordinator, Keys, ask, session
+from rove.cli.asking import AsJson, Coordinator, Keys, Yes, ask, confirm, confirm_node, session
 from rove.cli.listing import print_json, print_table
 
 app = typer.Typer(
@@ -70,7 +69,8 @@ def import_topology(
     with session(coordinator or above[0], keys or above[1]) as there:
         others = there.ask("topology", None, list[NodeLine])
         if others and not yes:
-            _confirm(f"the coordinator at {there.url} has {len(others)} nodes already, `{others[0].node}` first")
+            what = f"the coordinator at {there.url} has {len(others)} nodes already, `{others[0].node}` first"
+            confirm(what, "Add to them?", "to add to them")
         answer = there.ask("import", asked, Named)
     print(f"{there.url} has taken {file}: {answer.name}")
 
@@ -100,39 +100,36 @@ def replay(
     with session(coordinator or above[0], keys or above[1]) as there:
         others = there.ask("topology", None, list[NodeLine])
         if others and not yes:
-            _confirm(f"the coordinator at {there.url} has {len(others)} nodes, `{others[0].node}` first", "change")
+            what = f"the coordinator at {there.url} has {len(others)} nodes, `{others[0].node}` first"
+            confirm(what, "Change them?", "to change them")
         summary = play(there, there.ask("replay", asked, Replayed), speed, quiet=as_json)
     if as_json:
         print_json(summary)
     else:
-        print(summary.text())
-
-
-def _confirm(what: str, verb: str = "add to") -> None:
-    """Ask the user whether to go on. Without a terminal a flag has to say so."""
-    from rove.model.errors import SetupError
-
-    if not sys.stdin.isatty():
-        raise SetupError(f"{what}; to {verb} them, give the flag --yes")
-    typer.confirm(f"{what[0].upper()}{what[1:]}. {verb.capitalize()} them?", abort=True)
+        print(f"at the coordinator at {there.url}: {summary.text()}")
 
 
 @app.command("remove")
 def remove(
     context: typer.Context,
     node: Annotated[str, typer.Argument(help="The node's name, as in `rove topology`.")],
+    yes: Yes = False,
     coordinator: Coordinator = "",
     keys: Keys = None,
 ) -> None:
-    """Forget a node that will not come back. Queries no longer wait for its rows. A node that still runs joins again.
+    """Forget a node that will not come back. Queries no longer wait for its rows. A node that still runs joins again,
+    so you are asked first.
 
     The rows that it counted stay in `rove status`.
     """
     from rove.control.asks.requests import Named
 
     above: tuple[str, Path | None] = context.obj
-    removed = ask(coordinator or above[0], keys or above[1], "remove", Named(name=node), Named)
-    print(f"node `{removed.name}` is forgotten")
+    with session(coordinator or above[0], keys or above[1]) as there:
+        if not yes:
+            confirm_node(there, node, "it will join again while it runs; stop it first", "Forget it?")
+        removed = there.ask("remove", Named(name=node), Named)
+    print(f"the coordinator at {there.url} has forgotten node `{removed.name}`")
 
 
 def _text(file: Path) -> str:

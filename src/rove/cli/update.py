@@ -36,5 +36,6 @@ def update(
     if as_json:
         print_json(answer)
         return
-    print(f"query `{answer.query}`, version {answer.version}; its nodes are told with their next report")
+    print(f"query `{answer.query}`, version {answer.version}, at the coordinator at {to.url}")
+    print("its nodes are told with their next report")
     print(f"\n{answer.text}")

@@ -1,7 +1,8 @@
 """Asks Spark whether a plan can run as a stream, before anything runs.
 
 Law: nothing is started. The plan is compiled over empty streams with the same columns and watermarks, and Spark's own
-checks for streams look at the result. What Spark refuses is a `PlanError` in Spark's words.
+checks for streams look at the result. What Spark refuses is a `PlanError` in Spark's words. A refusal for something
+that is not there, such as a table, may end by itself; every other one is final.
 """
 
 from __future__ import annotations
@@ -17,6 +18,20 @@ from rove.plan.operators import Operator, Received, walk
 from rove.plan.spark.cuts import highest_cut
 
 CHECKER = "org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker"
+
+
+_MISSING = "_NOT_FOUND"  # how the names of Spark's errors end if something is not there yet
+
+
+def is_final(error: BaseException | None) -> bool:
+    """Whether Spark's analysis has refused a query for what the query is, so that it is of no use to try again."""
+    from pyspark.errors import AnalysisException
+
+    while error is not None:
+        if isinstance(error, AnalysisException):
+            return not (error.getCondition() or "").split(".")[0].endswith(_MISSING)
+        error = error.__cause__
+    return False
 
 
 def check_plan(spark: Any, plan: Operator, mode: str) -> None:

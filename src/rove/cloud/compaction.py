@@ -9,7 +9,8 @@ and are deleted only when the list can never name them again.
 
 The record tells later what to delete: the new files if the list still names the old ones, else the old ones. A sink
 that writes its next compact file from the list as it was before the swap brings the old files back. Then the new ones
-go, and nothing was lost. So old files are kept until the sink has written a compact file after the swap.
+go, and nothing was lost. So old files are kept until the sink has written a compact file after the swap. If the sink
+wrote one while files were rewritten, it names the old files too, and the new files replace them there.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote, unquote, urlparse
 
 import pyarrow.parquet as pq
@@ -42,6 +43,7 @@ SMALL_BYTES = 32 * 1024 * 1024  # files that are larger stay as they are
 FILE_BYTES = 128 * 1024 * 1024  # of a new file, about
 FILES_MIN = 8  # with fewer files a compaction saves too little
 GRACE_S = 600.0  # how long readers that are open may still need old files
+SWAPS_MAX = 5  # attempts to replace the list, if the sink writes its next one each time
 
 Rewrite = Callable[[Sequence[Path], Path, int], None]  # these files, into a new folder, as so many files
 Step = Callable[[str], None]
@@ -49,11 +51,13 @@ Step = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """What a compaction has done: how many files became how many, and how many old ones were deleted."""
+    """What a compaction has done: how many files became how many, and how many old ones were deleted. If it could do
+    nothing, `hindered` says whether another one is at work, or the sink wrote its list again and again."""
 
     before: int = 0
     after: int = 0
     deleted: int = 0
+    hindered: Literal["", "at work", "overtaken"] = ""
 
 
 def spark_rewrite(spark: Any) -> Rewrite:
@@ -81,34 +85,35 @@ def compact(
         raise SetupError(f"{folder} is not a table that a query in Spark writes: it has no {METADATA}")
     with _alone(folder) as alone:
         if not alone:
-            return Compacted()
+            return Compacted(hindered="at work")
         deleted = _clean(folder, grace_s, ended)
         last = _last_compact(folder)
         if last is None:
             return Compacted(deleted=deleted)
-        text = last.read_text()
-        small = [line for line in _lines(text) if line["size"] < SMALL_BYTES and line["action"] == "add"]
+        small = [line for line in _lines(last.read_text()) if line["size"] < SMALL_BYTES and line["action"] == "add"]
         if len(small) < max(2, files_min):
             return Compacted(deleted=deleted)
         names = _rewritten(folder, small, rewrite)
         step("rewritten")
         new = [_moved_name(last, n) for n in range(len(names))]
-        record = {"compact": last.name, "old": [_file(line) for line in small], "new": new, "at": time.time()}
-        keep_file(folder / WORK / f"{time.time_ns()}.json", json.dumps(record).encode())
+        record = folder / WORK / f"{time.time_ns()}.json"
+        _keep(record, last, small, new)
         step("recorded")
         for name, to in zip(names, new, strict=True):
             (folder / WORK / "new" / name).rename(folder / to)
             _sync(folder / to)
         _sync(folder)
         step("moved")
-        if _last_compact(folder) != last or last.read_text() != text:
-            return Compacted(deleted=deleted)  # the sink has gone on; a later compaction deletes the new files
-        gone = {line["path"] for line in small}
-        kept = [line for line in text.splitlines()[1:] if json.loads(line)["path"] not in gone]
-        _swap(last, [VERSION, *kept, *(_line(folder / to, small[0]) for to in new)], step)
-        step("swapped")
         shutil.rmtree(folder / WORK / "new", ignore_errors=True)
-        return Compacted(len(small), len(new), deleted)
+        for _ in range(SWAPS_MAX):
+            last = _last_compact(folder) or last
+            _keep(record, last, small, new)
+            if _swapped(last, small, [_line(folder / to, small[0]) for to in new], step):
+                step("swapped")
+                return Compacted(len(small), len(new), deleted)
+        _delete(folder, new)  # no list has ever named them
+        record.unlink()
+        return Compacted(deleted=deleted, hindered="overtaken")
 
 
 def small_files(folder: Path) -> int:
@@ -152,31 +157,49 @@ def _clean(folder: Path, grace_s: float, ended: bool) -> int:
         swapped = named.isdisjoint(record["old"])  # if not, the swap was not made, or the sink has undone it
         if time.time() - record["at"] < grace_s or (swapped and not over):
             continue
-        unneeded = record["old"] if swapped else record["new"]
-        for name in unneeded:
-            if name not in named and (folder / name).exists():
-                (folder / name).unlink()
-                (folder / f".{name}.crc").unlink(missing_ok=True)
-                deleted += 1
-        _sync(folder)
+        deleted += _delete(folder, [name for name in record["old" if swapped else "new"] if name not in named])
         file.unlink()
     return deleted
 
 
-def _swap(last: Path, lines: Sequence[str], step: Step) -> None:
-    """Replace the list of files by a rename. Hadoop's checksum of the old list goes first: a file without one is read
-    unchecked, and a wrong one would make the list unreadable."""
+def _keep(record: Path, last: Path, small: Sequence[dict[str, Any]], new: Sequence[str]) -> None:
+    """Write down which files may have to be deleted, and the list that is about to be replaced."""
+    text = {"compact": last.name, "old": [_file(line) for line in small], "new": new, "at": time.time()}
+    keep_file(record, json.dumps(text).encode())
+
+
+def _delete(folder: Path, names: Sequence[str]) -> int:
+    """Delete files with their checksums. Returns how many were there."""
+    found = [name for name in names if (folder / name).exists()]
+    for name in found:
+        (folder / name).unlink()
+        (folder / f".{name}.crc").unlink(missing_ok=True)
+    _sync(folder)
+    return len(found)
+
+
+def _swapped(last: Path, old: Sequence[dict[str, Any]], added: Sequence[str], step: Step) -> bool:
+    """Put new lines in the place of old ones in the list of files, by a rename; False if the sink has written its next
+    list. Hadoop's checksum of the old list goes first: a file without one is read unchecked, and a wrong one would make
+    the list unreadable."""
+    gone, text = {line["path"] for line in old}, last.read_text()
+    kept = [line for line in text.splitlines()[1:] if json.loads(line)["path"] not in gone]
+    lines = [VERSION, *kept, *added]
     new = last.with_name(f".{last.name}.new")
     with open(new, "w") as opened:
         opened.write("\n".join(lines))
         opened.flush()
         os.fsync(opened.fileno())
     step("listed")
+    if _last_compact(last.parent.parent) != last:
+        new.unlink()
+        return False
     last.with_name(f".{last.name}.crc").unlink(missing_ok=True)
     _sync(last.parent)
     step("unchecked")
     new.replace(last)
     _sync(last.parent)
+    return True
 
 
 def _last_compact(folder: Path) -> Path | None:

@@ -55,6 +55,7 @@ class Compactor:
                 try:
                     if (part / METADATA).is_dir() and small_files(part) >= self._files_min:
                         done = compact(part, spark_rewrite(self._spark), files_min=self._files_min)
-                        log.info("%s: %d files became %d", part, done.before, done.after)
+                        if done.before:
+                            log.info("%s: %d files became %d", part, done.before, done.after)
                 except Exception as error:  # whatever Spark raises; the table is as it was
                     log.warning("%s could not be compacted: %s", part, error)

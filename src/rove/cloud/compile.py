@@ -105,12 +105,18 @@ def compile_plan(plan: Operator, frames: Mapping[str, Any]) -> Any:
 
 def collected(frame: Any) -> pa.Table:
     """All rows of a DataFrame. What Spark cannot compute is an error of ours, in Spark's words."""
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
     try:
         return frame.toArrow()
     except PySparkException as error:
         raise DataError(f"Spark cannot compute this: {refusal(error)}") from None
+    except Py4JJavaError as error:  # PySpark does not know it; its own text is a stack of Java
+        cause = error.java_exception
+        while cause.getCause() is not None:
+            cause = cause.getCause()
+        raise DataError(f"Spark cannot compute this: {refusal(cause.getMessage() or cause.toString())}") from None
 
 
 def refusal(error: Exception | str) -> str:

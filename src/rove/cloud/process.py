@@ -12,7 +12,7 @@ from typing import Any
 
 from rove.cloud.runtime import CloudRuntime
 from rove.cloud.start.session import spark_session, streaming_settings
-from rove.control.asks.requests import CloudAsk, CloudQuery, Named, TableAsk
+from rove.control.asks.requests import CloudAsk, CloudQuery, Named, PlanAsk, TableAsk
 from rove.model.errors import RoveError, SetupError
 from rove.runtime.network.client import Client
 from rove.runtime.network.keys import load_keys
@@ -60,6 +60,8 @@ def follow(runtime: CloudRuntime, ask: Callable[[str, Any, Any], Any], every_s: 
                 ask("progress", progress, Named)
             for wanted in ask("reads", None, list[TableAsk]):
                 ask("rows", runtime.answer(wanted), Named)
+            for plan in ask("checks", None, list[PlanAsk]):
+                ask("checked", runtime.check(plan), Named)
             if said:
                 log.info("the coordinator is there again")
             said = ""

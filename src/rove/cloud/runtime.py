@@ -2,7 +2,7 @@
 
 Law: `settle` compares the queries that should run with those that do, and starts and stops the difference. `watch`
 reports the progress of each. A query that fails is restarted from its checkpoint after a pause that doubles each time,
-so no row is lost or duplicated.
+so no row is lost or duplicated. A query that Spark's analysis refuses is not tried again by this process.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 from msgspec.structs import replace
 
+from rove.cloud.analysis import check_plan, is_final
 from rove.cloud.compactor import Compactor
 from rove.cloud.compile import compile_plan
 from rove.cloud.sinks import writer_of
@@ -29,6 +30,8 @@ from rove.control.asks.requests import (
     TABLE_BYTES_MAX,
     CloudQuery,
     CloudSink,
+    PlanAsk,
+    PlanSaid,
     Progress,
     TableAsk,
     TableRows,
@@ -69,6 +72,7 @@ class _Run:
     slow_starts: int = 0  # in a row
     restarts: int = 0
     retry_at: float = 0.0
+    refused: bool = False  # by Spark's analysis: it is not started again
     trouble: str = ""  # the first line of the last failure, until a micro-batch is done again
     rows: int = 0
     counted: int = -1  # the last batch whose rows are in `rows`
@@ -132,7 +136,8 @@ class CloudRuntime:
             if name not in self._runs:
                 self._begin_aside(query)
             run = self._runs.setdefault(name, _Run(query))
-            if run.spark is None and self._clock() >= run.retry_at and not self._starting():
+            waits = run.spark is None and not run.refused
+            if waits and self._clock() >= run.retry_at and not self._starting():
                 self._start(run)
 
     def watch(self) -> list[Progress]:
@@ -171,6 +176,19 @@ class CloudRuntime:
             why = f"these rows take {len(rows):,} bytes, and an answer has room for {TABLE_BYTES_MAX:,}; ask for fewer"
             return TableRows(id=asked.id, ready=True, trouble=why)
         return TableRows(id=asked.id, ready=True, rows=rows, more=table.num_rows > asked.limit)
+
+    def check(self, asked: PlanAsk) -> PlanSaid:
+        """Whether Spark would run a plan. What this process cannot find out is not known."""
+        try:
+            stages = decode(asked.plan, self._read)
+            check_plan(self.spark, stages.operators[stages.outputs[0][1]], asked.mode)
+        except RoveError as error:
+            known = is_final(error)
+            return PlanSaid(id=asked.id, ready=True, known=known, refused=str(error) if known else "")
+        except Exception as error:  # whatever Spark or a user's function raises, its queries go on
+            log.warning("a plan could not be checked: %s", first_line(error))
+            return PlanSaid(id=asked.id, ready=True, known=False)
+        return PlanSaid(id=asked.id, ready=True)
 
     def stop(self) -> None:
         """Stop all queries. Checkpoints stay, so the next start continues from them."""
@@ -245,6 +263,12 @@ class CloudRuntime:
             log.warning("query %s: its Python process was not up within Spark's ten seconds; it starts again", name)
             return
         run.trouble = first_line(error)
+        if isinstance(error, BaseException) and is_final(error):
+            run.refused = True
+            log.error(
+                "Spark refuses query %s: %s. It is not tried again. Stop it: rove stop %s", name, run.trouble, name
+            )
+            return
         wait = min(RETRY_S_MAX, RETRY_S_MIN * 2**run.failures)
         run.failures, run.restarts = run.failures + 1, run.restarts + 1
         run.retry_at = self._clock() + wait
@@ -275,6 +299,7 @@ class CloudRuntime:
                 restarts=run.restarts,
                 failures=run.failures if run.trouble else 0,
                 trouble=trouble,
+                final=run.refused,
             )
         self._keep_late(run)
         for each in run.spark.recentProgress:

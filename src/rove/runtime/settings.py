@@ -170,6 +170,9 @@ def _file(path: str | Path | None) -> dict[str, Any]:
         raise SetupError(f"settings {path} are not TOML: {error}") from error
 
 
+_FLAGS = {"begin": "from"}  # settings whose flag has another name
+
+
 def _merge(tree: dict[str, dict[str, object]], section: str, values: Mapping[str, object], where: str) -> None:
     kind = SECTIONS.get(section)
     if kind is None:
@@ -179,7 +182,8 @@ def _merge(tree: dict[str, dict[str, object]], section: str, values: Mapping[str
         if key not in known:
             raise SetupError(f"{where}: no setting `{key}` in [{section}]; {nearest(key, list(known))}")
         if get_origin(known[key]) is Literal and value not in get_args(known[key]):
-            raise SetupError(f"{where}: {key} cannot be `{value}`; {nearest(str(value), get_args(known[key]))}")
+            shown = f"{where}: {key}" if where != "flags" else f"--{_FLAGS.get(key, key)}"
+            raise SetupError(f"{shown} cannot be `{value}`; {nearest(str(value), get_args(known[key]))}")
     tree.setdefault(section, {}).update(values)
 
 

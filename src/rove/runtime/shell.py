@@ -197,7 +197,7 @@ class WorkerShell:
             case Allow(peers=peers):
                 wires.allow(peers)
             case Wait(origin=origin) | Go(origin=origin):
-                log.info("source %s %s", origin, "waits" if isinstance(command, Wait) else "goes on")
+                log.info("source %s %s", origin.shown, "waits" if isinstance(command, Wait) else "goes on")
                 self.producers.hold(origin, isinstance(command, Wait), now_us())
             case Cut() | Met() | Evicted():
                 if self._hooks is not None:

@@ -58,7 +58,7 @@ def test_a_token_for_rove_cloud_gives_it_a_key_and_makes_it_no_node() -> None:
 @pytest.mark.parametrize("verb", VERBS)
 def test_its_key_asks_what_to_run_and_reports_and_nothing_else(machine: Coordinator, verb: str) -> None:
     answer, _ = ask(machine, verb, CloudAsk(), SPARK)
-    if verb in ("cloud", "progress", "reads", "rows"):
+    if verb in ("cloud", "progress", "reads", "rows", "checks", "checked"):
         assert isinstance(answer, Answer)
     else:
         assert answer == Refused("identity", "this key may not give commands")

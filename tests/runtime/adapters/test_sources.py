@@ -49,6 +49,7 @@ def test_event_time_goes_on_from_row_to_row() -> None:
         ("trains=generate:rows=0", "rows is at least 1"),
         ("trains=file:", "names no file"),
         ("trains=file:rows=3", "names no file"),
+        ("trains=file:f.parquet:rows=3", "options follow after a comma; write trains=file:f.parquet,rows=3"),
     ],
 )
 def test_a_text_that_is_no_source_says_why(text: str, match: str) -> None:

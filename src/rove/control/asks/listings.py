@@ -107,7 +107,7 @@ def _query_line(query: Query, troubles: Troubles) -> QueryLine:
         nodes=0 if query.stopped else len(query.fragments),
         missing=missing,
         troubles=found,
-        spark=troubles.spark.last(query.id),
+        spark=None if query.stopped else troubles.spark.last(query.id),
     )
 
 

@@ -112,6 +112,25 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     watermark: str = ""
     trouble: str = ""  # the first line of the last failure, until a micro-batch is done again
     number: int = 0  # of the report; a later report has a higher number
+    final: bool = False  # Spark refuses the query: it is not started again
+
+
+class PlanAsk(msgspec.Struct, frozen=True, kw_only=True):
+    """The question whether Spark would run a plan (plan/codec). The user makes up the id."""
+
+    id: str
+    plan: bytes
+    mode: Literal["append", "update"]
+
+
+class PlanSaid(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether Spark would run a plan. While it is not `ready`, Spark has not answered. It is not `known` if there is no
+    Spark that could say."""
+
+    id: str
+    ready: bool = False
+    known: bool = True
+    refused: str = ""  # why Spark would not run it
 
 
 class TableAsk(msgspec.Struct, frozen=True, kw_only=True):
@@ -181,7 +200,7 @@ class QueryLine(msgspec.Struct, frozen=True, kw_only=True):
     missing: tuple[str, ...]  # nodes that do not run their fragment yet
     troubles: tuple[Trouble, ...] = ()
     in_spark: bool = False  # it ends in Spark
-    spark: Progress | None = None
+    spark: Progress | None = None  # its last report, until the query is stopped
 
 
 class HistoryLine(msgspec.Struct, frozen=True, kw_only=True):

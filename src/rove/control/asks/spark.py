@@ -1,14 +1,24 @@
 """The verbs of Spark: `cloud` asks what Spark should run, `progress` reports, `recent` lists the last reports.
 
 `read` asks for rows of a table. Spark asks with `reads` which tables are wanted, and sends their rows with `rows`.
+`check` asks whether Spark would run a plan. Spark asks with `checks` for such plans, and answers with `checked`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rove.control.asks.requests import CloudAsk, CloudQuery, Named, Progress, TableAsk, TableRows, from_body
-from rove.control.members.spark_side import SILENT_US
+from rove.control.asks.requests import (
+    CloudAsk,
+    CloudQuery,
+    Named,
+    PlanAsk,
+    PlanSaid,
+    Progress,
+    TableAsk,
+    TableRows,
+    from_body,
+)
 from rove.model.errors import PlanError
 from rove.model.ids import checked_name
 
@@ -26,8 +36,8 @@ def cloud(coordinator: Coordinator, body: bytes) -> list[CloudQuery]:
 
 def progress(coordinator: Coordinator, body: bytes) -> Named:
     said = from_body(body, Progress)
-    coordinator.deployments.query(said.query)
-    coordinator.spark.heard(said, coordinator.now)
+    if not coordinator.deployments.query(said.query).stopped:
+        coordinator.spark.heard(said, coordinator.now)
     return Named(name=said.query)
 
 
@@ -38,9 +48,9 @@ def recent(coordinator: Coordinator, body: bytes) -> list[Progress]:
 def read(coordinator: Coordinator, body: bytes) -> TableRows:
     asked, spark = from_body(body, TableAsk), coordinator.spark
     checked_name(asked.table, "a table")
-    if spark.asked_us is None or coordinator.now - spark.asked_us > SILENT_US:
+    if not spark.listens(coordinator.now):
         raise PlanError("only Spark can read tables, and no `rove cloud` has asked for work lately; start: rove cloud")
-    return spark.reads.ask(asked, coordinator.now)
+    return spark.reads.ask(asked, coordinator.now) or TableRows(id=asked.id)
 
 
 def reads(coordinator: Coordinator, body: bytes) -> list[TableAsk]:
@@ -50,4 +60,21 @@ def reads(coordinator: Coordinator, body: bytes) -> list[TableAsk]:
 def rows(coordinator: Coordinator, body: bytes) -> Named:
     said = from_body(body, TableRows)
     coordinator.spark.reads.heard(said)
+    return Named(name=said.id)
+
+
+def check(coordinator: Coordinator, body: bytes) -> PlanSaid:
+    asked, spark = from_body(body, PlanAsk), coordinator.spark
+    if not spark.listens(coordinator.now):
+        return PlanSaid(id=asked.id, ready=True, known=False)
+    return spark.checks.ask(asked, coordinator.now) or PlanSaid(id=asked.id)
+
+
+def checks(coordinator: Coordinator, body: bytes) -> list[PlanAsk]:
+    return coordinator.spark.checks.wanted()
+
+
+def checked(coordinator: Coordinator, body: bytes) -> Named:
+    said = from_body(body, PlanSaid)
+    coordinator.spark.checks.heard(said)
     return Named(name=said.id)

@@ -150,7 +150,10 @@ class Troubles:
             return
         if last is not None and since is not None:
             tries = f" ({last.failures} failures in a row; it is tried again)" if last.failures else ""
-            yield self._trouble(f"{last.trouble}{tries}", since, "Spark", holds=True, final=last.failures >= TRIES_MAX)
+            refuses = " (it is not tried again; stop the query, and submit it again when this is mended)"
+            reason = f"{last.trouble}{refuses if last.final else tries}"
+            final = last.final or last.failures >= TRIES_MAX
+            yield self._trouble(reason, since, "Spark", holds=True, final=final)
         listens = self._absence.since
         asked = self.spark.asked_us if self.spark.asked_us is not None else listens
         if asked is not None and self.now - (silent := max(asked, query.placed_us)) > SILENT_US:

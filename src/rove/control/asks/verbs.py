@@ -14,7 +14,7 @@ from rove.control.asks.nodes.import_topology import import_topology
 from rove.control.asks.nodes.relink import relink
 from rove.control.asks.nodes.remove import remove
 from rove.control.asks.nodes.replay import replay
-from rove.control.asks.spark import cloud, progress, read, reads, recent, rows
+from rove.control.asks.spark import check, checked, checks, cloud, progress, read, reads, recent, rows
 from rove.control.asks.status import status
 from rove.control.asks.stop import stop
 from rove.control.asks.submit import submit
@@ -62,5 +62,8 @@ VERBS = {
         Verb("read", read),
         Verb("reads", reads, for_cloud=True),
         Verb("rows", rows, for_cloud=True),
+        Verb("check", check),
+        Verb("checks", checks, for_cloud=True),
+        Verb("checked", checked, for_cloud=True),
     )
 }

@@ -9,10 +9,18 @@ from collections import deque
 
 import pyarrow as pa
 
-from rove.control.asks.requests import CloudQuery, CloudSink, Progress
+from rove.control.asks.requests import (
+    CloudQuery,
+    CloudSink,
+    PlanAsk,
+    PlanSaid,
+    Progress,
+    TableAsk,
+    TableRows,
+)
 from rove.control.deployment.query import Query
 from rove.control.deployment.split import OUTPUT
-from rove.control.members.table_reads import TableReads
+from rove.control.members.spark_questions import PLANS_MAX, TABLES_MAX, SparkQuestions
 from rove.model.errors import PlanError
 from rove.model.ids import QueryId
 from rove.model.schema import schema_text
@@ -34,9 +42,14 @@ class SparkSide:
         self._recent: dict[QueryId, deque[Progress]] = {}
         self._parts: dict[QueryId, CloudQuery] = {}
         self._failing: dict[QueryId, int] = {}  # since when
-        self.reads = TableReads()
+        self.reads = SparkQuestions[TableAsk, TableRows](TABLES_MAX, f"{TABLES_MAX} tables are being read already")
+        self.checks = SparkQuestions[PlanAsk, PlanSaid](PLANS_MAX, f"Spark reads {PLANS_MAX} plans already")
         self.asked_us: int | None = None
         self.trusts: bool | None = None  # whether it runs functions that come by value; None until it has asked
+
+    def listens(self, now: int) -> bool:
+        """Whether there is a Spark that answers."""
+        return self.asked_us is not None and now - self.asked_us <= SILENT_US
 
     def heard(self, said: Progress, now: int) -> None:
         """Take a progress report. It replaces the last one unless a new micro-batch was done or the state has

@@ -76,5 +76,5 @@ def _basis(request: Request, measured: Measured | None) -> str:
     sources = {(s.node, s.origin.name) for of_stage in request.sources.values() for s in of_stage}
     known = sum(measured is not None and measured(*each) is not None for each in sources)
     if not known:
-        return f"estimate ({ROWS_PER_S:.0f} rows/s for each source: none was measured yet)"
+        return f"estimate ({ROWS_PER_S:.0f} rows/s for each source: rates are measured while a query reads it)"
     return f"estimate from measured rates of {'all' if known == len(sources) else f'{known} of {len(sources)}'} sources"

@@ -92,9 +92,12 @@ def read_spec(text: str, columns: str, node: str) -> SourceSpec:
     parts = [p.strip() for p in rest.split(",") if p.strip()]
     file = ""
     if kind == "file":
-        if not parts or "=" in parts[0]:
+        if not parts or parts[0].partition("=")[0] in _OPTIONS:
             raise SetupError(f"source `{text}` names no file; write {stream}=file:/data/x.parquet")
         file = parts.pop(0)
+        path, colon, option = file.rpartition(":")
+        if colon and option.partition("=")[0] in _OPTIONS:
+            raise SetupError(f"source `{text}`: options follow after a comma; write {stream}=file:{path},{option}")
     options: dict[str, Any] = {}
     for part in parts:
         key, equals, value = part.partition("=")
@@ -178,7 +181,7 @@ class Producer:
         try:
             return next(self.batches, None)
         except RoveError as error:
-            log.error("source %s ends here: %s", self.origin, error)
+            log.error("source %s ends here: %s", self.origin.shown, error)
             return None
 
     def _may_begin(self, now: int) -> bool:

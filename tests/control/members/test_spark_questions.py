@@ -1,12 +1,12 @@
-"""A user's request for rows of a table reaches Spark, and its answer the user."""
+"""A user's question reaches Spark, and its answer the user: for rows of a table, and whether a plan would run."""
 
 from __future__ import annotations
 
 import pytest
 
-from rove.control.asks.requests import CloudAsk, CloudQuery, Named, TableAsk, TableRows
+from rove.control.asks.requests import CloudAsk, CloudQuery, Named, PlanAsk, PlanSaid, TableAsk, TableRows
+from rove.control.members.spark_questions import KEPT_US, SparkQuestions
 from rove.control.members.spark_side import SILENT_US
-from rove.control.members.table_reads import KEPT_US, WAITING_MAX, TableReads
 from rove.model.errors import PlanError, RoveError
 from tests.api.desk import Desk
 
@@ -50,13 +50,27 @@ def test_a_name_that_is_no_table_is_refused() -> None:
         desk.ask("read", TableAsk(id="a", table="../etc", limit=1), TableRows)
 
 
-def test_requests_are_bounded_and_forgotten() -> None:
-    reads = TableReads()
-    for number in range(WAITING_MAX):
+def test_questions_are_bounded_and_forgotten() -> None:
+    reads = SparkQuestions[TableAsk, TableRows](16, "16 tables are being read already")
+    for number in range(16):
         reads.ask(TableAsk(id=str(number), table="t", limit=1), 0)
     with pytest.raises(PlanError, match="are being read already"):
         reads.ask(ASKED, KEPT_US)
-    assert not reads.ask(ASKED, KEPT_US + 1).ready
+    assert reads.ask(ASKED, KEPT_US + 1) is None
     assert reads.wanted() == [ASKED]
     reads.heard(TableRows(id="strange", ready=True))
     assert reads.wanted() == [ASKED]
+
+
+def test_a_plan_is_checked_by_a_spark_that_asks_and_by_nobody_without_one() -> None:
+    desk = Desk()
+    asked = PlanAsk(id="p", plan=b"plan", mode="append")
+    assert desk.ask("check", asked, PlanSaid) == PlanSaid(id="p", ready=True, known=False)
+    assert desk.ask("checks", None, list[PlanAsk]) == []
+    desk.ask("cloud", CloudAsk(), list[CloudQuery])
+    assert desk.ask("check", asked, PlanSaid) == PlanSaid(id="p")
+    assert desk.ask("checks", None, list[PlanAsk]) == [asked]
+    said = PlanSaid(id="p", ready=True, refused="Spark refuses this query")
+    desk.ask("checked", said, Named)
+    assert desk.ask("checks", None, list[PlanAsk]) == []
+    assert desk.ask("check", asked, PlanSaid) == said
