@@ -210,7 +210,9 @@ class Expression(Column):
 
     @property
     def operand(self) -> str:
-        return f"({self.text})"
+        from rove.plan.expressions.parse import without_alias  # needs the parser
+
+        return f"({without_alias(self.text)})"
 
 
 @checks_arguments

@@ -20,9 +20,11 @@ from rove.plan import build
 from rove.plan.build import JOINS, Item
 from rove.plan.expressions.parse import parse_expression
 from rove.plan.operators import Operator
+from rove.plan.sql.entries import starred
 from rove.plan.sql.joins import Relation, apart, join_on
+from rove.plan.sql.left_to_spark import makes_rows
 from rove.plan.sql.resolve import resolved
-from rove.plan.sql.scope import Scope, Visible
+from rove.plan.sql.scope import Scope, Visible, star_of
 from rove.plan.verbs.owners import passed, together
 
 if TYPE_CHECKING:
@@ -59,8 +61,11 @@ class JoinedStream(Stream):
     def _selected(self, items: list[Item]) -> Stream:
         found: list[Item] = []
         for item in items:
-            if isinstance(item.node, exp.Star):
-                found += [Item(exp.column(c.column, quoted=True), "*", c.name) for c in self._scope.starred("")]
+            if makes_rows(item.node):
+                raise PlanError(f"`{item.text}` makes rows: select the columns of the join first, and then this")
+            if (star := star_of(item.node)) is not None:
+                entries = starred(item.node, star, self._scope, item.text)
+                found += [Item(e.node, item.text, e.name) for e in entries]
             else:
                 found.append(replace(item, node=resolved(item.node, self._scope, item.text)))
         return Stream(self._session, build.selected(self._plan, found))

@@ -118,6 +118,32 @@ LISTS: tuple[Clause, ...] = (
         INTERVAL '1-2' YEAR TO MONTH AS y
         """,
     ),
+    # Constants that are no values, and stars without some columns
+    *every(
+        "list",
+        """
+        date '2020-13-01' AS q
+        timestamp '2020-01-01 25:00:00' AS q
+        timestamp_ntz 'nope' AS q
+        ts > timestamp 'nope' AS q
+        1e400 AS q
+        1e400D AS q
+        1e39F AS q
+        -1e400 AS q
+        date '2020-1-1' AS q, timestamp '2020' AS z, CAST('2020-01-01' AS date) AS y
+        percentile(b, extract(DAY FROM date 'nope')) AS q
+        st.* EXCEPT (x)
+        t.st.* EXCEPT (X), a
+        st.* EXCEPT (nope)
+        * EXCEPT (a, a)
+        struct(* EXCEPT (a)) AS q
+        struct(t.* EXCEPT (a, st)) AS q
+        count(* EXCEPT (a)) AS q
+        upper(s AS x) AS q
+        a AS (x, y)
+        posexplode(arr) AS (p)
+        """,
+    ),
     # Aliases that later entries read
     *every(
         "list",

@@ -117,11 +117,11 @@ def star_of(node: exp.Expression) -> exp.Star | None:
     return found if isinstance(found, exp.Star) else None
 
 
-def excepted(found: Sequence[Visible], names: Sequence[exp.Expression], scope: Scope, text: str) -> list[Visible]:
-    """The columns of a star without those after EXCEPT."""
-    kept = list(found)
+def excepted(found: Sequence[Visible], names: Sequence[exp.Expression], text: str) -> list[Visible]:
+    """The columns of a star without those after EXCEPT, which names columns of that star only."""
+    kept, own = list(found), Scope(tuple(found))
     for each in names:
-        gone, fields = scope.find([p.name for p in each.parts] if isinstance(each, exp.Column) else [""])
+        gone, fields = own.find([p.name for p in each.parts] if isinstance(each, exp.Column) else [""])
         if fields or len(gone) != 1 or gone[0] not in kept:
             hint = nearest(each.name, [c.name for c in kept])
             raise UnknownColumn(f"EXCEPT: `{each.name}` is not one column of `*`; {hint}", text, span(each))
@@ -129,9 +129,9 @@ def excepted(found: Sequence[Visible], names: Sequence[exp.Expression], scope: S
     return kept
 
 
-def struct_star(column: exp.Column) -> exp.Column:
-    """`column.*`, which stands for the fields of a struct."""
-    return exp.Column(this=exp.Star(), table=column.this)
+def struct_star(column: exp.Column, without: Sequence[exp.Expression] = ()) -> exp.Column:
+    """`column.*`, which stands for the fields of a struct, without those after EXCEPT."""
+    return exp.Column(this=exp.Star(except_=list(without)) if without else exp.Star(), table=column.this)
 
 
 def named_columns(node: exp.Expression) -> list[exp.Column]:
