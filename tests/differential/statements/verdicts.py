@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import math
+from base64 import b64encode
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Protocol
 
@@ -19,6 +20,7 @@ from pyspark.sql import functions as spark_functions
 
 import rove
 from rove import functions as rove_functions
+from rove.api.column import literal
 from rove.api.stream import Stream
 from rove.cloud.compile import compile_plan
 from rove.cloud.start.session import frame_of
@@ -287,6 +289,12 @@ def _plain(value: Any) -> Any:
     match value:
         case datetime():
             return value.strftime("%Y-%m-%dT%H:%M:%S.") + f"{value.microsecond // 1000:03}Z"
+        case date():
+            return value.isoformat()
+        case timedelta():
+            return literal(value)
+        case bytes():
+            return b64encode(value).decode()
         case Decimal():  # Spark's JSON has a number, with all its digits
             return _plain(float(value))
         case float():
