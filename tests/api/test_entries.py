@@ -86,3 +86,26 @@ def test_a_star_of_a_join_leaves_out_what_except_names() -> None:
     both = t.alias("l").join(u.alias("r"), F.expr("l.a = r.a"))
     assert both.select(F.expr("* EXCEPT (r.a)")).columns == ["a", "b", "c"]
     assert both.select("l.*", F.expr("r.* EXCEPT (a)")).columns == ["a", "b", "c"]
+
+
+def test_drop_leaves_out_the_column_of_one_side() -> None:
+    session = rove.Session.local()
+    t, u = session.stream("t", schema="a int, b int"), session.stream("u", schema="a int, c int")
+    both = t.join(u, t.a == u.a)
+    assert both.drop(u.a).columns == ["a", "b", "c"]
+    assert both.drop(t.a).columns == ["b", "a", "c"]
+    assert both.drop("a").columns == ["b", "c"]
+    assert both.drop(u.a).select(t.a, "c").columns == ["a", "c"]
+
+
+def test_other_columns_of_one_name_stay_apart_in_a_join_by_name() -> None:
+    session = rove.Session.local()
+    t, u = session.stream("t", schema="a int, n int"), session.stream("u", schema="a int, n int")
+    both = t.join(u, "a")
+    assert both.columns == ["a", "n", "n"]
+    assert both.select("a", u.n).columns == ["a", "n"]
+    assert both.drop(t.n).columns == ["a", "n"]
+    with pytest.raises(PlanError, match="`n` is ambiguous"):
+        both.select("n")
+    with pytest.raises(PlanError, match=r"column `n` appears twice after join; .* or drop\(b.n\)"):
+        both.writeStream.toTable("x")

@@ -20,7 +20,14 @@ from rove.plan.expressions.tokens import refuse_loose
 TEXT_CHARS_MAX = 100_000
 
 
+SPELLED = "spelled"  # the mark on a call with the name under which it was written
 TYPED = "typed"  # the mark on a constant such as `DATE '2020-01-01'`, which must be a value; a cast need not
+
+
+def _spelled(call: exp.Expression, name: str) -> exp.Expression:
+    """A call that remembers under which of two names it was written."""
+    call.meta[SPELLED] = name
+    return call
 
 
 def _typed(value: exp.Expression, dtype: exp.DataType) -> exp.Cast:
@@ -59,13 +66,14 @@ class RoveSpark(Spark):
         FUNCTION_PARSERS: ClassVar = {
             k: v
             for k, v in Spark.Parser.FUNCTION_PARSERS.items()
-            if k in ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "POSITION", "SUBSTRING", "SUBSTR", "OVERLAY")
-        }
+            if k in ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "POSITION", "SUBSTRING", "OVERLAY")
+        } | {"SUBSTR": lambda self: _spelled(self._parse_substring(), "substr")}
 
 
 _DIALECT = RoveSpark()
 _BEFORE = "SELECT "  # makes a statement of an expression
 _BEGINS = (TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN)  # how a query begins
+_AS = re.compile(r"\bas$", re.IGNORECASE)
 _QUANTIFIERS = (TokenType.ALL, TokenType.DISTINCT)  # after SELECT the parser takes these for its own
 
 # Functions that may stand without parentheses, as the standard of SQL writes them.
@@ -97,7 +105,9 @@ def without_alias(text: str) -> str:
         node = parse_expression(text)
     except ParseError:
         return text
-    return str(node.this.sql(RoveSpark, normalize_functions=False)) if isinstance(node, exp.Alias) else text
+    if not isinstance(node, exp.Alias) or "start" not in (name := node.args["alias"]).meta:
+        return text
+    return _AS.sub("", text[: name.meta["start"]].rstrip())
 
 
 def parse_query(text: str) -> exp.Expression:

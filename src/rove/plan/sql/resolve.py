@@ -13,6 +13,7 @@ from sqlglot import exp
 from rove.model.errors import ExpressionError
 from rove.plan.expressions.parse import RoveSpark, span
 from rove.plan.expressions.syntax import refuse_never
+from rove.plan.sql.column_names import SHOWN
 from rove.plan.sql.reading import Reading
 from rove.plan.sql.scope import Scope, excepted, named_columns, star_of
 
@@ -37,7 +38,9 @@ def resolved(
             raise scope.unknown(name, text)
         above, last = name.parent, name.name
         if isinstance(above, exp.Anonymous) and above.name.lower() == "struct" and found.name != last:
+            shown = found.meta.get(SHOWN, last)
             found = exp.Alias(this=found, alias=exp.to_identifier(last, quoted=True))  # the name of a field
+            found.meta[SHOWN] = shown
         name.replace(found)
     return cast(exp.Expression, root.this.pop())
 

@@ -16,9 +16,8 @@ from rove.model.errors import UnknownColumn, nearest
 from rove.model.names import is_owner
 from rove.plan.expressions.bind import UNITS
 from rove.plan.expressions.parse import span
-from rove.plan.expressions.syntax import ancestors
 from rove.plan.operators import Operator
-from rove.plan.sql.column_names import SHOWN
+from rove.plan.sql.column_names import SHOWN, is_parameter
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +135,7 @@ def struct_star(column: exp.Column, without: Sequence[exp.Expression] = ()) -> e
 
 def named_columns(node: exp.Expression) -> list[exp.Column]:
     """The names of columns in an expression: not parameters of lambdas, not units of time."""
-    return [c for c in node.find_all(exp.Column) if not _is_parameter(c) and not _is_unit(c)]
-
-
-def _is_parameter(node: exp.Column) -> bool:
-    name = node.parts[0].name.lower()
-    return any(p.name.lower() == name for a in ancestors(node, exp.Lambda) for p in a.expressions)
+    return [c for c in node.find_all(exp.Column) if not is_parameter(c) and not _is_unit(c)]
 
 
 def _is_unit(node: exp.Column) -> bool:
