@@ -87,6 +87,22 @@ CARETS = {
 }
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("SELECT * FROM", "Expected table name but got nothing"),
+        ("SELECT a FROM t JOIN", "Expected table name but got nothing"),
+        ("SELECT * EXCEPT (st.x) FROM t", "EXCEPT takes whole columns; write the struct without this field"),
+    ],
+)
+def test_an_error_is_said_in_words_of_users(text: str, why: str) -> None:
+    session = rove.Session.local()
+    session.stream("t", schema="a int, st struct<x: int>")
+    with pytest.raises(PlanError, match=why) as caught:
+        session.sql(text)
+    assert "<Token" not in str(caught.value)
+
+
 @pytest.mark.parametrize("text", CARETS)
 def test_the_caret_stands_under_the_word_that_is_meant(text: str) -> None:
     session = rove.Session.local()

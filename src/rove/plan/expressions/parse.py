@@ -74,6 +74,7 @@ _DIALECT = RoveSpark()
 _BEFORE = "SELECT "  # makes a statement of an expression
 _BEGINS = (TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN)  # how a query begins
 _AS = re.compile(r"\bas$", re.IGNORECASE)
+_TOKEN = re.compile(r"<Token .*?text: (.*?), line: .*?>(?!\w)", re.DOTALL)  # how the parser shows a word
 _QUANTIFIERS = (TokenType.ALL, TokenType.DISTINCT)  # after SELECT the parser takes these for its own
 
 # Functions that may stand without parentheses, as the standard of SQL writes them.
@@ -190,6 +191,7 @@ def _not_sql(error: SqlglotError, statement: str, text: str) -> ParseError:
     what, word = said.get("description") or str(error).splitlines()[0], said.get("highlight") or ""
     if what.startswith("Required keyword"):
         what = "an expression is missing here"
+    what = _TOKEN.sub(lambda found: "nothing" if found[1] == "SENTINEL" else f"`{found[1]}`", what)
     if not word or not said.get("line"):
         return ParseError(f"not Spark SQL: {what}", text)
     lines = statement.splitlines(keepends=True)

@@ -121,7 +121,9 @@ def excepted(found: Sequence[Visible], names: Sequence[exp.Expression], text: st
     kept, own = list(found), Scope(tuple(found))
     for each in names:
         gone, fields = own.find([p.name for p in each.parts] if isinstance(each, exp.Column) else [""])
-        if fields or len(gone) != 1 or gone[0] not in kept:
+        if fields and gone:
+            raise UnknownColumn("EXCEPT takes whole columns; write the struct without this field", text, span(each))
+        if len(gone) != 1 or gone[0] not in kept:
             hint = nearest(each.name, [c.name for c in kept])
             raise UnknownColumn(f"EXCEPT: `{each.name}` is not one column of `*`; {hint}", text, span(each))
         kept.remove(gone[0])
