@@ -83,6 +83,7 @@ CARETS = {
     "SELECT b, count(*) AS n FROM t GROUP BY a": "b",
     "SELECT uper(s) AS q FROM t": "uper(s",
     "SELECT row_number() OVER (ORDER BY a) AS q FROM t": "row_number() OVER (ORDER BY a",
+    "SELECT a FROM t UNION ALL SELECT array(b) AS q FROM t": "array(b) AS q FROM t",
     "SELECT a,\n       nope,\n       b\nFROM t": "nope",
 }
 
