@@ -109,3 +109,11 @@ def test_other_columns_of_one_name_stay_apart_in_a_join_by_name() -> None:
         both.select("n")
     with pytest.raises(PlanError, match=r"column `n` appears twice after join; .* or drop\(b.n\)"):
         both.writeStream.toTable("x")
+
+
+def test_a_name_inside_a_call_means_nothing_and_the_constant_is_still_read(t: Stream) -> None:
+    assert t.select(F.coalesce(F.expr("a AS x"), F.expr("b y"), F.lit(0)).alias("z")).columns == ["z"]
+    with pytest.raises(PlanError, match="'nope' is no date"):
+        t.select(F.coalesce(F.expr("date 'nope' AS q"), F.lit(None)).alias("z"))
+    with pytest.raises(PlanError, match="1e400 is outside the range of double"):
+        t.select(F.coalesce(F.expr("1e400 AS q"), F.lit(None)).alias("z"))

@@ -122,9 +122,9 @@ LISTS: tuple[Clause, ...] = (
     *every(
         "list",
         """
-        current_timestamp()
-        current_date, now()
-        rand(1), uuid()
+        current_timestamp() IS NULL
+        current_date, now() IS NOT NULL
+        rand(1) < 2, uuid() = 'x'
         ts + INTERVAL 1 DAY, ts - INTERVAL '2' HOURS, ts + INTERVAL 30 MINUTES
         ts - ts
         s + 1

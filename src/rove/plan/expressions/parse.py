@@ -108,7 +108,7 @@ def without_alias(text: str) -> str:
         return text
     if not isinstance(node, exp.Alias) or "start" not in (name := node.args["alias"]).meta:
         return text
-    return _AS.sub("", text[: name.meta["start"]].rstrip())
+    return _AS.sub("", text[: name.meta["start"]].rstrip()).rstrip()
 
 
 def parse_query(text: str) -> exp.Expression:

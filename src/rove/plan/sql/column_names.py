@@ -47,6 +47,7 @@ _BINARY: dict[type[exp.Expr], str] = {
 }
 _DATES = (exp.Add, exp.Sub)  # over dates and times they have other names
 _NUMBER = re.compile(r"(0|[1-9]\d*)(\.\d+)?")
+_SHORT = re.compile(r"(?=[\d.]{1,6}[eE])\d+(\.\d+)?[eE][+-]?\d{1,2}")  # long ones depend on the version of Java
 _TYPES = frozenset("BOOLEAN TINYINT SMALLINT INT BIGINT FLOAT DOUBLE STRING DATE TIMESTAMP".split())
 # Functions that Spark writes as they are called. Others have another spelling, or more arguments than were written.
 _PLAIN = frozenset(
@@ -155,7 +156,7 @@ class _Inside:
                 return self._joined(f"{node.meta.get(SPELLED, 'substring')}(", *_commas(given), ")")
             case exp.Trim() if not node.args.get("expression") and not node.args.get("position"):
                 return self._joined("trim(", node.this, ")")
-            case exp.Literal() if not node.is_string and "e" in node.name.lower():
+            case exp.Literal() if _SHORT.fullmatch(node.name) and not node.is_string:
                 return [_java(float(node.name))]
             case exp.Dot() if isinstance(node.this, exp.Column | exp.Dot):
                 return self._joined(node.this, f".{node.name}")
