@@ -102,7 +102,9 @@ def refuse_no_value(node: exp.Expr, text: str) -> None:
         return
     value = node.this
     place = span(value)
-    single = node.to.this == exp.DType.FLOAT and place is not None and text[place[1] - 1] in "fF"  # `1e39F`
+    single = (
+        node.to.this == exp.DType.FLOAT and place is not None and text[place[1] - 1 : place[1]] in ("f", "F")
+    )  # `1e39F`
     if single and isinf(pa.scalar(float(value.name)).cast(pa.float32()).as_py()):
         raise TypeMismatch(f"{value.name} is outside the range of float", text, place)
     if node.meta.get(TYPED):
