@@ -66,13 +66,21 @@ _PLAIN = frozenset(
     trunc try_add try_avg try_divide try_element_at try_mod try_multiply try_subtract try_sum try_to_date
     try_to_timestamp ucase unix_date unix_micros unix_millis unix_seconds upper var_pop var_samp variance weekday
     weekofyear width_bucket year zeroifnull
-    array_distinct current_date current_timestamp datediff exists filter forall get_json_object hash initcap listagg
-    ltrim map md5 now rand regexp_extract replace rtrim sha2 string_agg struct to_json transform trim uuid
+    array_distinct current_date current_timestamp exists filter forall get_json_object hash initcap listagg
+    map md5 now rand sha2 string_agg struct to_json transform uuid
     """.split()
 )
 _CAPITALS = frozenset("ceil exp floor log10 power sqrt".split())  # Spark writes these in capitals
 # What Spark writes after the arguments, by function and how many arguments were given.
 _MORE: dict[tuple[str, int], str] = {
+    ("datediff", 2): "",
+    ("ltrim", 1): "",
+    ("rtrim", 1): "",
+    ("trim", 1): "",
+    ("replace", 2): ", ",
+    ("replace", 3): "",
+    ("regexp_extract", 2): ", 1",
+    ("regexp_extract", 3): "",
     ("split", 2): ", -1",
     ("percentile", 2): ", 1",
     ("percentile_approx", 2): ", 10000",
