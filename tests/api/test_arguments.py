@@ -14,11 +14,11 @@ import rove
 from rove import functions as F
 from rove.api.arguments import checked, hints_of
 from rove.api.column import Case, Column
-from rove.api.joined import JoinedStream
 from rove.api.query import Query
 from rove.api.reader import TableReader
 from rove.api.session import Session
 from rove.api.stream import CountedStream, GroupedStream, NullVerbs, Stream
+from rove.api.verbs.joined import JoinedStream
 from rove.api.writer import StreamWriter
 from rove.model.errors import RoveError, WrongKind
 

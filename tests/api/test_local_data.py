@@ -45,6 +45,9 @@ def rows_of(data: Any, schema: str = SCHEMA) -> list[dict[str, Any]]:
         pl.DataFrame(ROWS),
         {"S41": ROWS[:1], "S42": pd.DataFrame(ROWS[1:])},
         [{**row, "ts": row["ts"].isoformat()} for row in ROWS],  # type: ignore[attr-defined]
+        {name: [row[name] for row in ROWS] for name in ROWS[0]},
+        [tuple(row.values()) for row in ROWS],
+        [pa.Table.from_pylist([row]) for row in ROWS],
     ],
     ids=lambda data: type(data).__name__,
 )
@@ -79,7 +82,8 @@ def test_times_without_a_zone_are_utc_and_that_is_said(data: Any) -> None:
         ([{"coach": "one"}], "a value is not: Could not convert 'one'"),
         ([{"coach": 1}, {"coach": 1.5}], "column `coach` of `t` is int, and a value is not: 1.5 is not a whole number"),
         (pd.DataFrame({"coach": [1.5, None]}), "column `coach` of `t` is int, and the data has double"),
-        ({"coach": [1, 2]}, "data of `t` is list; give a pyarrow table, a pandas frame, a list of dicts"),
+        ({"S41": [1, 2]}, "data of `t` is list; give a pyarrow table, a pandas frame, a list of dicts"),
+        ([(1, 2)], "a row of `t` has 2 values, and the stream 1 columns"),
         (5, "data of `t` is int; give a pyarrow table"),
         ("rows", "data of `t` is str; give a pyarrow table"),
     ],
@@ -88,6 +92,14 @@ def test_what_does_not_fit_is_refused_by_name(data: Any, text: str) -> None:
     with pytest.raises(SchemaMismatch) as refused:
         by_origin("t", parse_schema("coach int"), data)
     assert text in str(refused.value)
+
+
+def test_a_dict_of_columns_is_rows_and_a_dict_of_values_is_one_row() -> None:
+    assert rows_of({"a": [1, 2], "b": (3, 4)}, "a int, b int") == [{"a": 1, "b": 3}, {"a": 2, "b": 4}]
+    assert rows_of({"a": 1, "b": 2}, "a int, b int") == [{"a": 1, "b": 2}]
+    assert rows_of({"a": [{"a": 1}]}, "a int") == [{"a": 1}]  # the rows of the device `a`
+    with pytest.raises(SchemaMismatch, match="different numbers of values: `a` has 1, `b` has 2"):
+        rows_of({"a": [1], "b": [1, 2]}, "a int, b int")
 
 
 def test_integers_of_a_pandas_frame_may_be_missing() -> None:

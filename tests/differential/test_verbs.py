@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import functions as spark_functions
 
 from rove import functions as rove_functions
-from rove.model.errors import PlanError
+from rove.model.errors import PlanError, UdfError
 from rove.plan.optimizer import optimize
 from rove.plan.spark.cuts import highest_cut
 from tests.differential.statements.verdicts import Judge
@@ -31,6 +31,12 @@ EDGE: dict[str, Verb] = {
     "dropna some": lambda t, u, k, F: t.na.drop(subset=["a", "d"]),
     "dropna all": lambda t, u, k, F: t.dropna(how="all", subset=["a", "b"]),
     "dropna thresh": lambda t, u, k, F: t.dropna(thresh=2, subset=["a", "b", "s"]),
+    "replace": lambda t, u, k, F: t.replace(1, 7),
+    "replace several": lambda t, u, k, F: t.na.replace([1, 2], [3, 4], ["a", "d"]),
+    "replace text": lambda t, u, k, F: t.replace({"x": "z", "y": None}),
+    "replace in other columns": lambda t, u, k, F: t.replace("x", "z", subset=["a", "s"]),
+    "replace zero and NaN": lambda t, u, k, F: t.replace({0.0: 9.5, float("nan"): 1.0}, subset=["d"]),
+    "replace a boolean": lambda t, u, k, F: t.select((t.a > 1).alias("q"), "s").replace(True, False),
     "unpivot": lambda t, u, k, F: t.unpivot("s", ["a", "b"], "k", "v"),
     "unpivot wider": lambda t, u, k, F: t.unpivot(["s", "ts"], ["a", "d"], "k", "v"),
     "melt the rest": lambda t, u, k, F: u.melt(["s", "ts"], None, "k", "v"),
@@ -47,6 +53,7 @@ IN_SPARK: dict[str, Verb] = {
     "explode": lambda t, u, k, F: t.select("a", F.explode("arr")),
     "explode under a name": lambda t, u, k, F: t.select("a", F.explode_outer("arr").alias("x"), "b"),
     "posexplode": lambda t, u, k, F: t.select("a", F.posexplode("arr")),
+    "posexplode under names": lambda t, u, k, F: t.select("a", F.posexplode("arr").alias("p", "v")),
     "crossJoin": lambda t, u, k, F: t.select("a").crossJoin(k.select("c")),
     "sum_distinct": lambda t, u, k, F: t.groupBy("a").agg(F.sum_distinct("b").alias("n")),
     "countDistinct": lambda t, u, k, F: t.groupBy("a").agg(F.countDistinct("b", "s").alias("n")),
@@ -86,6 +93,18 @@ IN_SPARK: dict[str, Verb] = {
     "a key of a join by name before": lambda t, u, k, F: (
         t.select("a", "b").join(u.select("a", "c"), "a").join(k, t.a == k.a).select(t.b, k.c.alias("kc"))
     ),
+    "drop of one side": lambda t, u, k, F: t.join(u, t.a == u.a).drop(u.a, u.s, u.ts),
+    "drop of a name": lambda t, u, k, F: t.join(u, t.a == u.a).drop("a", "nope").drop(t.s, u.ts),
+    "drop, then a group": lambda t, u, k, F: (
+        t.join(u, t.a == u.a, "left").drop(u.a, t.s, u.ts).groupBy("s").agg(F.sum("b").alias("n"))
+    ),
+    "drop, then a column of one side": lambda t, u, k, F: t.join(u, t.a == u.a).drop(u.a, u.s, u.ts).select(t.a, u.c),
+    "by name, with other shared columns": lambda t, u, k, F: t.join(u, "a").select("a", "b", u.s, t.ts),
+    "by name, then drop": lambda t, u, k, F: t.join(u, "a", "left").drop(u.s, u.ts).where("b > 1"),
+    "by name, right": lambda t, u, k, F: t.join(u, ["a"], "right").drop(t.s, t.ts).select("a", "c", "s"),
+    "by name, full": lambda t, u, k, F: t.join(u, "a", "full").drop(u.s, u.ts),
+    "by name, three": lambda t, u, k, F: t.join(u, ["a", "s"]).drop(u.ts).join(k, "a").drop(k.c),
+    "by name, all but the key of one side": lambda t, u, k, F: t.join(u, "a").drop(t.a, u.s, u.ts),
     "semi": lambda t, u, k, F: t.join(u, t.a == u.a, "left_semi"),
     "a table": lambda t, u, k, F: t.join(k, t.a == k.a, "left_anti").select("a", "b"),
     "json": lambda t, u, k, F: t.select(F.to_json(F.struct("a", "b")).alias("q")),
@@ -120,6 +139,19 @@ REFUSED: dict[str, tuple[Verb, str]] = {
         lambda t, u, k, F: u.where("a > 1").join(u.select("a", "c"), u.a == u.c).select("c"),
         "both sides of the join have it",
     ),
+    "replace of kinds": (lambda t, u, k, F: t.replace({1: "x"}), "one kind of them in one call"),
+    "replace of too few": (lambda t, u, k, F: t.replace([1, 2], [3]), "replace got 2 values, and 1"),
+    "several names": (lambda t, u, k, F: t.select(F.col("a").alias("p", "v")), "several names for one value"),
+    "too many names": (
+        lambda t, u, k, F: t.select(F.explode("arr").alias("p", "v")),
+        "makes 1 columns, and here are 2",
+    ),
+    "a name of a star": (lambda t, u, k, F: t.select(F.expr("*").alias("q")), "stands for several columns"),
+    "drop of all": (lambda t, u, k, F: u.join(k, u.a == k.a).drop("a", "c", "s", "ts"), "would leave no column"),
+    "drop of an expression": (lambda t, u, k, F: t.join(u, t.a == u.a).drop(t.a + 1), "drop takes columns"),
+    "grouping sets": (lambda t, u, k, F: t.groupingSets([["a"]], "a"), "GROUPING SETS in session.sql"),
+    "trigger": (lambda t, u, k, F: t.writeStream.trigger(availableNow=True), "sources here never end"),
+    "continuous trigger": (lambda t, u, k, F: t.writeStream.trigger(continuous="1 second"), "no watermarks"),
     "cross join of streams": (lambda t, u, k, F: t.crossJoin(u.toDF("p", "q", "r", "v")), "needs an equality"),
 }
 
@@ -144,3 +176,26 @@ def test_a_verb_that_cannot_stream_is_refused_by_name(judge: Judge, name: str) -
     verb, why = REFUSED[name]
     with pytest.raises(PlanError, match=why):
         verb(*(judge.session.stream(n) for n in "tuk"), rove_functions)
+
+
+def test_the_schema_is_printed_as_spark_prints_it(judge: Judge, capsys: pytest.CaptureFixture[str]) -> None:
+    build = "a", "CAST(b AS BIGINT) AS b", "st", "arr", "CAST(a AS DECIMAL(5,2)) AS m", "ts", "s"
+    judge.session.stream("t").selectExpr(*build).printSchema()
+    ours = capsys.readouterr().out
+    judge.theirs.table("t").selectExpr(*build).printSchema()
+    theirs = capsys.readouterr().out
+    assert [line.split(" (")[0] for line in ours.split()] == [line.split(" (")[0] for line in theirs.split()]
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [
+        (lambda df: None, "returned NoneType; it has to return a DataFrame"),
+        (lambda df: {}["x"], "raised KeyError: 'x'"),
+    ],
+)
+def test_a_fault_of_a_function_in_spark_names_the_function(
+    judge: Judge, function: Callable[[Any], Any], why: str
+) -> None:
+    with pytest.raises(UdfError, match=f"the function `<lambda>` of inSpark {why}"):
+        judge.rows_of(highest_cut(optimize(judge.session.stream("t").inSpark(function).plan)))

@@ -7,6 +7,7 @@ from rove.cli.mutants import Mutant
 _MEANING = "tests/plan/sql/test_meaning.py::"
 _ROWS = f"{_MEANING}test_a_statement_gives_these_rows_at_the_edge"
 _REFUSED = f"{_MEANING}test_a_statement_is_refused_by_name"
+_ENTRIES = "tests/api/test_entries.py::"
 _RULES = "tests/plan/test_rules.py::"
 _AT_SUBMIT = "tests/cloud/test_refusals.py::"
 
@@ -213,5 +214,47 @@ STATEMENTS = (
         "why = said.refused if said.known else self._refused_here(asked.plan, asked.cloud.mode)",
         "why = said.refused",
         test=f"{_AT_SUBMIT}test_the_spark_of_this_computer_is_asked_if_the_network_has_none",
+    ),
+    Mutant(
+        "fields of a struct come back after EXCEPT",
+        "plan/verbs/stars.py",
+        "for f in struct.dtype.fields if f.name not in gone]",
+        "for f in struct.dtype.fields]",
+        test=f"{_ENTRIES}test_an_entry_stands_for_these_columns_in_text_and_in_a_column",
+    ),
+    Mutant(
+        "a verb does not look at EXCEPT",
+        "plan/verbs/stars.py",
+        'kept = excepted(Scope.of(plan, "").columns, without, text)',
+        'kept = Scope.of(plan, "").columns',
+        test=f"{_ENTRIES}test_an_entry_stands_for_these_columns_in_text_and_in_a_column",
+    ),
+    Mutant(
+        "several names for one value are one name",
+        "plan/expressions/syntax.py",
+        "if isinstance(node, exp.Aliases):",
+        "if isinstance(node, exp.Aliases) and above is not None:",
+        test=f"{_ENTRIES}test_what_cannot_be_meant_there_is_refused",
+    ),
+    Mutant(
+        "count(* EXCEPT (a)) counts all rows",
+        "plan/build.py",
+        "with Reading(args[0], text):",
+        "if True:",
+        test=f"{_ENTRIES}test_what_cannot_be_meant_there_is_refused",
+    ),
+    Mutant(
+        "a constant that is no value waits for a row",
+        "plan/expressions/bind.py",
+        "good = isinstance(found, Literal | Foreign)",
+        "good = found is not None",
+        test="tests/plan/expressions/test_constants.py::test_a_constant_that_is_no_value_is_refused_with_its_place",
+    ),
+    Mutant(
+        "drop of a column of the right side drops that of the left",
+        "api/verbs/joined.py",
+        "gone.add(node.name)",
+        "gone.add(unmarked(each.text))",
+        test=f"{_ENTRIES}test_drop_leaves_out_the_column_of_one_side",
     ),
 )

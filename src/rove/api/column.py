@@ -46,8 +46,11 @@ class Column:
         """The text with its alias."""
         return self.text if self.name is None else f"{self.text} AS {quoted(self.name)}"
 
-    def alias(self, name: str) -> Column:
-        """The same value under another name."""
+    def alias(self, name: str, *others: str) -> Column:
+        """The same value under another name. A function that makes several columns, such as `posexplode`, takes a name
+        for each."""
+        if others:
+            return Column(f"{self.text} AS ({', '.join(quoted(n) for n in (name, *others))})")
         twin = copy(self)
         twin.name = name
         return twin
@@ -210,7 +213,9 @@ class Expression(Column):
 
     @property
     def operand(self) -> str:
-        return f"({self.text})"
+        from rove.plan.expressions.parse import without_alias  # needs the parser
+
+        return f"({without_alias(self.text)})"
 
 
 @checks_arguments

@@ -96,8 +96,8 @@ class Session:
         """A stream by name. With a schema it is declared; without, it is one declared before or known to the
         coordinator.
 
-        `data` is the data of a local session: a pyarrow table or batches, a pandas or Polars frame, or a list of dicts;
-        or a dict that has such data for each device.
+        `data` is the data of a local session: a pyarrow table or batches, a pandas or Polars frame, a list of dicts or
+        tuples, or a dict of columns; or a dict that has such data for each device.
         """
         if schema is None:
             if data is not None:

@@ -25,6 +25,8 @@ from rove.api.verbs.items import (
     listed_item,
     subset_names,
 )
+from rove.api.verbs.replacing import Replacing
+from rove.api.verbs.schema_tree import Printed
 from rove.model.clock import parse_duration
 from rove.model.errors import NoSuchVerb, PlanError
 from rove.model.ids import checked_name
@@ -39,7 +41,7 @@ from rove.plan.spark.streaming import REFUSED_VERBS
 from rove.plan.sql.in_spark.left_to_spark import makes_rows
 from rove.plan.sql.query import translate
 from rove.plan.verbs import nulls
-from rove.plan.verbs.owners import NOBODY, Owners, passed, together
+from rove.plan.verbs.owners import NOBODY, Owners, passed
 from rove.plan.verbs.unpivot import unpivoted
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ _NUMBERS = count(1)  # of streams
 
 
 @checks_arguments
-class Stream:
+class Stream(Replacing, Printed):
     """An unbounded table. Get one from `Session.stream`, then chain verbs as on a PySpark DataFrame."""
 
     def __init__(self, session: Session, plan: Operator, name: str = "", owners: Owners = NOBODY) -> None:
@@ -170,7 +172,7 @@ class Stream:
 
     @property
     def na(self) -> NullVerbs:
-        """`na.fill` and `na.drop`, as in PySpark."""
+        """`na.fill`, `na.drop` and `na.replace`, as in PySpark."""
         return NullVerbs(self)
 
     def unpivot(
@@ -231,12 +233,9 @@ class Stream:
 
         A join on a shared `window(event_time, …)` can run at the edge. Any other join runs in Spark.
         """
-        if isinstance(on, Column):
-            from rove.api.joined import joined
+        from rove.api.verbs.joined import joined, joined_by_name
 
-            return joined(self, other, on, how)
-        plan = build.joined(self._rows(), other._rows(), [on] if isinstance(on, str) else on, how, str(on))
-        return Stream(self._session, plan, "", together(*(passed(s._owners, s._plan, plan) for s in (self, other))))
+        return joined(self, other, on, how) if isinstance(on, Column) else joined_by_name(self, other, on, how)
 
     def crossJoin(self, other: Stream) -> Stream:
         """Every row of a stream with every row of a table."""
@@ -387,4 +386,4 @@ class NullVerbs:
     """The result of `na`: verbs on rows with nulls."""
 
     def __init__(self, stream: Stream) -> None:
-        self.fill, self.drop = stream.fillna, stream.dropna
+        self.fill, self.drop, self.replace = stream.fillna, stream.dropna, stream.replace

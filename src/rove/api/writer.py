@@ -66,6 +66,13 @@ def update(session: Session, name: str, stream: Stream) -> Submitted:
     return session.ask("update", Update(name=name, plan=plan), Submitted)
 
 
+_NO_TRIGGER = {  # kinds of triggers that PySpark has, and why they are refused
+    "availableNow": "sources here never end; run the query and stop it, or use toArrow() over a local session's data",
+    "once": "sources here never end; run the query and stop it, or use toArrow() over a local session's data",
+    "continuous": "Spark's continuous mode has no watermarks and no exactly-once sinks; use processingTime='0 seconds'",
+}
+
+
 @checks_arguments
 class StreamWriter:
     """The sink, the name and the options of a query. Every step returns the writer, as in PySpark.
@@ -166,10 +173,20 @@ class StreamWriter:
         self._mode = "append" if mode == "append" else "update"
         return self
 
-    def trigger(self, *, processingTime: str | None = None) -> StreamWriter:
+    def trigger(
+        self,
+        *,
+        processingTime: str | None = None,
+        availableNow: bool | None = None,
+        once: bool | None = None,
+        continuous: str | None = None,
+    ) -> StreamWriter:
         """The time between Spark's micro-batches, such as `5 seconds`. Without it `rove cloud` writes a table every two
         seconds (`table_ms` in its settings), because each micro-batch makes files; for all other sinks, with `0
-        seconds`, and in a local session the next one starts at once."""
+        seconds`, and in a local session the next one starts at once. Other kinds of triggers are refused."""
+        for name, value in (("availableNow", availableNow), ("once", once), ("continuous", continuous)):
+            if value is not None:
+                raise PlanError(f"trigger({name}=…) cannot be used here: {_NO_TRIGGER[name]}")
         self._trigger_ms = None if processingTime is None else parse_duration(processingTime, "trigger") // 1_000
         return self
 

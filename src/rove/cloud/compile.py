@@ -7,13 +7,14 @@ every other cut with.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
 
+from rove.data.operators.map import name_of
 from rove.model.clock import duration_text
-from rove.model.errors import DataError, EdgeRefusal, PlanError, SchemaMismatch
+from rove.model.errors import RAISED_BY_USERS, DataError, EdgeRefusal, PlanError, SchemaMismatch, UdfError
 from rove.model.names import quoted
 from rove.model.schema import WINDOW, schema_text, type_name
 from rove.plan.aggregates import AggregateCall, StateColumn, state_name
@@ -80,7 +81,7 @@ def compile_plan(plan: Operator, frames: Mapping[str, Any]) -> Any:
                 named = list(columns) or None
                 return frame.dropDuplicatesWithinWatermark(named) if within else frame.dropDuplicates(named)
             case InSpark(input=below, function=function):
-                return function(build(below))
+                return _applied(function, build(below))
             case SparkAggregate(input=below, groups=groups, aggregates=aggregates):
                 grouped = build(below).groupBy(*(F.expr(sql(e)).alias(name) for name, e in groups))
                 return grouped.agg(*(F.expr(a.text).alias(a.name) for a in aggregates))
@@ -101,6 +102,24 @@ def compile_plan(plan: Operator, frames: Mapping[str, Any]) -> Any:
         raise PlanError(f"Spark refuses this query: {refusal(error)}") from error
     except Py4JJavaError as error:  # a fault in Spark itself
         raise PlanError(f"Spark fails to read this query: {refusal(error.java_exception.toString())}") from error
+
+
+def _applied(function: Callable[[Any], Any], frame: Any) -> Any:
+    """What a function of `inSpark` makes of a DataFrame. Its faults are a `UdfError`; what Spark refuses is Spark's."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+    from pyspark.sql import DataFrame
+
+    what = f"the function `{name_of(function)}` of inSpark"
+    try:
+        made = function(frame)
+    except (PySparkException, Py4JJavaError):
+        raise
+    except RAISED_BY_USERS as error:
+        raise UdfError(f"{what} raised {type(error).__name__}: {error}") from error
+    if not isinstance(made, DataFrame):
+        raise UdfError(f"{what} returned {type(made).__name__}; it has to return a DataFrame")
+    return made
 
 
 def collected(frame: Any) -> pa.Table:

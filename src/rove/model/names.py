@@ -56,6 +56,11 @@ def relation_of(owner: int) -> str:
     return f"{_MARK}{owner}"
 
 
+def owner_of(relation: str) -> int:
+    """The mark that the name of such a relation stands for."""
+    return int(relation.removeprefix(_MARK))
+
+
 def is_owner(relation: str) -> bool:
     """Whether the name of a relation is one that a mark stands for."""
     return relation.startswith(_MARK)

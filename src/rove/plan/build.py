@@ -25,7 +25,7 @@ from rove.plan.aggregates import (
     distinct_value,
     without_distinct,
 )
-from rove.plan.expressions.bind import bind, bind_node
+from rove.plan.expressions.bind import bind_node
 from rove.plan.expressions.functions import RULES
 from rove.plan.expressions.functions.registry import coerce
 from rove.plan.expressions.parse import parse_expression, span
@@ -46,6 +46,8 @@ from rove.plan.operators import (
 )
 from rove.plan.sql.column_names import Types, spark_name
 from rove.plan.sql.filters import without_filters
+from rove.plan.sql.reading import Reading
+from rove.plan.verbs.stars import bound, named, starred
 from rove.plan.windows import Window
 
 JOINS = {
@@ -95,8 +97,9 @@ def item(text: str, types: Types | None = None) -> Item:
 
 def item_of(node: exp.Expression, text: str, types: Types | None = None) -> Item:
     """An entry from a parsed expression."""
-    if isinstance(node, exp.Alias):
-        return Item(bare(node.this), text, node.alias, aliased=True)
+    node, alias = named(node, text)
+    if alias is not None:
+        return Item(bare(node), text, alias, aliased=True)
     name = spark_name(node, types) or node.sql("spark", normalize_functions=False)
     # PySpark's F.mean is F.avg, and so is its name.
     return Item(bare(node), text, name.replace("mean(", "avg(", 1) if name.startswith("mean(") else name)
@@ -110,7 +113,7 @@ def bare(node: exp.Expression) -> exp.Expression:
 def filtered(plan: Operator, node: exp.Expression, text: str) -> Operator:
     """`where`."""
     refuse_aggregate(node, text)
-    condition = bind_node(node, plan.schema, text)
+    condition = bound(plan, node, text)
     try:
         return Filter(plan, condition)
     except ExpressionError as error:
@@ -135,16 +138,12 @@ def projected(plan: Operator, columns: Sequence[Named]) -> Operator:
 
 def _expanded(plan: Operator, each: Item) -> list[Named]:
     """`*` and `struct.*` stand for several columns."""
-    node = each.node
-    if isinstance(node, exp.Star):
-        return [(f.name, Column(f.type, f.name)) for f in plan.schema]
-    if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
-        struct = bind(".".join(f"`{p.name}`" for p in node.parts[:-1]), plan.schema)
-        if not pt.is_struct(struct.dtype):
-            raise TypeMismatch(f"`{each.text}` expands a struct, not {type_name(struct.dtype)}", each.text)
-        return [(f.name, struct_field(struct, f.name)) for f in struct.dtype.fields]
-    refuse_aggregate(node, each.text)
-    return [(each.name, bind_node(node, plan.schema, each.text))]
+    if (several := starred(plan, each.node, each.text)) is not None:
+        if each.aliased:
+            raise PlanError(f"`{each.text}` stands for several columns, and `{each.name}` names one")
+        return several
+    refuse_aggregate(each.node, each.text)
+    return [(each.name, bound(plan, each.node, each.text))]
 
 
 def refuse_aggregate(node: exp.Expression, text: str, where: str = "") -> None:
@@ -162,10 +161,7 @@ def has_aggregate(node: exp.Expression) -> bool:
 
 def with_column(plan: Operator, name: str, node: exp.Expression, text: str) -> Operator:
     """`withColumn`: replaces a column of that name, or adds one at the end."""
-    expanded = _expanded(plan, Item(node, text, name))
-    if len(expanded) != 1:
-        raise PlanError(f"withColumn(`{name}`, …) needs one value; `{text}` stands for {len(expanded)} columns")
-    new = expanded[0][1]
+    ((_, new),) = _expanded(plan, Item(node, text, name, aliased=True))
     kept = [(f.name, Column(f.type, f.name)) for f in plan.schema]
     columns = [(name, new) if n.lower() == name.lower() else (n, e) for n, e in kept]
     return projected(plan, columns if (name, new) in columns else [*columns, (name, new)])
@@ -248,7 +244,7 @@ class Grouping:
                 windows.append((each.name, *spec))
             else:
                 refuse_aggregate(each.node, each.text)
-                keys.append((each.name, bind_node(each.node, plan.schema, each.text)))
+                keys.append((each.name, bind_node(each.node, plan.schema, each.text, stars=False)))
         if len(windows) > 1:
             raise PlanError(f"a groupBy has one window at most, and here are {len(windows)}, as in Spark")
         if not windows:
@@ -311,7 +307,8 @@ def aggregate_call(node: exp.Expression, schema: pa.Schema, text: str, name: str
     if len(args) == 1 and isinstance(args[0], exp.Distinct):
         function, args = _over_distinct(function, args[0].expressions, schema, text, node)
     if len(args) == 1 and isinstance(args[0], exp.Star):
-        return aggregate(function, None, name)
+        with Reading(args[0], text):
+            return aggregate(function, None, name)
     if len(args) == 1:
         argument = bind_node(args[0], schema, text)
         try:

@@ -118,6 +118,67 @@ LISTS: tuple[Clause, ...] = (
         INTERVAL '1-2' YEAR TO MONTH AS y
         """,
     ),
+    # Names that Spark makes
+    *every(
+        "list",
+        """
+        current_timestamp() IS NULL
+        current_date, now() IS NOT NULL
+        rand(1) < 2, uuid() = 'x'
+        ts + INTERVAL 1 DAY, ts - INTERVAL '2' HOURS, ts + INTERVAL 30 MINUTES
+        ts - ts
+        s + 1
+        map('k', a)['k']
+        split(s, 'x')[0], split(s, 'x')
+        struct(a, b), struct(a, b AS c, 1), struct(st.x)
+        struct(t.a, t.b)
+        filter(arr, v -> v > 1)
+        percentile(b, 0.5), percentile_approx(a, 0.5)
+        listagg(s, ',')
+        first(b) IGNORE NULLS, last(a, true)
+        window(ts, '10 seconds').start
+        EXTRACT(HOUR FROM ts), EXTRACT(SECOND FROM ts) AS q
+        substring(s, 1, 2), substr(s, 1, 2), substring(s, 2), substring(s FROM 1 FOR 2)
+        'x', 1.5, 1e3, true, NULL
+        1e0, 2.5e-3, 1E10, 1.25e-7
+        ceil(d), floor(d), exp(d), sqrt(d), power(d, 2), log10(d)
+        round(d, 1), round(d)
+        trim(s), ltrim(s), rtrim(s), replace(s, 'x', 'y'), initcap(s)
+        regexp_replace(s, 'x', 'y'), regexp_extract(s, 'x', 0), locate('x', s)
+        to_json(st), get_json_object(s, '$.a')
+        sort_array(arr), array_distinct(arr)
+        unix_timestamp(ts), from_unixtime(a)
+        md5(s), sha2(s, 256), hash(a)
+        isnull(a), isnotnull(b)
+        datediff(ts, ts), months_between(ts, ts)
+        """,
+    ),
+    # Constants that are no values, and stars without some columns
+    *every(
+        "list",
+        """
+        date '2020-13-01' AS q
+        timestamp '2020-01-01 25:00:00' AS q
+        timestamp_ntz 'nope' AS q
+        ts > timestamp 'nope' AS q
+        1e400 AS q
+        1e400D AS q
+        1e39F AS q
+        -1e400 AS q
+        date '2020-1-1' AS q, timestamp '2020' AS z, CAST('2020-01-01' AS date) AS y
+        percentile(b, extract(DAY FROM date 'nope')) AS q
+        st.* EXCEPT (x)
+        t.st.* EXCEPT (X), a
+        st.* EXCEPT (nope)
+        * EXCEPT (a, a)
+        struct(* EXCEPT (a)) AS q
+        struct(t.* EXCEPT (a, st)) AS q
+        count(* EXCEPT (a)) AS q
+        upper(s AS x) AS q
+        a AS (x, y)
+        posexplode(arr) AS (p)
+        """,
+    ),
     # Aliases that later entries read
     *every(
         "list",

@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from base64 import b64encode
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any, Protocol
 
 import pyarrow as pa
+from pyspark.sql import functions as spark_functions
 
 import rove
+from rove import functions as rove_functions
+from rove.api.column import literal
 from rove.api.stream import Stream
 from rove.cloud.compile import compile_plan
 from rove.cloud.start.session import frame_of
@@ -79,11 +84,17 @@ class Verdict:
     why: str = ""
 
 
+class Made(Protocol):
+    """What is asked about instead of a statement: verbs over streams by name, or over Spark's DataFrames."""
+
+    def of(self, frame: Callable[[str], Any], functions: Any, /) -> Any: ...
+
+
 @dataclass(slots=True)
 class _Asked:
     """A statement on its way."""
 
-    text: str
+    text: str | Made
     cut: Cut | None = None
     promised: list[tuple[str, str]] = field(default_factory=list)  # names and types as the plan has them
     refusal: str = ""
@@ -114,7 +125,9 @@ class Judge:
             stream = self.session.stream(name, schema=table.schema, data=table)
             self.session.name(name, stream.withWatermark("ts", "1 minute"))
 
-    def verdicts(self, texts: Sequence[str], all_of_them: bool = True, rows_max: int | None = None) -> list[Verdict]:
+    def verdicts(
+        self, texts: Sequence[str | Made], all_of_them: bool = True, rows_max: int | None = None
+    ) -> list[Verdict]:
         """A verdict for each text. Unless it is about `all_of_them`, Spark is not asked about what Rove refuses.
         `rows_max` is for how many statements rows are compared; for the others names and types are."""
         found: list[Verdict] = []
@@ -128,18 +141,22 @@ class Judge:
             found += [self._verdict(asked, rows.get(n)) for n, asked in enumerate(some)]
         return found
 
-    def _asked(self, text: str, all_of_them: bool) -> _Asked:
+    def _asked(self, text: str | Made, all_of_them: bool) -> _Asked:
         asked = _Asked(text)
         try:
-            plan = self.session.sql(text).plan
+            made = self.session.sql(text) if isinstance(text, str) else text.of(self.session.stream, rove_functions)
+            plan = made.plan
             asked.promised = _schema(pa.table({f.name: pa.nulls(0, f.type) for f in plan.schema}, schema=plan.schema))
             asked.cut = highest_cut(optimize(plan))
         except RoveError as error:
             asked.refusal = str(error).splitlines()[0]
+        except Exception as error:
+            asked.refusal = f"raw {type(error).__name__}: {str(error).splitlines()[0]}"
         if asked.refusal and not all_of_them:
             return asked
         try:
-            asked.theirs = self.theirs.sql(text)
+            own = self.theirs
+            asked.theirs = own.sql(text) if isinstance(text, str) else text.of(own.table, spark_functions)
         except Exception as error:
             asked.error = str(error).strip().splitlines()[0]
         if asked.cut is not None:
@@ -272,6 +289,14 @@ def _plain(value: Any) -> Any:
     match value:
         case datetime():
             return value.strftime("%Y-%m-%dT%H:%M:%S.") + f"{value.microsecond // 1000:03}Z"
+        case date():
+            return value.isoformat()
+        case timedelta():
+            return literal(value)
+        case bytes():
+            return b64encode(value).decode()
+        case Decimal():  # Spark's JSON has a number, with all its digits
+            return _plain(float(value))
         case float():
             return "NaN" if math.isnan(value) else repr(float(f"{value:.12g}"))
         case dict():

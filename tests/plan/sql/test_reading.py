@@ -83,8 +83,25 @@ CARETS = {
     "SELECT b, count(*) AS n FROM t GROUP BY a": "b",
     "SELECT uper(s) AS q FROM t": "uper(s",
     "SELECT row_number() OVER (ORDER BY a) AS q FROM t": "row_number() OVER (ORDER BY a",
+    "SELECT a FROM t UNION ALL SELECT array(b) AS q FROM t": "array(b) AS q FROM t",
     "SELECT a,\n       nope,\n       b\nFROM t": "nope",
 }
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("SELECT * FROM", "Expected table name but got nothing"),
+        ("SELECT a FROM t JOIN", "Expected table name but got nothing"),
+        ("SELECT * EXCEPT (st.x) FROM t", "EXCEPT takes whole columns; write the struct without this field"),
+    ],
+)
+def test_an_error_is_said_in_words_of_users(text: str, why: str) -> None:
+    session = rove.Session.local()
+    session.stream("t", schema="a int, st struct<x: int>")
+    with pytest.raises(PlanError, match=why) as caught:
+        session.sql(text)
+    assert "<Token" not in str(caught.value)
 
 
 @pytest.mark.parametrize("text", CARETS)

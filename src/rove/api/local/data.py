@@ -25,13 +25,14 @@ from rove.plan.spark.cuts import Cut, highest_cut
 
 LocalData = Rows
 _ZONE = re.compile(r"(Z|[+-]\d\d(:?\d\d)?)$")  # at the end of a time in ISO 8601
-# A table, a batch or batches of Arrow, a pandas or Polars frame, or rows as dicts; or by device each of these.
+# A table, a batch or several of Arrow, a pandas or Polars frame, rows as dicts or tuples, or columns as lists; or by
+# device each of these.
 Given: TypeAlias = Any
 
 
 def by_origin(stream: str, schema: pa.Schema, data: Given) -> dict[Origin, list[pa.RecordBatch]]:
     """The rows of a stream as batches, by the device that they come from. Rows without a device come from `0`."""
-    given = data if isinstance(data, Mapping) else {"0": data}
+    given = _by_device(data, schema, stream)
     tables = {device: _table(part, schema, f"`{stream}`") for device, part in given.items()}
     naive = {field.name for table in tables.values() for field in table.schema if _is_naive(field.type)}
     if naive:
@@ -41,6 +42,29 @@ def by_origin(stream: str, schema: pa.Schema, data: Given) -> dict[Origin, list[
         Origin(stream, checked_name(device, "a node")): _fitting(table, schema, f"`{stream}`")
         for device, table in tables.items()
     }
+
+
+def _by_device(data: Given, schema: pa.Schema, stream: str) -> Mapping[str, Given]:
+    """The data by device. A dict whose keys are columns is one row, or lists with the values of each column."""
+    if not isinstance(data, Mapping):
+        return {"0": data}
+    if not data or not set(data) <= set(schema.names) or any(_is_rows(value) for value in data.values()):
+        return data
+    if not all(isinstance(v, Iterable) and not isinstance(v, str | bytes | Mapping) for v in data.values()):
+        return {"0": [data]}
+    columns = {n: v.tolist() if hasattr(v, "tolist") else list(v) for n, v in data.items()}
+    lengths = {n: len(v) for n, v in columns.items()}
+    if len(set(lengths.values())) > 1:
+        said = ", ".join(f"`{n}` has {length}" for n, length in lengths.items())
+        raise SchemaMismatch(f"the columns of `{stream}` have different numbers of values: {said}")
+    return {"0": [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]}
+
+
+def _is_rows(value: Given) -> bool:
+    """Whether a value of a dict is the data of a device, not the values of a column."""
+    if isinstance(value, list | tuple):
+        return bool(value) and all(isinstance(row, Mapping | pa.RecordBatch | pa.Table) for row in value)
+    return hasattr(value, "__arrow_c_stream__") and not isinstance(value, pa.ChunkedArray)
 
 
 def _fitting(table: pa.Table, schema: pa.Schema, whose: str) -> list[pa.RecordBatch]:
@@ -63,11 +87,22 @@ def _table(data: Given, schema: pa.Schema, whose: str) -> pa.Table:
     rows = list(data) if isinstance(data, Iterable) and not isinstance(data, str | bytes) else [data]
     if all(isinstance(row, pa.RecordBatch) for row in rows):
         return pa.Table.from_batches(rows) if rows else schema.empty_table()
+    if all(isinstance(row, pa.Table) for row in rows):
+        try:
+            return pa.concat_tables(rows, promote_options="permissive")
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise SchemaMismatch(f"the tables of {whose} do not fit together: {str(error).splitlines()[0]}") from None
+    if all(isinstance(row, tuple) for row in rows):
+        if wrong := next((row for row in rows if len(row) != len(schema.names)), None):
+            raise SchemaMismatch(
+                f"a row of {whose} has {len(wrong)} values, and the stream {len(schema.names)} columns"
+            )
+        rows = [dict(zip(schema.names, row, strict=True)) for row in rows]
     if all(isinstance(row, Mapping) for row in rows):
         return _table_of_dicts(rows, schema, whose)
     raise SchemaMismatch(
-        f"data of {whose} is {type(data).__name__}; give a pyarrow table, a pandas frame, a list of dicts, or for each "
-        "device one of these"
+        f"data of {whose} is {type(data).__name__}; give a pyarrow table, a pandas frame, a list of dicts or tuples, "
+        "a dict of columns, or for each device one of these"
     )
 
 

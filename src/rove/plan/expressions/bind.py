@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from decimal import Decimal
 from functools import lru_cache
+from math import isinf
 from typing import Any
 
 import pyarrow as pa
@@ -39,7 +40,7 @@ from rove.plan.expressions.arrow import evaluate_constant
 from rove.plan.expressions.functions import RULES
 from rove.plan.expressions.functions.casts import cast
 from rove.plan.expressions.functions.intervals import UNIT_MONTHS, UNIT_US, in_some_fields
-from rove.plan.expressions.parse import parse_expression, span
+from rove.plan.expressions.parse import TYPED, parse_expression, span
 from rove.plan.expressions.spark_names import SPARK_FUNCTIONS
 from rove.plan.expressions.spark_results import result_type
 from rove.plan.expressions.syntax import (
@@ -48,6 +49,7 @@ from rove.plan.expressions.syntax import (
     ancestors,
     check_precedence,
     number,
+    refuse_misplaced,
     refuse_unspoken,
     spark_text,
     unread_argument,
@@ -55,6 +57,8 @@ from rove.plan.expressions.syntax import (
 from rove.plan.expressions.tree import Call, Column, Expr, Foreign, Literal, literal, refusal_of
 from rove.plan.expressions.types import Refused
 
+_TIME = re.compile(r"([01]?\d|2[0-3]):[0-5]?\d(:[0-5]?\d(\.\d{1,6})?)?")
+_REGION = re.compile(r"\d.* ?[a-z]+/[a-z_/]+$")  # the name of a time zone at the end
 _SPECIAL_MOMENTS = ("epoch", "now", "today", "tomorrow", "yesterday")
 _WITH_UNIT = {
     "timestampadd": "timestampadd",
@@ -75,15 +79,46 @@ def bind(text: str, schema: pa.Schema) -> Expr:
     return bind_node(parse_expression(text), schema, text)
 
 
-def bind_node(node: exp.Expression, schema: pa.Schema, text: str) -> Expr:
-    """The typed tree of an already parsed expression; `text` is what the user wrote, for errors."""
+def bind_node(node: exp.Expression, schema: pa.Schema, text: str, stars: bool = True) -> Expr:
+    """The typed tree of an already parsed expression; `text` is what the user wrote, for errors. Without `stars` a call
+    cannot take all columns as arguments, as in GROUP BY."""
     for part in node.walk():
         check_precedence(part, text)
+        refuse_misplaced(part, node, text, stars)
+        refuse_no_value(part, text)
     binder = _Binder(schema, text)
     found = binder.bind(node)
     if in_some_fields(found):
         return binder.foreign(node, "only Spark has intervals in other fields than DAY TO SECOND", found.dtype)
     return found
+
+
+def refuse_no_value(node: exp.Expr, text: str) -> None:
+    """Refuse a constant that is no value of its type, such as `DATE '2020-13-01'` or `1e400`, as Spark does before any
+    row. A cast of such a text raises only where a row needs it."""
+    if isinstance(node, exp.Literal) and not node.is_string and "e" in node.name.lower() and isinf(float(node.name)):
+        raise TypeMismatch(f"{node.name} is outside the range of double", text, span(node))
+    if not isinstance(node, exp.Cast) or not isinstance(node.this, exp.Literal):
+        return
+    value = node.this
+    place = span(value)
+    single = (
+        node.to.this == exp.DType.FLOAT and place is not None and text[place[1] - 1 : place[1]] in ("f", "F")
+    )  # `1e39F`
+    if single and isinf(pa.scalar(float(value.name)).cast(pa.float32()).as_py()):
+        raise TypeMismatch(f"{value.name} is outside the range of float", text, place)
+    if node.meta.get(TYPED):
+        if node.to.this == exp.DType.TIME:
+            good = _TIME.fullmatch(value.name.strip()) is not None
+        else:
+            found = _Binder(pa.schema([]), text).bind(node)
+            good = isinstance(found, Literal | Foreign)
+        if not good:
+            raise TypeMismatch(
+                f"'{value.name}' is no {node.to.this.value.lower().removesuffix('tz').replace('stampn', 'stamp_ntz')}",
+                text,
+                span(value),
+            )
 
 
 class _Binder:
@@ -197,7 +232,8 @@ class _Binder:
         if isinstance(node.this, exp.Literal) and not isinstance(node, exp.TryCast):
             if not node.this.is_string:
                 return self._cast_literal(node.this.this, dtype)
-            if pt.is_temporal(dtype) and node.this.this.strip().lower() in _SPECIAL_MOMENTS:
+            written = node.this.this.strip().lower()
+            if pt.is_temporal(dtype) and (written in _SPECIAL_MOMENTS or _REGION.search(written)):
                 raise Refused(f"`{node.this.this}` is a date or time that only Spark knows", dtype)
         if node.to.this in (exp.DataType.Type.VARCHAR, exp.DataType.Type.CHAR) and node.to.expressions:
             raise Refused(f"a cast to {node.to.sql('spark')} is left to Spark", STRING)

@@ -20,6 +20,23 @@ from rove.plan.expressions.tokens import refuse_loose
 TEXT_CHARS_MAX = 100_000
 
 
+SPELLED = "spelled"  # the mark on a call with the name under which it was written
+TYPED = "typed"  # the mark on a constant such as `DATE '2020-01-01'`, which must be a value; a cast need not
+
+
+def _spelled(call: exp.Expression, name: str) -> exp.Expression:
+    """A call that remembers under which of two names it was written."""
+    call.meta[SPELLED] = name
+    return call
+
+
+def _typed(value: exp.Expression, dtype: exp.DataType) -> exp.Cast:
+    """A constant with its type before it."""
+    found = exp.Cast(this=value, to=dtype)
+    found.meta[TYPED] = True
+    return found
+
+
 class RoveSpark(Spark):
     """Spark's dialect, with function names left as they are written."""
 
@@ -35,16 +52,30 @@ class RoveSpark(Spark):
         NO_PAREN_FUNCTION_PARSERS: ClassVar = {
             k: v for k, v in Spark.Parser.NO_PAREN_FUNCTION_PARSERS.items() if k in ("CASE", "IF")
         }
+        TYPE_LITERAL_PARSERS: ClassVar = dict.fromkeys(
+            (
+                exp.DType.DATE,
+                exp.DType.TIME,
+                exp.DType.TIMESTAMP,
+                exp.DType.TIMESTAMPTZ,
+                exp.DType.TIMESTAMPLTZ,
+                exp.DType.TIMESTAMPNTZ,
+            ),
+            lambda _, value, dtype: _typed(value, dtype),
+        )
         FUNCTION_PARSERS: ClassVar = {
             k: v
             for k, v in Spark.Parser.FUNCTION_PARSERS.items()
-            if k in ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "POSITION", "SUBSTRING", "SUBSTR", "OVERLAY")
-        }
+            if k in ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "POSITION", "SUBSTRING", "OVERLAY")
+        } | {"SUBSTR": lambda self: _spelled(self._parse_substring(), "substr")}
 
 
 _DIALECT = RoveSpark()
 _BEFORE = "SELECT "  # makes a statement of an expression
 _BEGINS = (TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN)  # how a query begins
+_AS = re.compile(r"\bas$", re.IGNORECASE)
+_TOKEN = re.compile(r"<Token .*?text: (.*?), line: .*?>(?!\w)", re.DOTALL)  # how the parser shows a word
+_QUANTIFIERS = (TokenType.ALL, TokenType.DISTINCT)  # after SELECT the parser takes these for its own
 
 # Functions that may stand without parentheses, as the standard of SQL writes them.
 _WITHOUT_PARENTHESES: dict[type[exp.Expr], str] = {
@@ -66,6 +97,18 @@ def parse_expression(text: str) -> exp.Expression:
             part.meta["start"] -= len(_BEFORE)
             part.meta["end"] -= len(_BEFORE)
     return found
+
+
+def without_alias(text: str) -> str:
+    """An expression for use inside a larger one, where a name means nothing. What is no expression stays as it is, and
+    is refused when the larger one is read."""
+    try:
+        node = parse_expression(text)
+    except ParseError:
+        return text
+    if not isinstance(node, exp.Alias) or "start" not in (name := node.args["alias"]).meta:
+        return text
+    return _AS.sub("", text[: name.meta["start"]].rstrip()).rstrip()
 
 
 def parse_query(text: str) -> exp.Expression:
@@ -114,6 +157,8 @@ def _parse(statement: str, text: str) -> exp.Expression:
         tokens = _DIALECT.tokenize(doubled_quotes_escaped(statement))
         if statement == text and tokens and (first := tokens[0]).token_type not in _BEGINS:
             raise ParseError(f"expected a SELECT, got {first.text}", text, (first.start, first.end + 1))
+        if statement != text and len(tokens) > 1 and (word := tokens[1]).token_type in _QUANTIFIERS:
+            raise ParseError(f"`{word.text}` is no part of one expression", text, (0, len(word.text)))
         refuse_loose(tokens, text, len(statement) - len(text), signs=statement == text)
         nodes = _DIALECT.parser().parse(tokens, statement)
     except SqlglotError as error:
@@ -146,6 +191,7 @@ def _not_sql(error: SqlglotError, statement: str, text: str) -> ParseError:
     what, word = said.get("description") or str(error).splitlines()[0], said.get("highlight") or ""
     if what.startswith("Required keyword"):
         what = "an expression is missing here"
+    what = _TOKEN.sub(lambda found: "nothing" if found[1] == "SENTINEL" else f"`{found[1]}`", what)
     if not word or not said.get("line"):
         return ParseError(f"not Spark SQL: {what}", text)
     lines = statement.splitlines(keepends=True)

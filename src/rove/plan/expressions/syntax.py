@@ -79,6 +79,23 @@ def check_precedence(node: exp.Expr, text: str) -> None:
         )
 
 
+def refuse_misplaced(node: exp.Expr, root: exp.Expr, text: str, stars: bool) -> None:
+    """Refuse a part that stands for several columns, or names some, where there is room for one value."""
+    above = None if node is root else node.parent
+    if isinstance(node, exp.Aliases):
+        raise ExpressionError(
+            "several names for one value; only functions that make rows have several", text, span(node)
+        )
+    if isinstance(node, exp.Star):
+        holder = above.parent if isinstance(above, exp.Column) and above is not root else above
+        if not stars or not isinstance(holder, exp.Anonymous):
+            raise ExpressionError("`*` stands for several columns, and here is room for one", text, span(node))
+    if isinstance(node, exp.Alias) and above is not None:
+        names_field = isinstance(above, exp.Anonymous) and above.name.lower() == "struct"
+        if not names_field:
+            raise ExpressionError("only a whole entry, or a field of struct(…), has a name with AS", text, span(node))
+
+
 # The arguments of each kind of node that the binder reads. A node with another argument is left to Spark.
 _TWO = frozenset(("this", "expression"))
 READS: dict[type[exp.Expr], frozenset[str]] = {

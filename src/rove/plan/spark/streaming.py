@@ -44,6 +44,8 @@ REFUSED_VERBS = {
     **dict.fromkeys(
         "repartition repartitionByRange coalesce hint".split(), "Rove decides where rows are computed; leave it out"
     ),
+    "groupingSets": "write GROUP BY GROUPING SETS in session.sql(…)",
+    "colRegex": "name the columns: select(*[c for c in stream.columns if …])",
     "write": f"it is for tables; use writeStream, or {_WRITTEN}",
 }
 

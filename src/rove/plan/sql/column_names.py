@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.types as pt
 from sqlglot import exp
 
 from rove.model.errors import RoveError
+from rove.model.schema import STRING, TIMESTAMP
 from rove.plan.expressions.bind import bind_node
+from rove.plan.expressions.parse import SPELLED
+from rove.plan.expressions.syntax import ancestors
 from rove.plan.expressions.types import is_numeric
 
 SHOWN = "shown"  # the mark on a node of a statement: how Spark writes it inside the name of an expression
@@ -43,6 +47,7 @@ _BINARY: dict[type[exp.Expr], str] = {
 }
 _DATES = (exp.Add, exp.Sub)  # over dates and times they have other names
 _NUMBER = re.compile(r"(0|[1-9]\d*)(\.\d+)?")
+_SHORT = re.compile(r"(?=[\d.]{1,6}[eE])\d+(\.\d+)?[eE][+-]?\d{1,2}")  # long ones depend on the version of Java
 _TYPES = frozenset("BOOLEAN TINYINT SMALLINT INT BIGINT FLOAT DOUBLE STRING DATE TIMESTAMP".split())
 # Functions that Spark writes as they are called. Others have another spelling, or more arguments than were written.
 _PLAIN = frozenset(
@@ -61,8 +66,36 @@ _PLAIN = frozenset(
     trunc try_add try_avg try_divide try_element_at try_mod try_multiply try_subtract try_sum try_to_date
     try_to_timestamp ucase unix_date unix_micros unix_millis unix_seconds upper var_pop var_samp variance weekday
     weekofyear width_bucket year zeroifnull
+    array_distinct current_date current_timestamp exists filter forall get_json_object hash initcap listagg
+    map md5 now rand sha2 string_agg struct to_json transform uuid
     """.split()
 )
+_CAPITALS = frozenset("ceil exp floor log10 power sqrt".split())  # Spark writes these in capitals
+# What Spark writes after the arguments, by function and how many arguments were given.
+_MORE: dict[tuple[str, int], str] = {
+    ("datediff", 2): "",
+    ("ltrim", 1): "",
+    ("rtrim", 1): "",
+    ("trim", 1): "",
+    ("replace", 2): ", ",
+    ("replace", 3): "",
+    ("regexp_extract", 2): ", 1",
+    ("regexp_extract", 3): "",
+    ("split", 2): ", -1",
+    ("percentile", 2): ", 1",
+    ("percentile_approx", 2): ", 10000",
+    ("approx_percentile", 2): ", 10000",
+    ("round", 1): ", 0",
+    ("round", 2): "",
+    ("sort_array", 1): ", true",
+    ("regexp_replace", 3): ", 1",
+    ("locate", 2): ", 1",
+    ("months_between", 2): ", true",
+    ("unix_timestamp", 1): ", yyyy-MM-dd HH:mm:ss",
+    ("from_unixtime", 1): ", yyyy-MM-dd HH:mm:ss",
+}
+_FIRSTS = frozenset("first first_value last last_value any_value".split())  # a second argument is not in their names
+_UNITS = {"DAY": "DAY", "DAYS": "DAY", "HOUR": "HOUR", "HOURS": "HOUR", "MINUTE": "MINUTE", "MINUTES": "MINUTE"}
 
 
 def spark_name(node: exp.Expression, types: Types | None = None) -> str | None:
@@ -80,7 +113,18 @@ def spark_name(node: exp.Expression, types: Types | None = None) -> str | None:
             return spark_name(node.this)
         case exp.Anonymous() if node.name.lower() in ("window", "session_window"):
             return node.name.lower()
+        case exp.Dot(this=exp.Anonymous() as call) if call.name.lower() in ("window", "session_window"):
+            return f"{call.name.lower()}.{node.name}"
     return _Inside(types or {}).name(node)
+
+
+def _java(value: float) -> str:
+    """A double as Java prints it: `1000.0`, `1.0E10`."""
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return format(Decimal(repr(value)), "f")
+    digits, _, power = f"{Decimal(repr(value)):E}".partition("E")
+    whole, _, rest = digits.partition(".")
+    return f"{whole}.{rest.rstrip('0') or '0'}E{int(power)}"
 
 
 class _Inside:
@@ -100,8 +144,28 @@ class _Inside:
         match node:
             case exp.Paren():
                 return self._joined(node.this)
+            case exp.Column() if len(node.parts) == 1 and is_parameter(node):
+                return ["namedlambdavariable()"]
             case exp.Column():
                 return [".".join(p.name for p in node.parts)]
+            case exp.Lambda():
+                places = [", namedlambdavariable()"] * len(node.expressions)
+                return self._joined("lambdafunction(", node.this, *places, ")")
+            case exp.IgnoreNulls():
+                return self._joined(node.this)
+            case exp.Alias():
+                return self._joined(node.this, f" AS {node.alias}")
+            case exp.Extract() if node.this.name.isupper():
+                return self._joined(f"extract({node.this.name} FROM ", node.expression, ")")
+            case exp.Identifier() if is_parameter(node):
+                return ["namedlambdavariable()"]
+            case exp.Substring() if node.args.get("start"):
+                given = [node.this, node.args["start"], node.args.get("length") or exp.Literal.number(2**31 - 1)]
+                return self._joined(f"{node.meta.get(SPELLED, 'substring')}(", *_commas(given), ")")
+            case exp.Trim() if not node.args.get("expression") and not node.args.get("position"):
+                return self._joined("trim(", node.this, ")")
+            case exp.Literal() if _SHORT.fullmatch(node.name) and not node.is_string:
+                return [_java(float(node.name))]
             case exp.Dot() if isinstance(node.this, exp.Column | exp.Dot):
                 return self._joined(node.this, f".{node.name}")
             case exp.Literal():
@@ -152,9 +216,20 @@ class _Inside:
 
     def _binary(self, node: exp.Expression) -> list[str] | None:
         word = _BINARY.get(type(node))
-        if word is None or (isinstance(node, _DATES) and not self._is_number(node)):
+        if word is not None and isinstance(node, _DATES) and isinstance(node.expression, exp.Interval):
+            length = _interval(node.expression)
+            plain = length is not None and self._type(node.this) == TIMESTAMP
+            return self._joined(node.this, f" {word} {length}") if plain else None
+        if word is None or (isinstance(node, _DATES) and not self._is_number(node) and not self._same(node)):
             return None
         return self._joined("(", node.this, f" {word} ", node.expression, ")")
+
+    def _same(self, node: exp.Expression) -> bool:
+        """Whether both sides are timestamps, or numbers and texts."""
+        kinds = [self._type(side) for side in (node.this, node.expression)]
+        if kinds == [TIMESTAMP, TIMESTAMP]:
+            return isinstance(node, exp.Sub)
+        return all(k is not None and (k == STRING or is_numeric(k)) for k in kinds)
 
     def _is_number(self, node: exp.Expression) -> bool:
         """Whether an expression is known to be a number."""
@@ -196,7 +271,15 @@ class _Inside:
         return self._joined(*pieces, " END")
 
     def _call(self, node: exp.Anonymous) -> list[str] | None:
-        name = node.name.lower()
+        name, args = node.name.lower(), node.expressions
+        if name in ("isnull", "isnotnull") and len(args) == 1:
+            return self._joined("(", args[0], " IS NULL)" if name == "isnull" else " IS NOT NULL)")
+        if name in _FIRSTS and len(args) == 2 and isinstance(args[1], exp.Boolean):
+            return self._joined(f"{name}(", args[0], ")")
+        if name in _CAPITALS and len(args) == (2 if name == "power" else 1):
+            return self._joined(f"{name.upper()}(", *_commas(args), ")")
+        if (more := _MORE.get((name, len(args)))) is not None:
+            return self._joined(f"{name}(", *_commas(args), f"{more})")
         if name not in _PLAIN:
             return None
         if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Star):
@@ -206,6 +289,20 @@ class _Inside:
     def _joined(self, *pieces: str | exp.Expression) -> list[str] | None:
         names = [p if isinstance(p, str) else self.name(p) for p in pieces]
         return None if None in names else [n for n in names if n is not None]
+
+
+def _interval(node: exp.Interval) -> str | None:
+    """A constant length of time as Spark writes it; None if it is not known how."""
+    unit, value = str(node.args.get("unit") or "").upper(), node.this.name
+    if unit not in _UNITS or not value.isdigit() or int(value) > 99:
+        return None
+    return f"INTERVAL '{int(value) if _UNITS[unit] == 'DAY' else f'{int(value):02}'}' {_UNITS[unit]}"
+
+
+def is_parameter(node: exp.Column | exp.Identifier) -> bool:
+    """Whether a name is a parameter of a lambda around it."""
+    name = (node.parts[0] if isinstance(node, exp.Column) else node).name.lower()
+    return any(p.name.lower() == name for a in ancestors(node, exp.Lambda) for p in a.expressions)
 
 
 def _commas(nodes: list[exp.Expression]) -> list[str | exp.Expression]:

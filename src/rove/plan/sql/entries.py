@@ -42,7 +42,7 @@ def entries_of(nodes: Sequence[exp.Expression], scope: Scope, types: Types, text
     for node in nodes:
         star = star_of(node)
         if star is not None:
-            found += _starred(node, star, scope, text)
+            found += starred(node, star, scope, text)
         elif isinstance(node, exp.Alias):
             with Reading(node, text) as part:
                 name = part.take("alias")
@@ -113,7 +113,7 @@ def _resolved(node: exp.Expression, scope: Scope, text: str, before: Sequence[En
     return resolved(node, scope, text, otherwise=alias)
 
 
-def _starred(node: exp.Expression, star: exp.Star, scope: Scope, text: str) -> list[Entry]:
+def starred(node: exp.Expression, star: exp.Star, scope: Scope, text: str) -> list[Entry]:
     """`*`, `t.*`, `struct.*`, each with EXCEPT or without."""
     qualifier = list(node.parts[:-1]) if isinstance(node, exp.Column) else []
     with Reading(star, text) as part:
@@ -121,7 +121,7 @@ def _starred(node: exp.Expression, star: exp.Star, scope: Scope, text: str) -> l
     found = scope.starred("".join(p.name for p in qualifier)) if len(qualifier) < 2 else []
     if not found:
         return [_fields(qualifier, without, scope, text)]
-    found = excepted(found, without, scope, text)
+    found = excepted(found, without, text)
     return [Entry(column(c.column, (), node, c.name), c.name) for c in found]
 
 
@@ -133,6 +133,6 @@ def _fields(qualifier: list[exp.Expr], without: list[exp.Expression], scope: Sco
         scope,
         text,
     )
-    if without or not isinstance(name, exp.Column):
+    if not isinstance(name, exp.Column):
         raise ExpressionError("name the fields: only those of a whole column can be had with `*`", text, span(last))
-    return Entry(struct_star(name), "*")
+    return Entry(struct_star(name, without), "*")

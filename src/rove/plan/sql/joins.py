@@ -56,7 +56,7 @@ def joined(
         if kind == "cross" and (on is not None or using):
             raise ExpressionError("CROSS JOIN has no condition; write JOIN", text, span(join))
     if using:
-        return _using(left, right, using, how, join, text)
+        return joined_using(left, right, using, how, join, text)
     right = apart(left, right)
     both = left.scope.beside(right.scope)
     if matching:
@@ -120,7 +120,7 @@ def apart(left: Relation, right: Relation) -> Relation:
     return Relation(plan, right.scope.moved(moved))
 
 
-def _using(left: Relation, right: Relation, names: list[str], how: str, join: exp.Join, text: str) -> Relation:
+def joined_using(left: Relation, right: Relation, names: list[str], how: str, join: exp.Join, text: str) -> Relation:
     """`USING (a, b)`: the keys come first and once; `t.a` still names the key of one side."""
     keys = [(n, _key(left, n, join, text), _key(right, n, join, text)) for n in names]
     if _one_column(keys, left, right, how):

@@ -135,8 +135,14 @@ class Translator:
         return Relation(plan, Scope.of(plan, identifier.name))
 
     def _union(self, part: Reading, names: Names) -> Operator:
-        left, right = self.query(part.take("this"), names), self.query(part.take("expression"), names)
-        both = build.united(left, right)
+        second = part.take("expression")
+        left, right = self.query(part.take("this"), names), self.query(second, names)
+        try:
+            both = build.united(left, right)
+        except ExpressionError as error:
+            raise error.at(self.text, span(second)) from None
+        except PlanError as error:
+            raise ExpressionError(str(error), self.text, span(second)) from None
         return Deduplicate(both, ()) if part.take("distinct") else both
 
     def _with(self, node: exp.Expression | None, names: Names) -> Names:

@@ -13,7 +13,9 @@ from sqlglot import exp
 from rove.model.errors import ExpressionError
 from rove.plan.expressions.parse import RoveSpark, span
 from rove.plan.expressions.syntax import refuse_never
-from rove.plan.sql.scope import Scope, named_columns
+from rove.plan.sql.column_names import SHOWN
+from rove.plan.sql.reading import Reading
+from rove.plan.sql.scope import Scope, excepted, named_columns, star_of
 
 Fallback = Callable[[exp.Column], exp.Expression | None]
 
@@ -36,29 +38,36 @@ def resolved(
             raise scope.unknown(name, text)
         above, last = name.parent, name.name
         if isinstance(above, exp.Anonymous) and above.name.lower() == "struct" and found.name != last:
+            shown = found.meta.get(SHOWN, last)
             found = exp.Alias(this=found, alias=exp.to_identifier(last, quoted=True))  # the name of a field
+            found.meta[SHOWN] = shown
         name.replace(found)
     return cast(exp.Expression, root.this.pop())
 
 
 def _spread(call: exp.Anonymous, scope: Scope, text: str) -> None:
-    """`struct(*)` and `array(t.*)` take all columns as arguments. `count(*)` counts rows."""
+    """`struct(*)` and `array(t.* EXCEPT (a))` take all columns as arguments. `count(*)` counts rows."""
     args = call.expressions
     if call.name.lower() == "count" and len(args) == 1 and isinstance(args[0], exp.Star):
-        return
+        with Reading(args[0], text):  # `count(* EXCEPT (a))` counts the rows without nulls in the other columns
+            return
     spread: list[exp.Expression] = []
     for each in args:
-        star = each.this if isinstance(each, exp.Column) else each
-        if not isinstance(star, exp.Star) or star.args.get("except_"):
+        star = star_of(each)
+        if star is None:
             spread.append(each)
             continue
         parts = [p.name for p in each.parts[:-1]] if isinstance(each, exp.Column) else [""]
         if call.name.lower() == "count":
             raise ExpressionError("count a relation's rows with count(*)", text, span(each))
+        with Reading(star, text) as part:
+            without = part.list("except_")
         listed = scope.starred(parts[0]) if len(parts) == 1 else []
         if not listed:
+            if without:
+                raise ExpressionError("name the fields: EXCEPT is for whole columns here", text, span(each))
             spread.append(each)
-        spread += [_qualified(c.relation, c.name, each) for c in listed]
+        spread += [_qualified(c.relation, c.name, each) for c in excepted(listed, without, text)]
     call.set("expressions", spread)
 
 

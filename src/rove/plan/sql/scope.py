@@ -16,9 +16,8 @@ from rove.model.errors import UnknownColumn, nearest
 from rove.model.names import is_owner
 from rove.plan.expressions.bind import UNITS
 from rove.plan.expressions.parse import span
-from rove.plan.expressions.syntax import ancestors
 from rove.plan.operators import Operator
-from rove.plan.sql.column_names import SHOWN
+from rove.plan.sql.column_names import SHOWN, is_parameter
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,31 +116,28 @@ def star_of(node: exp.Expression) -> exp.Star | None:
     return found if isinstance(found, exp.Star) else None
 
 
-def excepted(found: Sequence[Visible], names: Sequence[exp.Expression], scope: Scope, text: str) -> list[Visible]:
-    """The columns of a star without those after EXCEPT."""
-    kept = list(found)
+def excepted(found: Sequence[Visible], names: Sequence[exp.Expression], text: str) -> list[Visible]:
+    """The columns of a star without those after EXCEPT, which names columns of that star only."""
+    kept, own = list(found), Scope(tuple(found))
     for each in names:
-        gone, fields = scope.find([p.name for p in each.parts] if isinstance(each, exp.Column) else [""])
-        if fields or len(gone) != 1 or gone[0] not in kept:
+        gone, fields = own.find([p.name for p in each.parts] if isinstance(each, exp.Column) else [""])
+        if fields and gone:
+            raise UnknownColumn("EXCEPT takes whole columns; write the struct without this field", text, span(each))
+        if len(gone) != 1 or gone[0] not in kept:
             hint = nearest(each.name, [c.name for c in kept])
             raise UnknownColumn(f"EXCEPT: `{each.name}` is not one column of `*`; {hint}", text, span(each))
         kept.remove(gone[0])
     return kept
 
 
-def struct_star(column: exp.Column) -> exp.Column:
-    """`column.*`, which stands for the fields of a struct."""
-    return exp.Column(this=exp.Star(), table=column.this)
+def struct_star(column: exp.Column, without: Sequence[exp.Expression] = ()) -> exp.Column:
+    """`column.*`, which stands for the fields of a struct, without those after EXCEPT."""
+    return exp.Column(this=exp.Star(except_=list(without)) if without else exp.Star(), table=column.this)
 
 
 def named_columns(node: exp.Expression) -> list[exp.Column]:
     """The names of columns in an expression: not parameters of lambdas, not units of time."""
-    return [c for c in node.find_all(exp.Column) if not _is_parameter(c) and not _is_unit(c)]
-
-
-def _is_parameter(node: exp.Column) -> bool:
-    name = node.parts[0].name.lower()
-    return any(p.name.lower() == name for a in ancestors(node, exp.Lambda) for p in a.expressions)
+    return [c for c in node.find_all(exp.Column) if not is_parameter(c) and not _is_unit(c)]
 
 
 def _is_unit(node: exp.Column) -> bool:

@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from rove.model.errors import ExpressionError, ParseError
 from rove.plan import build
-from rove.plan.expressions.bind import bind_node
+from rove.plan.expressions.bind import bind_node, refuse_no_value
 from rove.plan.expressions.parse import RoveSpark, parse_expression, parse_query, span
 from rove.plan.expressions.tokens import NO_OVER
 from rove.plan.expressions.tree import Column, fallible, refusal_of
@@ -90,7 +90,8 @@ def reason(part: Reading, source: exp.From) -> str:
 
 
 def makes_rows(node: exp.Expr) -> bool:
-    """Whether a node is a call of a function that makes several rows of one."""
+    """Whether a node is a call of a function that makes several rows of one, with names or without."""
+    node = node.this if isinstance(node, exp.Aliases) else node
     return isinstance(node, exp.Anonymous) and node.name.lower() in GENERATORS
 
 
@@ -180,6 +181,7 @@ def _kept(
 def _check(select: exp.Expression, text: str) -> None:
     """Refuse what Spark cannot do over a stream, and what Spark has no word for."""
     for node in select.walk():
+        refuse_no_value(node, text)
         for kind, why in _NEVER.items():
             if isinstance(node, kind) and not node.args.get("unpivot"):
                 raise ExpressionError(why, text, span(node))

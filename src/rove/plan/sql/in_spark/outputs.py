@@ -163,7 +163,7 @@ def _spread(node: exp.Expression, scope: Scope, text: str) -> list[exp.Expressio
     found = scope.starred(".".join(parts)) if len(parts) < 2 else []
     if not found:
         raise ExpressionError(f"`{'.'.join(parts)}.*` names no relation here; name its columns", text, span(node))
-    found = excepted(found, star.args.get("except_") or [], scope, text)
+    found = excepted(found, star.args.get("except_") or [], text)
     return [_column(c) for c in found]
 
 
@@ -181,6 +181,10 @@ def _names(
 ) -> list[tuple[str, Visible | None]]:
     """The names of one entry. An entry without an alias gets the name that Spark would give it."""
     if isinstance(node, exp.Aliases):
+        made = _MADE.get(node.this.name.lower(), node.expressions)
+        if len(made) != len(node.expressions):
+            why = f"`{node.this.name}` makes {len(made)} columns, and here are {len(node.expressions)} names"
+            raise ExpressionError(why, text, span(node))
         return [(i.name, None) for i in node.expressions]
     inner = build.bare(node.this if isinstance(node, exp.Alias) else node)
     if isinstance(inner, exp.Column):

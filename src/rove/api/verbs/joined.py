@@ -1,7 +1,8 @@
 """A join whose sides have columns of one name: `a.join(b, a.id == b.id).select(a.id, b.value)`.
 
-Law: until `select` says which columns are meant, only `where`, `select` and further joins can be used. A name that both
-sides have is refused as ambiguous unless it says whose it is: by `a.id`, or by an alias, `F.col("l.id")`.
+Law: until `select` or `drop` says which columns are meant, only `where` and further joins can be used beside them. A
+name that both sides have is refused as ambiguous unless it says whose it is: by `a.id`, or by an alias,
+`F.col("l.id")`.
 """
 
 from __future__ import annotations
@@ -15,18 +16,22 @@ from rove.api.arguments import checks_arguments
 from rove.api.column import Column
 from rove.api.stream import Stream
 from rove.model.errors import ExpressionError, PlanError
-from rove.model.names import by_owner, relation_of, unmarked
+from rove.model.names import by_owner, is_owner, owner_of, relation_of, unmarked
 from rove.plan import build
 from rove.plan.build import JOINS, Item
 from rove.plan.expressions.parse import parse_expression
 from rove.plan.operators import Operator
-from rove.plan.sql.joins import Relation, apart, join_on
+from rove.plan.sql.entries import starred
+from rove.plan.sql.in_spark.left_to_spark import makes_rows
+from rove.plan.sql.joins import Relation, apart, join_on, joined_using
 from rove.plan.sql.resolve import resolved
-from rove.plan.sql.scope import Scope, Visible
+from rove.plan.sql.scope import Scope, Visible, star_of
 from rove.plan.verbs.owners import passed, together
 
 if TYPE_CHECKING:
     from rove.api.session import Session
+
+_LEFT_ONLY = ("left_semi", "left_anti")  # joins that show the columns of their left side only
 
 
 @checks_arguments
@@ -59,11 +64,33 @@ class JoinedStream(Stream):
     def _selected(self, items: list[Item]) -> Stream:
         found: list[Item] = []
         for item in items:
-            if isinstance(item.node, exp.Star):
-                found += [Item(exp.column(c.column, quoted=True), "*", c.name) for c in self._scope.starred("")]
+            if makes_rows(item.node):
+                raise PlanError(f"`{item.text}` makes rows: select the columns of the join first, and then this")
+            if (star := star_of(item.node)) is not None:
+                entries = starred(item.node, star, self._scope, item.text)
+                found += [Item(e.node, item.text, e.name) for e in entries]
             else:
                 found.append(replace(item, node=resolved(item.node, self._scope, item.text)))
         return Stream(self._session, build.selected(self._plan, found))
+
+    def drop(self, *cols: Column | str) -> Stream:
+        """All columns except these: a name leaves out the columns of both sides, `b.id` that of one side."""
+        gone = {c.column for n in cols if isinstance(n, str) for c in self._listed() if c.name.lower() == n.lower()}
+        for each in cols:
+            if isinstance(each, Column):
+                node = self._resolved(each.text)
+                if not isinstance(node, exp.Column):
+                    raise PlanError(f"drop takes columns, and `{unmarked(each.text)}` is an expression")
+                gone.add(node.name)
+        scope = Scope(tuple(c for c in self._scope.columns if c.column not in gone))
+        if not scope.starred(""):
+            raise PlanError(
+                f"drop({', '.join(c if isinstance(c, str) else unmarked(c.text) for c in cols)}) would leave no column"
+            )
+        return stream_of(self._session, Relation(self._plan, scope))
+
+    def _listed(self) -> list[Visible]:
+        return self._scope.starred("")
 
     def _readable(self, text: str) -> str:
         return by_owner(text)
@@ -75,7 +102,8 @@ class JoinedStream(Stream):
         names = [c.name.lower() for c in self._scope.starred("")]
         twice = next(n for n in names if names.count(n) > 1)
         raise PlanError(
-            f"column `{twice}` appears twice after join; select the columns first, such as select(a.x, b.y)"
+            f"column `{twice}` appears twice after join; select the columns first, such as select(a.x, b.y), or "
+            f"drop(b.{twice})"
         )
 
 
@@ -89,12 +117,41 @@ def joined(left: Stream, right: Stream, on: Column, how: str) -> Stream:
     both = one.scope.beside(other.scope)
     condition = _meant(on.text, both)
     plan = join_on(one.plan, other.plan, condition, kind, condition, text)
-    scope = one.scope if kind in ("left_semi", "left_anti") else both
+    scope = one.scope if kind in _LEFT_ONLY else both
     listed = scope.starred("")
     if len({c.name.lower() for c in listed}) == len(listed) and all(c.name == c.column for c in listed):
         owners = (passed(side._owners, side._plan, plan) for side in (left, right))
         return Stream(left.session, plan, "", together(*owners))
     return JoinedStream(left.session, Relation(plan, scope))
+
+
+def joined_by_name(left: Stream, right: Stream, on: str | list[str] | None, how: str) -> Stream:
+    """A join on columns that both sides have. Other columns of one name stay apart, as in `joined`."""
+    names = [on] if isinstance(on, str) else list(on or ())
+    mixed = isinstance(left, JoinedStream) or isinstance(right, JoinedStream)
+    kind = JOINS.get(how.lower().replace(" ", ""), "")
+    keys, ours = {n.lower() for n in names}, {n.lower() for n in left.columns}
+    shared = {n.lower() for n in right.columns} & ours - keys
+    if not names or not kind or not (mixed or shared) or kind in _LEFT_ONLY:
+        plan = build.joined(left._rows(), right._rows(), names if on is not None else None, how, str(on))
+        return Stream(left.session, plan, "", together(*(passed(s._owners, s._plan, plan) for s in (left, right))))
+    one, other = relation_of_stream(left, right), relation_of_stream(right, left)
+    return stream_of(left.session, joined_using(one, other, names, kind, exp.Join(), str(on)))
+
+
+def stream_of(session: Session, relation: Relation) -> Stream:
+    """A relation as a stream: a plain one if no two of its columns have one name."""
+    plan, listed = relation.plan, relation.scope.starred("")
+    if len({c.name.lower() for c in listed}) < len(listed):
+        return JoinedStream(session, relation)
+    owners: dict[int, frozenset[str]] = {}
+    shown = {c.column: c.name for c in listed}
+    for each in relation.scope.columns:
+        if is_owner(each.relation) and shown.get(each.column) == each.name:
+            number = owner_of(each.relation)
+            owners[number] = owners.get(number, frozenset()) | {each.name}
+    items = [Item(exp.column(c.column, quoted=True), c.name, c.name) for c in listed]
+    return Stream(session, build.selected(plan, items), "", owners)
 
 
 def relation_of_stream(stream: Stream, beside: Stream) -> Relation:
