@@ -8,7 +8,7 @@ from rove.control.asks.requests import AccountLine
 
 def line(origin: str, **counts: int | None) -> AccountLine:
     nothing = dict.fromkeys(AccountLine.__struct_fields__, 0)
-    return AccountLine(**{**nothing, "query": "q", "origin": origin, **counts})  # type: ignore[arg-type]
+    return AccountLine(**{**nothing, "query": "q", "origin": origin, "missing_batches": "", "liar": "", **counts})  # type: ignore[arg-type]
 
 
 def test_lines_that_add_up_are_one_equation() -> None:

@@ -137,7 +137,13 @@ BAD: list[tuple[str, Callable[[Any], Any], type[RoveError], str]] = [
     ),
     ("a join without a condition", lambda t: t.join(t), PlanError, "never ends"),
     ("a join of no kind", lambda t: t.join(t, on="train", how="sideways"), PlanError, "no join `sideways`"),
-    ("a join that doubles names", lambda t: t.join(t, on="train"), PlanError, "appears twice after join"),
+    (
+        "a join that doubles names, written",
+        lambda t: t.join(t, on="train").writeStream.toTable("x"),
+        PlanError,
+        "appears twice after join",
+    ),
+    ("a name that a join has doubled", lambda t: t.join(t, on="train").select("boarding"), PlanError, "is ambiguous"),
     ("a scan without time", lambda t: t.scan(F.max("boarding").alias("m")), PlanError, "withWatermark"),
     (
         "a step after inSpark",

@@ -15,9 +15,9 @@ from rove.data.rows import encode_rows
 from rove.data.settings import WorkerSettings
 from rove.data.store.store import Store
 from rove.data.worker import Worker
-from rove.model import checks
 from rove.model.batch import Header
 from rove.model.events import Arrived, Tick
+from rove.model.foreign import checks
 from rove.model.foreign.checks import HEADER_ROWS_MAX, SUM_MAX
 from rove.model.ids import NodeId, Origin
 from rove.model.messages import PROTOCOL, Ack, Hello, Message, check_report, encode

@@ -174,7 +174,7 @@ def test_what_neighbours_may_send_is_known_after_a_start_without_the_coordinator
         "allow device",
         "disk open memory/q",
         "remember q v1 ends in discard; peers device",
-        "to coordinator: Report, runs nothing, reaches nothing",
+        "to coordinator: Report, runs nothing, reaches nothing, asks for q",
     ]
     (kept,) = [command for command in commands if isinstance(command, Remember)]
     again = Worker(settings, 2, durable=True)

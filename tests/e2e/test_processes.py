@@ -65,7 +65,7 @@ def test_every_row_arrives_once_whatever_dies_or_is_cut(cluster: Cluster, tmp_pa
     assert eventually(lambda: "trains" in cluster.client.ask("streams", None, dict[str, str]), 10)
     cluster.submit(tmp_path / "busy.sql")
     cluster.submit(tmp_path / "cloud.py")
-    cluster.submit(tmp_path / "edge.py", "--sink", f"file:{tmp_path / ANSWERS}", "--on", "edge1")
+    cluster.submit(tmp_path / "edge.py", "--sink", "file:answers", "--on", "edge1")
     cluster.start(*(device for device in DEVICES if device != "dev0"))
     assert eventually(lambda: all_run(cluster), 30), cluster.client.ask("queries", None, list[QueryLine])
     go.touch()

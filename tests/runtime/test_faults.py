@@ -57,7 +57,8 @@ def line(net: LocalNet) -> AccountLine:
 
 
 NOTHING = msgspec.convert(
-    dict.fromkeys(AccountLine.__struct_fields__, 0) | {"query": "", "origin": "", "missing_batches": ""}, AccountLine
+    dict.fromkeys(AccountLine.__struct_fields__, 0) | {"query": "", "origin": "", "missing_batches": "", "liar": ""},
+    AccountLine,
 )
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from rove.model.clock import MICROS_MIN
-from rove.model.ids import Origin
+from rove.model.ids import Origin, QueryId
 
 
 class HeaderKind(IntEnum):
@@ -121,3 +121,8 @@ def merge_empties(batches: Iterable[Batch]) -> list[Batch]:
         else:
             merged.append(batch)
     return merged
+
+
+def of_query(header: Header, query: QueryId) -> Header:
+    """A header with the name of its query. Batches that operators on their own node made carry none."""
+    return header if header.query else replace(header, query=query)

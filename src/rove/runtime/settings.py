@@ -69,8 +69,7 @@ class CoordinatorSection(msgspec.Struct, frozen=True, kw_only=True):
     keys: str = ""  # the folder of its keys; without keys it is reached from this computer only
     metrics: str = ""  # the address of its metrics, such as 127.0.0.1:9470; empty for none
     # What is redeployed when a route changes: what it touched; or, for comparison, whole queries, serial or concurrent.
-    # With state_transfer, also for comparison, an operator that moves takes rows only when its whole state has
-    # arrived.
+    # With state_transfer, also for comparison, an operator that moves takes rows when its whole state has arrived.
     redeploy: Literal["incremental", "state_transfer", "holistic_serial", "holistic_concurrent"] = "incremental"
     # How long an edge without a disk may be silent before its operators start on another node; -1: for ever.
     replace_s: Annotated[float, msgspec.Meta(ge=-1)] = 30

@@ -151,7 +151,7 @@ def test_a_fragment_that_waits_is_remembered_for_the_next_start() -> None:
     gateway = Gateway(Bad())
     gateway.handle(orders(LOG))
     assert lines(gateway.work) == ["disk open log/q/out", "remember q v1 ends in log; peers nothing"]
-    assert lines(gateway.said) == ["to coordinator: Report, runs nothing, reaches nothing"]
+    assert lines(gateway.said) == ["to coordinator: Report, runs nothing, reaches nothing, asks for q"]
     remembered = [command for command in gateway.work if isinstance(command, Remember)]
     assert [[f.query for f in each.fragments] for each in remembered] == [[Q]]
     assert remembered[0].plans

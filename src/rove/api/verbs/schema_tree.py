@@ -5,11 +5,13 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.types as pt
 
+from rove.api.arguments import checks_arguments
 from rove.model.schema import type_name
 
 _LONG = {"int": "integer", "bigint": "long", "smallint": "short", "tinyint": "byte"}
 
 
+@checks_arguments
 class Printed:
     """Something with a schema that can be printed."""
 

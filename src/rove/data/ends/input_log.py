@@ -18,7 +18,7 @@ from rove.data.events import DiskDone, OnDisk
 from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.link.receipts import FrameReceipt
 from rove.data.log.folders import Folders
-from rove.model.batch import Header, HeaderKind
+from rove.model.batch import Header, HeaderKind, of_query
 from rove.model.disk_folders import InputFolder, read_folder
 from rove.model.errors import RoveError, must
 from rove.model.events import Payload
@@ -141,7 +141,8 @@ class InputLog:
 
     def waiting(self) -> Iterator[Header]:
         """The headers of batches that wait for the disk."""
-        return (each.header for log in self._logs.values() for each in log.waiting if each.header is not None)
+        found = ((query, each.header) for query, log in self._logs.items() for each in log.waiting)
+        return (of_query(header, query) for query, header in found if header is not None)
 
     def validate(self) -> None:
         """Every log, and who waits for it. O(queries, and batches that wait)."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from rove.data.events import LogRead, ReadLog
 from rove.data.log.segments.commands import START, Position
 from rove.data.log.segments.format import Mark
-from rove.model.batch import Header
+from rove.model.batch import Header, of_query
 from rove.model.errors import must
 from rove.model.events import Payload
 from rove.model.ids import QueryId
@@ -137,7 +137,7 @@ class PendingInput:
 
     def headers(self) -> Iterator[Header]:
         """The batches that became safe in this start and wait to be computed."""
-        return (batch.header for each in self._queries.values() for batch in each.fresh)
+        return (of_query(batch.header, batch.query) for each in self._queries.values() for batch in each.fresh)
 
     def validate(self) -> None:
         """Raise unless `bytes` is the sum over the batches. O(batches)."""

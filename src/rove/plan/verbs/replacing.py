@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rove.model.errors import PlanError
 from rove.model.names import quoted, quoted_text
@@ -20,11 +21,16 @@ def pairs_of(to_replace: Given, value: Value | Sequence[Value | None] | None) ->
     """What is replaced by what, from the arguments of PySpark's `replace`."""
     if isinstance(to_replace, Mapping):
         return list(to_replace.items())
-    olds = [to_replace] if isinstance(to_replace, bool | int | float | str) else list(to_replace)
-    news = [value] * len(olds) if value is None or isinstance(value, bool | int | float | str) else list(value)
+    olds = _listed(to_replace, 1)
+    news = _listed(value, len(olds))
     if len(olds) != len(news):
         raise PlanError(f"replace got {len(olds)} values, and {len(news)} to put in their place")
     return list(zip(olds, news, strict=True))
+
+
+def _listed(given: Any, times: int) -> list[Any]:
+    """Several values as they are, or one so many times. A number of numpy is one value."""
+    return list(given) if isinstance(given, Sequence) and not isinstance(given, str) else [given] * times
 
 
 def replaced(plan: Operator, pairs: Sequence[tuple[Value, Value | None]], subset: Sequence[str] | None) -> Operator:

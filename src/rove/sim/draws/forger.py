@@ -174,7 +174,7 @@ def check_believed(world: World) -> None:
         raise BrokenLaw(f"the coordinator believes the forger that {lies} have trouble")
     if FORGER in members and members[FORGER].tallies:
         raise BrokenLaw(f"the coordinator believes {list(members[FORGER].tallies.values())[:3]}")
-    if named := [node for node in machine.liars if node != FORGER]:
+    if named := [node for node in machine.liars if node != FORGER and node not in world.liars]:
         raise BrokenLaw(f"{named[0]} is named, and has not lied: {machine.liars.of(named[0], world.now)}")
 
 
