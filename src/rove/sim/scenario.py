@@ -253,7 +253,8 @@ def _unsettled(world: World) -> str:
             return f"{node.name} has reported start {member.start}, and runs start {worker.start}"
         if any(not source.ended for source in node.sources):
             return f"a source of {node.name}"
-        room = worker.room + worker.parking.of(FORGER)  # nobody ends a query for a frame that nobody should have sent
+        # No query ends for a frame that its sender should not have sent.
+        room = worker.room + sum(worker.parking.of(name) for name in (FORGER, *sorted(world.liars)))
         if not world.hurt and (worker.busy or room < node.settings.memory_bytes):
             return f"{node.name} holds {len(worker.store)} batches"
         if any(QueryId(entry.header.query) not in world.hurt for entry in worker.store):

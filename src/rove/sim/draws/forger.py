@@ -15,6 +15,7 @@ from rove.data.rows import encode_rows
 from rove.data.settings import WorkerSettings
 from rove.model.batch import Header, HeaderKind
 from rove.model.events import COORDINATOR
+from rove.model.foreign.checks import SUM_MAX
 from rove.model.ids import NodeId, Origin, QueryId
 from rove.model.messages import (
     PROTOCOL,
@@ -135,7 +136,7 @@ def _report(world: World, random: Random) -> Report:
         for source in node.sources[:1]
     ]
     worker = world.nodes[FORGER].worker
-    number = random.choice((-1, 2**48, 2**61))
+    number = random.choice((-1, SUM_MAX + 1, 2**61))
     if worker is None or random.random() < 0.3:
         start = world.nodes[FORGER].start_number
         return Report(protocol=PROTOCOL, node=FORGER, start=start, number=10**6, whole=False, tallies=tuple(strangers))
