@@ -140,3 +140,11 @@ def test_a_torn_last_transaction_is_no_damage(path: Path) -> None:
     log = left / f"{path.name}-wal"
     log.write_bytes(log.read_bytes()[:-100])
     assert len(Catalog(left / path.name).records()) == 4
+
+
+def test_a_catalog_that_others_could_read_is_private_from_now_on(tmp_path: Path) -> None:
+    path = tmp_path / "catalog.sqlite"
+    path.touch(mode=0o644)
+    path.chmod(0o644)
+    Catalog(path).close()
+    assert path.stat().st_mode & 0o077 == 0

@@ -48,6 +48,7 @@ from rove.model.ids import NodeId, Origin, QueryId, Version
 from rove.model.messages import Fragment, Learned, Peer
 from rove.runtime.clock import now_us
 from rove.runtime.disk import disk
+from rove.runtime.disk.disk import open_partition
 from rove.runtime.disk.shelf import DiskShelf
 from rove.runtime.network.bell import Bell
 from tests.data.test_worker import COLUMNS, ORIGIN, fragment, orders, rows
@@ -376,3 +377,15 @@ def test_rows_that_wait_on_the_disk_hold_no_descriptors(tmp_path: Path) -> None:
     assert isinstance(gone, Loaded)
     assert (gone.payload, gone.gone) == (None, True)
     shelf.close()
+
+
+def test_nobody_else_may_read_what_is_in_a_folder_that_others_may_look_into(tmp_path: Path) -> None:
+    """A volume of a container, or a folder that its user has made, has the permissions that it has."""
+    tmp_path.chmod(0o755)
+    (tmp_path / "node").mkdir(mode=0o755)
+    with open_partition(tmp_path / "node" / "log" / "q" / "out", pa.schema([("n", pa.int64())])) as log:
+        log.append(Header(origin=Origin("s", "d"), seq=0, through=0), None)
+        log.commit()
+    found = list((tmp_path / "node").rglob("*"))
+    assert len(found) > 3
+    assert [path.name for path in found if path.stat().st_mode & 0o077] == []

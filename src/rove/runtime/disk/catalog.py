@@ -13,7 +13,7 @@ from pathlib import Path
 from zlib import crc32
 
 from rove.model.errors import DiskError
-from rove.runtime.disk.shelf import private_folder
+from rove.runtime.disk.disk import PRIVATE, make_private
 from rove.runtime.disk.write_ahead import read_log, transactions_after
 
 FORMAT = 3
@@ -30,9 +30,11 @@ class Catalog:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         try:
-            private_folder(self.path.parent)
+            make_private(self.path.parent)
             # Only this user may read it. SQLite gives its other files the same permissions.
-            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, mode=0o600))
+            descriptor = os.open(self.path, os.O_CREAT | os.O_RDWR, mode=PRIVATE)
+            os.fchmod(descriptor, PRIVATE)  # it may have been made by something else
+            os.close(descriptor)
             log = read_log(self.path)
             self._base = sqlite3.connect(self.path, isolation_level=None, timeout=1)
             self._open(log)

@@ -43,6 +43,7 @@ OPEN_FILES_MAX = 8
 MAPPED_FILES_MAX = 4
 PARTS_PER_WRITE = 512  # systems take at most 1,024 buffers in a call, some fewer
 LOCK_FILE = "lock"
+PRIVATE = 0o600  # the permissions of every file: only this user may read it
 _sync: Callable[[int], None] = getattr(os, "fdatasync", os.fsync)  # the length is synced with the bytes, times are not
 
 
@@ -112,7 +113,7 @@ class LogFolder:
 
     def lock(self) -> None:
         """Become the only writer, until `close` or the end of this process."""
-        descriptor = os.open(self.path / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = os.open(self.path / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -135,7 +136,7 @@ class LogFolder:
         descriptor = self._open.get(file)
         if descriptor is None:
             flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
-            descriptor = self._open[file] = os.open(self.path / file, flags, 0o644)
+            descriptor = self._open[file] = os.open(self.path / file, flags, PRIVATE)
             if len(self._open) > OPEN_FILES_MAX:
                 self._close(next(iter(self._open)))
         self._open.move_to_end(file)
@@ -148,7 +149,7 @@ class LogFolder:
 
     def _replace(self, file: str, data: bytes) -> None:
         new = self.path / f"{file}.new"
-        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, PRIVATE)
         try:
             _write(descriptor, 0, (data,))
             _sync(descriptor)
@@ -197,7 +198,7 @@ def open_partition(path: str | Path, schema: pa.Schema, settings: LogSettings | 
     folder = LogFolder(path)
     try:
         if not path.is_dir():
-            path.mkdir(parents=True)
+            make_private(path)
             _sync_folder(path.parent)
         folder.lock()
         partition, _ = recovered(path.name, schema, folder, settings, _now_us())
@@ -216,6 +217,14 @@ def open_partition(path: str | Path, schema: pa.Schema, settings: LogSettings | 
 def open_reader(path: str | Path, position: int = 0) -> Reader:
     """A reader of a partition that another process may be writing."""
     return Reader(LogFolder(path), position)
+
+
+def make_private(path: Path) -> None:
+    """Make a folder, and those above it that do not exist, so that only this user can look into them. A folder that
+    exists keeps its permissions."""
+    if not path.is_dir():
+        make_private(path.parent)
+        path.mkdir(mode=0o700, exist_ok=True)
 
 
 def _now_us() -> int:

@@ -47,7 +47,7 @@ from rove.model.disk_folders import READER, check_parts
 from rove.model.errors import DiskError, NotWritable, RoveError
 from rove.model.messages import Fragment, Learned, Peer
 from rove.runtime.clock import now_us
-from rove.runtime.disk.disk import LogFolder
+from rove.runtime.disk.disk import PRIVATE, LogFolder, make_private
 from rove.runtime.network.bell import Bell
 
 REMEMBERED_FILE = "remembered"
@@ -93,7 +93,7 @@ class DiskShelf:
         with ExitStack() as undo:
             undo.callback(self._own.close)
             try:
-                private_folder(self.path)
+                make_private(self.path)
                 self._own.lock()
                 self.start = self._next_start()
             except OSError as error:
@@ -145,7 +145,7 @@ class DiskShelf:
             with ExitStack() as undo:
                 undo.callback(disk.close)
                 new = not place.is_dir()
-                place.mkdir(parents=True, exist_ok=True)
+                make_private(place)
                 if new:
                     _sync_up(place, self.path)
                 disk.lock()
@@ -326,14 +326,8 @@ def keep_file(path: Path, data: bytes) -> None:
     _sync_up(path, path.parent)
 
 
-def private_folder(path: Path) -> None:
-    """Make a folder that only this user can look into. A folder that exists keeps its permissions."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.mkdir(mode=0o700, exist_ok=True)
-
-
 def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, mode=0o600)
+    return os.open(path, flags, mode=PRIVATE)
 
 
 def _sync_up(path: Path, top: Path) -> None:
