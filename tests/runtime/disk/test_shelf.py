@@ -379,7 +379,7 @@ def test_rows_that_wait_on_the_disk_hold_no_descriptors(tmp_path: Path) -> None:
     shelf.close()
 
 
-def test_nobody_else_may_read_what_is_in_a_folder_that_others_may_look_into(tmp_path: Path) -> None:
+def test_rows_in_a_folder_that_everybody_may_look_into_are_for_its_user_and_group(tmp_path: Path) -> None:
     """A volume of a container, or a folder that its user has made, has the permissions that it has."""
     tmp_path.chmod(0o755)
     (tmp_path / "node").mkdir(mode=0o755)
@@ -388,4 +388,4 @@ def test_nobody_else_may_read_what_is_in_a_folder_that_others_may_look_into(tmp_
         log.commit()
     found = list((tmp_path / "node").rglob("*"))
     assert len(found) > 3
-    assert [path.name for path in found if path.stat().st_mode & 0o077] == []
+    assert [path.name for path in found if path.stat().st_mode & 0o007] == []

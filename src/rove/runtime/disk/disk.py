@@ -43,7 +43,11 @@ OPEN_FILES_MAX = 8
 MAPPED_FILES_MAX = 4
 PARTS_PER_WRITE = 512  # systems take at most 1,024 buffers in a call, some fewer
 LOCK_FILE = "lock"
-PRIVATE = 0o600  # the permissions of every file: only this user may read it
+PRIVATE = 0o600  # the permissions of files that only this user may read
+FOLDERS, ROWS = (
+    0o750,
+    0o640,
+)  # of folders and files with rows: a group may be given access by the folder of the node; nobody else has any
 _sync: Callable[[int], None] = getattr(os, "fdatasync", os.fsync)  # the length is synced with the bytes, times are not
 
 
@@ -113,7 +117,7 @@ class LogFolder:
 
     def lock(self) -> None:
         """Become the only writer, until `close` or the end of this process."""
-        descriptor = os.open(self.path / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
+        descriptor = os.open(self.path / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, ROWS)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -136,7 +140,7 @@ class LogFolder:
         descriptor = self._open.get(file)
         if descriptor is None:
             flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
-            descriptor = self._open[file] = os.open(self.path / file, flags, PRIVATE)
+            descriptor = self._open[file] = os.open(self.path / file, flags, ROWS)
             if len(self._open) > OPEN_FILES_MAX:
                 self._close(next(iter(self._open)))
         self._open.move_to_end(file)
@@ -149,7 +153,7 @@ class LogFolder:
 
     def _replace(self, file: str, data: bytes) -> None:
         new = self.path / f"{file}.new"
-        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, PRIVATE)
+        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, ROWS)
         try:
             _write(descriptor, 0, (data,))
             _sync(descriptor)
@@ -198,7 +202,7 @@ def open_partition(path: str | Path, schema: pa.Schema, settings: LogSettings | 
     folder = LogFolder(path)
     try:
         if not path.is_dir():
-            make_private(path)
+            make_private(path, FOLDERS)
             _sync_folder(path.parent)
         folder.lock()
         partition, _ = recovered(path.name, schema, folder, settings, _now_us())
@@ -219,12 +223,12 @@ def open_reader(path: str | Path, position: int = 0) -> Reader:
     return Reader(LogFolder(path), position)
 
 
-def make_private(path: Path) -> None:
-    """Make a folder, and those above it that do not exist, so that only this user can look into them. A folder that
-    exists keeps its permissions."""
+def make_private(path: Path, mode: int = 0o700) -> None:
+    """Make a folder, and those above it that do not exist, so that only this user can look into them, or as `mode`
+    says. A folder that exists keeps its permissions."""
     if not path.is_dir():
-        make_private(path.parent)
-        path.mkdir(mode=0o700, exist_ok=True)
+        make_private(path.parent, mode)
+        path.mkdir(mode=mode, exist_ok=True)
 
 
 def _now_us() -> int:

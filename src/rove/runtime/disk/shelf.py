@@ -47,7 +47,7 @@ from rove.model.disk_folders import READER, check_parts
 from rove.model.errors import DiskError, NotWritable, RoveError
 from rove.model.messages import Fragment, Learned, Peer
 from rove.runtime.clock import now_us
-from rove.runtime.disk.disk import PRIVATE, LogFolder, make_private
+from rove.runtime.disk.disk import FOLDERS, PRIVATE, LogFolder, make_private
 from rove.runtime.network.bell import Bell
 
 REMEMBERED_FILE = "remembered"
@@ -145,7 +145,7 @@ class DiskShelf:
             with ExitStack() as undo:
                 undo.callback(disk.close)
                 new = not place.is_dir()
-                make_private(place)
+                make_private(place, FOLDERS)
                 if new:
                     _sync_up(place, self.path)
                 disk.lock()
