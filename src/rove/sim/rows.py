@@ -189,7 +189,7 @@ def _read(world: World, query: QueryId, reader: Reader, place: str) -> dict[Orig
         if entry.low < low and header.kind is HeaderKind.LOW_WATERMARK:
             raise BrokenLaw(f"{place}: the low watermark falls from {low} to {entry.low}")
         low = max(low, entry.low)
-        if header.kind is HeaderKind.LOW_WATERMARK:
+        if header.kind is HeaderKind.LOW_WATERMARK or header.origin.node in world.liars:
             continue
         for seq in (header.seq, header.through):
             if (header.origin, seq) in seen and header.seq == header.through:
