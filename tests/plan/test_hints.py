@@ -83,18 +83,38 @@ def test_a_source_runs_where_its_device_is(s: Any) -> None:
     assert set(hints(Stages.of({"out": apart.plan})).values()) == {"device", "edge"}
 
 
-def test_both_halves_of_an_aggregate_go_where_it_is_said(s: Any) -> None:
-    stages = Stages.of({"out": optimize(counts(s.withWatermark("ts", "1 second")).at("edge").plan)})
-    assert set(hints(stages).values()) == {"edge"}
-    assert {"Aggregate (partial)", "Aggregate (final)"} <= set(hints(stages))
+@pytest.mark.parametrize("tier", ["device", "edge"])
+def test_a_tier_is_for_the_half_of_an_aggregate_near_the_rows(s: Any, tier: str) -> None:
+    stages = Stages.of({"out": optimize(counts(s.withWatermark("ts", "1 second")).at(tier).plan)})
+    assert hints(stages) == dict.fromkeys(
+        ("Project key, ts", "Watermark ts, delay 1 second", "Aggregate (partial)"), tier
+    )
+    sums = s.withWatermark("ts", "1 second").groupBy(F.window("ts", "5 seconds")).agg(F.expr("sum(a) + 1 AS c"))
+    found = hints(Stages.of({"out": optimize(sums.where("c > 3L").at(tier).plan)}))
+    assert set(found) == {"Project ts, a", "Watermark ts, delay 1 second", "Aggregate (partial)"}
 
 
-def test_an_aggregate_right_above_a_word_ends_there_and_begins_where_it_may(s: Any) -> None:
+@pytest.mark.parametrize("where", ["cloud", "mast-1"])
+def test_both_halves_of_an_aggregate_go_to_the_cloud_or_a_node(s: Any, where: str) -> None:
+    stages = Stages.of({"out": optimize(counts(s.withWatermark("ts", "1 second")).where("count > 3L").at(where).plan)})
+    assert set(hints(stages).values()) == {where}
+    assert {"Aggregate (partial)", "Aggregate (final)", "Filter count > 3L"} <= set(hints(stages))
+
+
+def test_a_word_of_its_own_holds_after_an_aggregate(s: Any) -> None:
+    timed = s.withWatermark("ts", "1 second")
+    found = hints(Stages.of({"out": optimize(counts(timed).at("device").where("count > 3L").at("edge").plan)}))
+    assert (found["Aggregate (partial)"], found["Filter count > 3L"]) == ("device", "edge")
+    assert "Aggregate (final)" not in found
+
+
+def test_an_aggregate_right_above_a_word_begins_where_it_may_unless_a_tier_is_wanted(s: Any) -> None:
     rows = s.withWatermark("ts", "1 second").at("device")
-    found = hints(Stages.of({"out": optimize(counts(rows).at("edge").plan)}))
-    assert found["Watermark ts, delay 1 second"] == "device"
-    assert found["Aggregate (final)"] == "edge"
+    found = hints(Stages.of({"out": optimize(counts(rows).at("mast-1").plan)}))
+    assert (found["Watermark ts, delay 1 second"], found["Aggregate (final)"]) == ("device", "mast-1")
     assert "Aggregate (partial)" not in found
+    found = hints(Stages.of({"out": optimize(counts(rows).at("edge").plan)}))
+    assert (found["Watermark ts, delay 1 second"], found["Aggregate (partial)"]) == ("device", "edge")
 
 
 def test_a_step_shared_by_branches_that_run_apart_is_refused(s: Any) -> None:

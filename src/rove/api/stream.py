@@ -298,9 +298,10 @@ class Stream(Replacing, Printed):
         """Say where the steps since the last `at` run: on the `device`, on the `edge`, in the `cloud`, or on the node
         with that name. For steps without an `at` after them the optimizer decides.
 
-        The rows are the same wherever they are computed; only the cost differs. A windowed groupBy runs where its
-        partial results are merged. With an `at` right before the groupBy, partial results may be computed from that
-        place on.
+        The rows are the same wherever they are computed; only the cost differs. A windowed groupBy on the `device` or
+        on the `edge` computes partial results there, for each device or edge; they are merged where all of them meet.
+        In the `cloud`, or on a named node, they are merged there. Then, with an `at` right before the groupBy, partial
+        results may be computed from that place on.
 
         PySpark has no such verb. A query that should also run on a DataFrame leaves it out; its caller puts it behind
         the whole query, or between two such queries.

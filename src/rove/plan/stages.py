@@ -5,9 +5,11 @@ the numbers are the same wherever the plan is read, and any node can finish a ba
 
     0 Source ─► 1 Filter ─► 2 Watermark ─► 3 Aggregate (partial) ─► 4 Aggregate (final)
 
-`At` is not a stage. It is a hint where the stages below it run. Sources have no hint: they run on their devices. A
-windowed aggregate is placed by its final half, where all rows meet. Its partial half is placed with it, unless an `At`
-stands right below the groupBy: then the partial half may run anywhere from there upwards, and sends fewer rows.
+`At` is not a stage. It is a hint where the stages below it run. Sources have no hint: they run on their devices. For a
+windowed aggregate, `device` and `edge` are hints for its partial half. The final half, and filters and columns behind
+it, have none: all rows meet there, and devices may use several edges. The name of a node, and `cloud`, are for both
+halves. If such a hint stands above the groupBy and another `At` right below it, the partial half may run anywhere from
+there upwards.
 """
 
 from __future__ import annotations
@@ -35,6 +37,8 @@ from rove.plan.operators import (
 )
 from rove.plan.rules.rewrite import with_inputs
 from rove.plan.sites import refuse_tables_alone
+
+PARTIAL_TIERS = ("device", "edge")  # hints that are for the partial half of an aggregate
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +125,7 @@ def _settled(plan: Operator, where: str | None, known: dict[Operator, Operator],
     rebuilt = with_inputs(plan, tuple(_settled(i, where, known, said) for i in plan.inputs))
     operator = known.setdefault(rebuilt, rebuilt)
     free = isinstance(plan, Aggregate) and plan.mode == "partial" and isinstance(plan.input, At)
+    free = _after_all_meet(plan) if where in PARTIAL_TIERS else free
     if where is None or free or isinstance(plan, Source | Received):
         return operator
     if (other := said.setdefault(id(operator), where)) != where:
@@ -129,6 +134,13 @@ def _settled(plan: Operator, where: str | None, known: dict[Operator, Operator],
             "call at(…) on the shared step, before the branches"
         )
     return operator
+
+
+def _after_all_meet(plan: Operator) -> bool:
+    """Whether a step is the final half of an aggregate, or a filter or columns right after it."""
+    if isinstance(plan, Filter | Project):
+        return _after_all_meet(plan.input)
+    return isinstance(plan, Aggregate) and plan.mode == "final"
 
 
 def _once(plan: Operator, found: Mapping[int, Operator]) -> Iterator[Operator]:

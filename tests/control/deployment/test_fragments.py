@@ -15,10 +15,11 @@ from rove.model.errors import PlanError, RoveError
 from rove.model.ids import NodeId, Origin, Stage
 from rove.model.messages import Fragment, Sink
 from rove.plan.operators import Filter, Source, walk
+from rove.plan.optimizer import optimize
 from rove.plan.spark.cuts import highest_cut
 from rove.plan.stages import Stages, merges, ordered, stateful, stateless
 from tests.control.checker import path
-from tests.control.cities import PLANS, city, drawn, numbered, request, stages, town
+from tests.control.cities import PLANS, city, drawn, numbered, request, stages, stream, town, windowed
 from tests.control.planned import deployed
 from tests.control.twin import agree
 
@@ -202,6 +203,24 @@ def walk_origins(
         own = set(fragment.makes.values())
         want = {s: tuple(sorted(o - own)) for s, o in expected.get(node, {}).items() if o - own}
         assert fragment.waits == want
+
+
+def test_a_window_wanted_on_edges_runs_on_the_edge_of_each_device() -> None:
+    counted = Stages.of({"out": optimize(windowed(stream()).count().at("edge").plan)})
+    hints, topology = dict(counted.hints), town()
+    asked = request(counted, {"s": ["d1", "d2", "d3"]}, hints=hints)
+    partial, final = numbered(counted, "Aggregate", "partial"), numbered(counted, "Aggregate", "final")
+    for name in ("bottom_up", "shortest_path", "ilp"):
+        placed = strategy(name)(asked, topology, Load())
+        assert placed.hosts[Stage(partial)] == ("e1", "e2")
+        assert Stage(final) in placed.spark
+        said = explain(asked, placed, topology)
+        assert "e1, e2                  └─ Aggregate (partial)" in said
+        assert "wanted at `edge`" in said
+        assert "; `edge` is for its partial half" in placed.why[Stage(final)]
+    near = strategy("bottom_up")(request(counted, {"s": ["d1", "d2"]}, hints=hints), topology, Load())
+    assert near.hosts[Stage(final)] == ("e1",)
+    assert near.why[Stage(final)] == "the routes of what it reads meet at `e1`; `edge` is for its partial half"
 
 
 def test_an_explained_plan_says_where_why_and_how_much() -> None:

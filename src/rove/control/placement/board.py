@@ -18,7 +18,7 @@ from rove.control.placement.request import Request
 from rove.control.topology.topology import By, Topology
 from rove.model.errors import TopologyError
 from rove.model.ids import NodeId, Stage
-from rove.plan.operators import Received, Source
+from rove.plan.operators import Aggregate, Received, Source
 from rove.plan.stages import ordered
 
 
@@ -234,7 +234,7 @@ class Board:
             hosts={stage: tuple(hosts) for stage, hosts in self.hosts.items() if stage not in self.spark},
             spark=frozenset(self.spark),
             routes=self.routes,
-            why={stage: self.why.get(stage, "nothing feeds it yet") for stage in self.hosts},
+            why={stage: self.why.get(stage, "nothing feeds it yet") + self._half(stage) for stage in self.hosts},
             slots=self._slots,
             memory_bytes=self._memory,
         )
@@ -243,6 +243,12 @@ class Board:
 
     def _hinted(self, stage: Stage) -> str:
         return f"wanted at `{hint}`; " if (hint := self.demands[stage].hint) else ""
+
+    def _half(self, stage: Stage) -> str:
+        """For the final half of an aggregate without a hint of its own: which hint its partial half has taken."""
+        op, inputs = self.operators[stage], self.request.stages.inputs[stage]
+        hint = self.demands[inputs[0]].hint if isinstance(op, Aggregate) and op.mode == "final" else None
+        return f"; `{hint}` is for its partial half" if hint and self.demands[stage].hint is None else ""
 
     def _reads(self, stage: Stage, start: NodeId) -> str:
         inputs = [short(self.operators[i]) for i in self.request.stages.inputs[stage]]
