@@ -19,6 +19,7 @@ def test_its_smoke_form_computes_every_check(tmp_path: Path) -> None:
         "move_kept_kb",
         "rollout_growth",
         "report_us",
+        "tick_ms",
     }
     # What is kept does not depend on this machine.
     assert 0 < values["move_kept_kb"] < 10

@@ -12,6 +12,13 @@ JUDGE = "tests/control/members/test_judge.py::test_who_has_not_reported_hides_on
 
 HONEST = (
     Mutant(
+        "a node may not count again what an earlier start of it had counted",
+        "control/members/honest/counts.py",
+        "return bool(self._ended.of((tally.query, origin)))",
+        "return False",
+        test=REPORTS + "test_a_node_counts_again_what_an_earlier_start_of_it_had_counted",
+    ),
+    Mutant(
         "any node speaks of any query",
         "control/members/honest/parts.py",
         "if query is not None and id in parts:",

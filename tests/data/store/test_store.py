@@ -304,7 +304,8 @@ class StoreMachine(RuleBasedStateMachine):
         for _ in range(most):
             entry = self.store.first_unwritten()
             if entry is not None:
-                twin = self.twin.unwritten()[0]
+                twin = next(iter(self.twin.unwritten()), None)
+                assert twin is not None
                 assert entry is self.pairs[twin]
                 self.store.leaves(entry)
                 twin.place = "leaving"

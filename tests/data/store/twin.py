@@ -82,7 +82,7 @@ class Twin:
     def put(self, batch: Batch) -> None:
         self.batches.append(batch)
         self.taken_bytes += HEADER_BYTES + (len(batch.rows) if batch.rows is not None else 0)
-        self._fold(batch.header)
+        self._fold(batch)
 
     def share(self, first: Batch, other: Batch) -> None:
         first.group.append(other)
@@ -111,7 +111,7 @@ class Twin:
         batch.rows, batch.place = None, "memory"
         evicted = header.evicted + header.born
         batch.header = replace(header, rows=0, born=0, evicted=evicted, packed=0, event_min=None, event_max=None)
-        self._fold(header)
+        self._fold(batch)
 
     def spilled(self, batch: Batch) -> None:
         self._leave_group(batch)
@@ -139,25 +139,31 @@ class Twin:
         batch.group.remove(batch)
         batch.group = [batch]
 
-    def _fold(self, like: Header) -> None:
-        """Neighbouring headers of an origin become one, from the left, until there are no two."""
-        while True:
-            chain = [b for b in self.batches if b.original is None and not b.header.late and _chain(b.header, like)]
-            pairs = ((a, b) for a, b in pairwise(chain) if a.folds and b.folds and _follow(a.header, b.header))
-            pair = next(pairs, None)
-            if pair is None:
-                return
-            a, b = pair[0].header, pair[1].header
-            pair[0].header = replace(
-                a,
-                through=b.through,
-                watermark=max(a.watermark, b.watermark),
-                born=a.born + b.born,
-                evicted=a.evicted + b.evicted,
-                lost=a.lost + b.lost,
-                produced_at=b.produced_at,
-            )
-            self.drop(pair[1])
+    def _fold(self, batch: Batch) -> None:
+        """A header and its neighbours of one origin become one: first with the one before it, then with the one after
+        it. Others stay: rows that cannot be read leave headers beside each other."""
+        for _ in range(2):
+            chain = [
+                b for b in self.batches if b.original is None and not b.header.late and _chain(b.header, batch.header)
+            ]
+            for first, second in pairwise(chain):
+                if batch in (first, second) and first.folds and second.folds and _follow(first.header, second.header):
+                    self._merge(first, second)
+                    batch = first
+                    break
+
+    def _merge(self, first: Batch, second: Batch) -> None:
+        a, b = first.header, second.header
+        first.header = replace(
+            a,
+            through=b.through,
+            watermark=max(a.watermark, b.watermark),
+            born=a.born + b.born,
+            evicted=a.evicted + b.evicted,
+            lost=a.lost + b.lost,
+            produced_at=b.produced_at,
+        )
+        self.drop(second)
 
     # What goes when there is no room
 
