@@ -14,7 +14,7 @@ from rove.data.settings import WorkerSettings
 from rove.model.ids import Origin, QueryId
 from rove.model.messages import TALLIES_MAX, Facts, Orders, Report, SourceHere, Tally
 
-_AS_BEFORE = ("facts", "unknown", "refused", "knows", "troubles", "reaches", "held", "learned", "moved")
+_AS_BEFORE = ("facts", "unknown", "refused", "knows", "troubles", "reaches", "held", "learned", "moved", "released")
 
 
 class Reports:

@@ -443,6 +443,7 @@ class Worker:
             taken_bytes=self.store.bytes_taken,
             shrunk=self.store.shrunk,
             moved=self._leaving_states.moved(),
+            released=self._leaving_states.released(),
         )
 
     def on_disk(self) -> Iterator[Header]:

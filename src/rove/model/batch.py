@@ -35,6 +35,9 @@ class HeaderKind(IntEnum):
     AWAIT_STATE = 9  # the operator of its stage goes on with a state that comes under its origin
     STATE = 10  # a piece of state, in the input log of the operator that takes it
     NAME = 11  # the operator of its stage gives its output the name of its origin from here on
+    LIFT = 12  # the operator of its stage takes its origin batch by batch, from where it begins
+    BEGIN = 13  # its origin begins at a number: one less than its epoch, or anywhere if the epoch is 0
+    RELEASE = 14  # the operator of its stage takes no more batches of its origin; they pass by
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True, array_like=True):

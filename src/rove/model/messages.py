@@ -27,6 +27,7 @@ ADDRESS_MAX = 512  # letters of an address
 TALLIES_MAX = 20_000  # tallies in one report
 SOURCES_MAX = 1_000  # sources of one node
 PARENTS_MAX = 1_000  # parents of one node
+ANYWHERE = -1  # an origin begins with the first batch that comes
 LEARNED_MAX = 20_000  # makers that a node is told in one message
 TAKERS_MAX = 256  # operators and outputs of one query that take an origin's batches
 ROWS_BYTES_MAX = 64 * 1024 * 1024  # the size of the rows that follow a Data
@@ -124,6 +125,22 @@ class Sink(msgspec.Struct, frozen=True, kw_only=True):
     span_us: int = 0
 
 
+class Begin(msgspec.Struct, frozen=True, array_like=True):
+    """Where an origin begins: at a number, or at `ANYWHERE` with the first batch that comes; and its watermark before
+    that."""
+
+    next: int
+    mark: int
+
+
+class Released(msgspec.Struct, frozen=True, array_like=True):
+    """Operators of a query on a node have let an origin go. What follows begins elsewhere."""
+
+    query: QueryId
+    origin: Origin
+    begin: Begin
+
+
 Counted: TypeAlias = tuple[tuple[str, Origin, Spans], ...]  # an operator and its side, an origin, batches
 
 
@@ -173,6 +190,11 @@ class Fragment(msgspec.Struct, frozen=True, kw_only=True):
     anywhere: tuple[Origin, ...] = ()
     # The version in which the operators here began anew. A node with a disk keeps their input apart from earlier input.
     anew: int = 0
+    releases: dict[Stage, tuple[Origin, ...]] = {}  # operators here, and the origins that they let go
+    # Operators that take batches of these origins one by one (`data/fragment/reconfigure/shares`), and where the
+    # origins begin. Batches of an origin without a beginning wait until it is known.
+    lifts: dict[Stage, tuple[Origin, ...]] = {}
+    begins: dict[Origin, Begin] = {}
 
 
 class SourceHere(msgspec.Struct, frozen=True, kw_only=True):
@@ -297,6 +319,7 @@ class Report(_Message, frozen=True, tag=20, kw_only=True):
     learned: tuple[int, int] | None = None  # how many pairs of `Learned` it knows, and their checksum
     moved: tuple[tuple[QueryId, Origin], ...] | None = None  # states that it has sent whole, or has received whole
     obeyed: int = 0  # the number of the last orders that it has taken
+    released: tuple[Released, ...] | None = None  # origins that its operators have let go
 
 
 class Orders(_Message, frozen=True, tag=21):
@@ -407,6 +430,11 @@ def check_report(report: Report) -> None:
     for query, origin in report.moved or ():
         checked_name(query, "a query")
         check_origin(origin)
+    for each in report.released or ():
+        checked_name(each.query, "a query")
+        check_origin(each.origin)
+        if not ANYWHERE <= each.begin.next <= SEQ_MAX or not -SEQ_MAX <= each.begin.mark <= SEQ_MAX:
+            raise BadName(f"`{report.node}` says that `{str(each.origin)[:80]}` begins where it cannot")
     for held in report.held or ():
         checked_name(held.query, "a query")
     for node in report.reaches or ():

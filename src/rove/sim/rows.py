@@ -319,7 +319,7 @@ def late_origins(world: World, query: QueryId, plan: Operator, lower: Stages) ->
     known = (late & world.first[query]) - world.dead
     if known:
         own = late_for_themselves(world, query, plan)
-        known &= {h.origin.unsided for h in entries if h.born > own.get((h.origin.unsided, h.seq), 0)}
+        known &= {h.origin.unsided for h in entries if max(h.born, h.rows) > own.get((h.origin.unsided, h.seq), 0)}
     if _joined(world, query):
         known = {origin for origin in known if _maker(world, origin)}
     may_be_late = query in world.impatient or query in world.replaced  # windows may be closed on the other node

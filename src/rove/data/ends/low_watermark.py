@@ -67,9 +67,12 @@ class LowWatermark:
 
 
 def parted(header: Header, rows: pa.RecordBatch, late: pa.Array) -> tuple[Batch, Batch]:
-    """Split a batch into rows that are in time and late rows, both under its name."""
+    """Split a batch into rows that are in time and late rows, both under its name. Rows that were counted before they
+    came (`data/operators/lifting`) are not counted again."""
     outside, kept = rows.filter(late), rows.filter(pc.invert(late))
     in_time = replace(header, rows=kept.num_rows, born=max(0, header.born - outside.num_rows))
     count = outside.num_rows
-    too_late = replace(header, rows=count, born=count, evicted=0, lost=0, faulted=0, belated=0, late=True)
+    too_late = replace(
+        header, rows=count, born=count if header.born else 0, evicted=0, lost=0, faulted=0, belated=0, late=True
+    )
     return Batch(in_time, kept if kept.num_rows else None), Batch(too_late, outside)

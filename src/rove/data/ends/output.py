@@ -151,6 +151,7 @@ class Output:
         self._append(late_folder(query, running.stages, stage), aside.header, encode_rows(aside.data), receipt)
         count = self.counts.setdefault((query, header.origin.unsided), Count())
         count.late += aside.rows
+        count.delivered -= 0 if header.born else aside.rows
         count.saw(header)
         return kept.header, encode_rows(kept.data)
 

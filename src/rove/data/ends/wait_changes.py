@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from rove.data.fragment.emitted import Emitted
 from rove.data.fragment.frontier import Frontier
 from rove.data.fragment.running_fragment import RunningFragment
@@ -17,6 +19,7 @@ from rove.data.log.segments.ledger import Lane
 from rove.model.batch import Header, HeaderKind
 from rove.model.errors import StateError
 from rove.model.ids import Origin, Stage
+from rove.model.messages import Begin, Fragment
 
 
 def changes_of(running: RunningFragment, kept: Frontier[Lane]) -> Iterator[Header]:
@@ -27,6 +30,7 @@ def changes_of(running: RunningFragment, kept: Frontier[Lane]) -> Iterator[Heade
         # Operators send their state before other origins are waited for, and begin with one before that.
         if not kept.next(Lane(HeaderKind.SEND_STATE, sender, origin)):
             yield _change(HeaderKind.SEND_STATE, sender, origin)
+    yield from _shares(fragment, kept)
     named = {lane.stage for lane in lanes if lane.kind is HeaderKind.NAME}
     for maker, origin in sorted(fragment.makes.items()):
         # An operator that comes with its state may get another name later, before it goes on without the rest of it.
@@ -41,7 +45,7 @@ def changes_of(running: RunningFragment, kept: Frontier[Lane]) -> Iterator[Heade
         given_up = lane.kind is HeaderKind.AWAIT_STATE and fragment.awaits.get(Stage(lane.stage)) != lane.origin
         if given_up and not kept.next(Lane(HeaderKind.DISMISS, lane.stage, lane.origin)):
             yield _change(HeaderKind.DISMISS, lane.stage, lane.origin)
-    wanted = _pairs(running.fragment.waits)
+    wanted = _pairs(fragment.waits)
     before = {(lane.stage, lane.origin) for lane in lanes if lane.kind is HeaderKind.EXPECT}
     for stage, origin in sorted(wanted | before):
         # Both kinds alternate, and each counts how often it was written.
@@ -57,11 +61,22 @@ def changes_of(running: RunningFragment, kept: Frontier[Lane]) -> Iterator[Heade
         met = (Lane(kind, stage, origin) for kind in (HeaderKind.EXPECT, HeaderKind.KNOW))
         if not any(map(kept.next, met)):
             yield _change(HeaderKind.KNOW, stage, origin)
+    for origin, begin in sorted(fragment.begins.items()):
+        if not kept.next(Lane(HeaderKind.BEGIN, 0, origin)):
+            yield replace(_change(HeaderKind.BEGIN, 0, origin), epoch=begin.next + 1, watermark=begin.mark)
     for taker, origin in unknown:  # origins that are known by now may begin in the middle of their numbers
         yield _change(HeaderKind.DISMISS, taker, origin)
     for origin in sorted(running.unheard(lane.origin for lane in lanes if lane.kind is not HeaderKind.GONE)):
         if not kept.next(Lane(HeaderKind.GONE, 0, origin)):
             yield _change(HeaderKind.GONE, 0, origin)
+
+
+def _shares(fragment: Fragment, kept: Frontier[Lane]) -> Iterator[Header]:
+    """Origins that operators let go, and origins that they take batch by batch. O(these origins)."""
+    for kind, book in ((HeaderKind.RELEASE, fragment.releases), (HeaderKind.LIFT, fragment.lifts)):
+        for stage, origin in sorted(_pairs(book)):
+            if not kept.next(Lane(kind, stage, origin)):
+                yield _change(kind, stage, origin)
 
 
 def apply_change(running: RunningFragment, header: Header) -> list[Emitted]:
@@ -77,6 +92,13 @@ def apply_change(running: RunningFragment, header: Header) -> list[Emitted]:
             return []
         case HeaderKind.NAME:
             return pipeline.moves.rename(stage, origin)
+        case HeaderKind.RELEASE:
+            return pipeline.shares.release(stage, origin)
+        case HeaderKind.LIFT:
+            pipeline.shares.lift(stage, origin)
+            return []
+        case HeaderKind.BEGIN:
+            return pipeline.shares.begin(origin, Begin(header.epoch - 1, header.watermark))
         case HeaderKind.KNOW:
             pipeline.know({stage: [origin]})
             return []

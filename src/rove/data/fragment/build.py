@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from rove.data.fragment.intake import Intake
 from rove.data.fragment.watermarks import Watermarks
 from rove.data.operators.count_window import CountWindowConfig
 from rove.data.operators.join import JoinConfig
+from rove.data.operators.lifting import LiftLogic
 from rove.data.operators.logic import Logic, Stateless
 from rove.data.operators.open_rows import OpenRows
 from rove.data.operators.scan import ScanConfig
@@ -76,6 +78,7 @@ class Step:
     arriving: Arriving | None = None  # its state, while it comes from another node
     arrived: dict[Origin, None] = field(default_factory=dict)  # the origins of states that have arrived
     feeds_memory: bool = False  # whether a stateful operator here takes the output in order
+    lifts: bool = False  # whether it takes its origins batch by batch, beside the operator itself
     sides_alike: bool = False  # a union whose inputs read one source, so the same batch comes in on several sides
     _compiled: list[Stateless] | None = None
     _key: bytes | None = None
@@ -104,14 +107,14 @@ class Step:
     @property
     def identity(self) -> str:
         """The identity of a step within its plan. It is the same in other versions of the fragment."""
-        return f"{self.door.stage} {describe(self.operator)}"
+        return f"{self.door.stage} {describe(self.operator)}" + (" of shares" if self.lifts else "")
 
 
 class Steps:
     """The steps of the operators `runs` of a plan, and a door for each of its stages.
 
     `makes` are the origins of the stateful operators here; `waits` the origins that come in. With `forgets`, intakes
-    may begin in the middle of an origin's numbers.
+    may begin in the middle of an origin's numbers. Operators take the origins in `lifts` batch by batch.
     """
 
     def __init__(
@@ -121,13 +124,16 @@ class Steps:
         makes: Mapping[Stage, Origin],
         runs: Collection[Stage],
         forgets: bool,
+        lifts: Waits = MappingProxyType({}),
     ) -> None:
         self._stages, self._makes = stages, dict(makes)
+        self.lifted: dict[Stage, dict[Origin, None]] = {}
+        self.lift(lifts)
         outputs = {stage for _, stage in stages.outputs}
         self.doors = [
             Door(
                 Stage(n),
-                leaves=n in outputs or any(r not in runs for r in stages.readers[n]),
+                leaves=n in outputs or any(r not in runs and r not in lifts for r in stages.readers[n]),
                 forks=len(stages.readers[n]) + (n in outputs) > 1,
             )
             for n in range(len(stages.operators))
@@ -135,11 +141,12 @@ class Steps:
         self._steps: dict[Stage, Step] = {}
         for stage in sorted(runs):
             self._build(stage, waits, forgets)
-        for step in reversed(self._steps.values()):
+        lifting = [self._lifting(stage, forgets) for stage in sorted(lifts)]
+        for step in sorted((*self._steps.values(), *lifting), key=lambda step: step.stage, reverse=True):
             readers = [reader for reader, _ in step.door.readers]
             step.feeds_memory = any(r.intake is not None or r.feeds_memory for r in readers)
             _fuse(step)
-        self.with_memory = [step for step in self._steps.values() if step.logic is not None]
+        self.with_memory = [step for step in (*self._steps.values(), *lifting) if step.logic is not None]
 
     def origins_into(self, operator: Operator, waits: Waits) -> list[Origin]:
         """The origins that an operator reads, by the names it sees, if `waits` come in."""
@@ -156,7 +163,27 @@ class Steps:
             return self.origins_into(operator, waits)
         stage = next(Stage(n) for n, op in enumerate(self._stages.operators) if op is operator)
         own = [self._makes[stage]] if stage in self._steps and not self._steps[stage].deserted else []
-        return list(dict.fromkeys([*own, *waits.get(stage, ())]))
+        known = self.lifted.get(stage, {})
+        lifted = [origin for origin in self.origins_into(operator, waits) if origin in known] if known else []
+        return list(dict.fromkeys([*own, *waits.get(stage, ()), *lifted]))
+
+    def into(self, step: Step, waits: Waits) -> list[Origin]:
+        """The origins that a step takes, if `waits` come in: those that are lifted, or all others."""
+        lifted = self.lifted.get(step.stage, {})
+        return [o for o in self.origins_into(step.operator, waits) if (o in lifted) == step.lifts]
+
+    def lift(self, origins: Waits) -> None:
+        """Take origins batch by batch, by operator."""
+        for stage, each in origins.items():
+            self.lifted[stage] = {**self.lifted.get(stage, {}), **dict.fromkeys(each)}
+
+    def takes(self, stage: Stage, origin: Origin) -> bool:
+        """Whether a step of that stage here lifts an origin."""
+        return origin in self.lifted.get(stage, ())
+
+    def has(self, stage: Stage) -> bool:
+        """Whether the operator of a stage runs here."""
+        return stage in self._steps
 
     def readers_of(self, step: Step) -> list[tuple[Step, Origin]]:
         """The operators here that take a step's output in order, and the name by which each sees it."""
@@ -179,6 +206,21 @@ class Steps:
     def rename(self, stage: Stage, origin: Origin) -> None:
         """Give a stateful operator here another name."""
         self._makes[stage] = origin
+
+    def _lifting(self, stage: Stage, forgets: bool) -> Step:
+        """The step that takes origins batch by batch, beside the operator of a stage, or without it."""
+        operator = self._stages.operators[stage]
+        step = Step(operator, self.doors[stage], stage, intake=Intake((), forgets), lifts=True)
+        match operator:
+            case Watermark(column=column, delay_us=delay):
+                step.logic = WatermarkConfig(column, delay, operator.schema, operator.replaces).build()
+            case Aggregate():
+                step.logic, step.waits = LiftLogic(operator), Watermarks(())
+            case _:
+                raise PlanError(f"`{describe(operator)}` cannot take its rows batch by batch")
+        for side, below in enumerate(self._stages.inputs[stage]):
+            self.doors[below].readers.append((step, side))
+        return step
 
     def _build(self, stage: Stage, waits: Waits, forgets: bool) -> None:
         operator = self._stages.operators[stage]

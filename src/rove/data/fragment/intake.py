@@ -42,6 +42,8 @@ class Intake:
         self._gone: set[Origin] = set()
         self._skipped: dict[Origin, Spans] = {}  # the gaps of those, below what is next
         self.closed = False  # whether batches are held, whatever their number, until it is known what was taken
+        self.shut: set[Origin] = set()  # the same for single origins
+        self.released: set[Origin] = set()  # origins that are taken elsewhere from their next number on
         self.duplicates = 0
         # Batches that an earlier start of this node has computed to the end, by origin and side.
         self.counted: dict[tuple[Origin, tuple[int, ...]], Spans] = {}
@@ -61,7 +63,7 @@ class Intake:
         expected = self._next.get(origin)
         if expected is None:
             raise UnknownOrigin(f"no operator here waits for origin `{origin}`; deploy its query with this origin")
-        if self.closed:
+        if self.closed or origin in self.shut:
             self._keep(origin, batch, confirmation)
             return []
         if origin in self._onward and header.seq >= expected:
@@ -123,9 +125,40 @@ class Intake:
                 del unconfirmed[seq]
             elif confirmation.kept:
                 del unconfirmed[seq], self._held[origin][seq]
-        if self.closed:
+        if self.closed or origin in self.shut:
             return []
         return self._ready(origin, self._next[origin])
+
+    def release(self, origin: Origin) -> tuple[int | None, list[Batch]]:
+        """Batches of an origin that are not in yet are taken elsewhere. Returns the next number, None if the origin may
+        begin anywhere; and the batches that were held."""
+        following = self._next.setdefault(origin, 0)
+        anywhere = following == 0 and origin not in self._begin and self._may_begin(origin)
+        self.released.add(origin)
+        return None if anywhere else following, self.leave(origin)
+
+    def shut_out(self, origin: Origin) -> None:
+        """Hold batches of an origin until it is known where it begins."""
+        self._next.setdefault(origin, 0)
+        self.shut.add(origin)
+
+    def begin(self, origin: Origin, number: int | None) -> list[Batch]:
+        """An origin begins at a number; with None at the first batch that is held, or that comes. Batches from that
+        number on may have been taken by an earlier start of a node without a disk, or may be with a node that has died.
+        Returns the held batches that may go in now."""
+        self.shut.discard(origin)
+        if number is None:
+            self._anywhere.add(origin)
+            number = min(self._held.get(origin, ()), default=0)
+        if number:
+            self._next[origin] = self._begin[origin] = number
+            self._onward |= {origin} if self._forgets or origin.unsided in self.forgotten else set()
+        if origin in self._onward and (first := min(self._held.get(origin, ()), default=0)) > number:
+            self._go_on_at(origin, first)
+            number = first
+        held = self.leave(origin) if origin in self._gone else []
+        ready = self._ready(origin, number) if origin in self._held else []
+        return [*ready, *(each for batch in held for each in self.offer(origin, batch))]
 
     def leave(self, origin: Origin) -> list[Batch]:
         """An origin is gone for good. Gaps in its numbers will not close, so batches held for them go in."""
@@ -145,7 +178,7 @@ class Intake:
         """The numbers below `upto` that were neither taken nor are held, as first and last ones. There are none if the
         beginning of the origin is not known. O(held batches)."""
         following = self._next.get(origin, upto)
-        if self.closed or (following == 0 and self._may_begin(origin)):
+        if self.closed or origin in self.shut or (following == 0 and self._may_begin(origin)):
             return
         for seq, batch in sorted(self._held.get(origin, {}).items()):
             if following < min(seq, upto):
@@ -159,8 +192,8 @@ class Intake:
         return self._forgets or origin in self._anywhere or origin.unsided in self.forgotten
 
     def expects(self, origin: Origin) -> bool:
-        """Whether the origin is waited for, or has sent batches."""
-        return origin in self._next
+        """Whether the origin is waited for, or has sent batches, and was not released."""
+        return origin in self._next and origin not in self.released
 
     def known(self) -> KeysView[Origin]:
         """The origins that are waited for, or have sent batches. O(1)."""
@@ -237,7 +270,7 @@ class Intake:
             waits = self._unconfirmed.get(origin, {})
             late = [seq for seq in early if following is not None and seq <= following and seq not in waits]
             must(
-                self.closed or not late,
+                self.closed or origin in self.shut or not late,
                 "what is held is beyond what is next, or is not confirmed",
                 origin,
                 late,

@@ -13,6 +13,7 @@ watermarks.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from types import MappingProxyType
 
 import pyarrow as pa
 from msgspec.structs import replace
@@ -21,9 +22,12 @@ from rove.data.counts import Count
 from rove.data.fragment.build import Door, Step, Steps, ends
 from rove.data.fragment.emitted import Emitted
 from rove.data.fragment.reconfigure.moves import Moves
+from rove.data.fragment.reconfigure.shares import Shares
+from rove.data.fragment.saved import restore, snapshot
 from rove.data.link.unheard import Confirmation
 from rove.data.operators.faulted import TEXT_MAX, Fault, rows_outside, set_aside, try_parts
 from rove.data.operators.join import JoinLogic
+from rove.data.operators.lifting import LiftLogic
 from rove.data.operators.logic import NOTHING, Logic, Output, stepped
 from rove.data.operators.ordered import OrderedLogic
 from rove.data.operators.shared_results import SharedResults
@@ -31,7 +35,7 @@ from rove.data.operators.stateless_run import rows_through
 from rove.data.operators.window import WindowLogic
 from rove.model.batch import Batch, Header
 from rove.model.clock import END
-from rove.model.errors import DataError, StateError, must
+from rove.model.errors import DataError, must
 from rove.model.ids import Origin, Stage, Taker, read_taker
 from rove.model.spans import Coverage, Spans, minus
 from rove.model.state import Saved
@@ -44,7 +48,7 @@ class Pipeline:
     `waits` are the origins that come in, by the stage of the source or stateful operator that makes them; `makes` the
     origins of the stateful operators here. With `forgets` an origin may begin in the middle of its numbers, after a
     restart. With `goes_on`, output goes to another node, which applies what is missing; without, it has reached its
-    end. Pipelines on one node have results in common (`shared`).
+    end. Pipelines on one node have results in common (`shared`). Operators take the origins in `lifts` batch by batch.
     """
 
     def __init__(
@@ -56,22 +60,24 @@ class Pipeline:
         forgets: bool = False,
         goes_on: bool = False,
         shared: SharedResults | None = None,
+        lifts: Mapping[Stage, Iterable[Origin]] = MappingProxyType({}),
     ) -> None:
         self._stages, self._goes_on, self._shared = stages, goes_on, shared
         self._waits: dict[Stage, dict[Origin, None]] = {s: dict.fromkeys(origins) for s, origins in waits.items()}
         here = {Stage(n) for n in range(len(stages.operators))} if runs is None else set(runs)
-        self._steps = Steps(stages, self.waited(), makes, here, forgets)
+        self._steps = Steps(stages, self.waited(), makes, here, forgets, lifts)
         self._with_memory = self._steps.with_memory
         self.faults = 0  # batches with rows that could not be computed
         self.fault = ""  # the reason of the first one
         self.counts: dict[Origin, Count] = {}  # by origin
         self._ends = ends(stages)
-        self.moves = Moves(self, self._steps)
+        self.moves, self.shares = Moves(self, self._steps), Shares(self, self._steps)
         self._coming: tuple[Header, Confirmation] | None = None  # the batch that is processed, if it needs one
 
     def process(self, stage: Stage, batch: Batch, confirmation: Confirmation | None = None) -> list[Emitted]:
         """Process a batch that has reached `stage`. O(rows × operators missing here)."""
         emitted: list[Emitted] = []
+        self.shares.meet(batch.header.origin)
         self._coming = None if confirmation is None else (batch.header, confirmation)
         self._send(self._steps.doors[stage], batch, emitted)
         self._coming = None
@@ -106,11 +112,11 @@ class Pipeline:
             new[stage] = tuple(origin for origin in origins if origin not in known)
             known |= dict.fromkeys(new[stage])
         for step in self._with_memory:
-            into = self._steps.origins_into(step.operator, new)
+            into = self._steps.into(step, new)
             step.deserted &= not into
             if step.intake is not None:
                 step.intake.expect(into)
-            if step.waits is not None and step.waits.expect(into):
+            if step.waits is not None and not step.lifts and step.waits.expect(into):
                 self.rise(step, step.waits.low, emitted)
         return emitted
 
@@ -119,7 +125,7 @@ class Pipeline:
         a node that has died."""
         for step in self._with_memory:
             if step.intake is not None:
-                step.intake.expect(self._steps.origins_into(step.operator, origins))
+                step.intake.expect(self._steps.into(step, origins))
                 step.intake.forgotten = step.intake.forgotten if forgotten is None else forgotten
 
     def origins_at(self, stage: Stage, waits: Mapping[Stage, Iterable[Origin]]) -> list[Origin]:
@@ -128,7 +134,7 @@ class Pipeline:
 
     def names(self) -> dict[Stage, Origin]:
         """The names that stateful operators here have now."""
-        names = ((step.stage, self._steps.name_of(step.stage)) for step in self._with_memory)
+        names = ((step.stage, self._steps.name_of(step.stage)) for step in self._with_memory if not step.lifts)
         return {stage: name for stage, name in names if name is not None}
 
     def waited(self) -> dict[Stage, tuple[Origin, ...]]:
@@ -145,8 +151,8 @@ class Pipeline:
         left = {s: tuple(o for o in origins if o in known) for s, known in self._waits.items()}
         emitted: list[Emitted] = []
         for step in self._with_memory if origins else ():
-            wanted = set(self._steps.origins_into(step.operator, left))
-            for name in self._steps.origins_into(step.operator, {stage: tuple(origins)}):
+            wanted = set(self._steps.into(step, left))
+            for name in self._steps.into(step, {stage: tuple(origins)}):
                 if name not in wanted:
                     self.let_in(step, name, emitted, anyway=True)
                     if step.waits is not None and step.waits.leave(name):
@@ -178,7 +184,7 @@ class Pipeline:
         """If no origin is left to wait for, close the open windows, and no more: an origin that joins later with newer
         rows is in time. Operators here no longer wait for the output, and may have no other origin to wait for."""
         waits, intake = step.waits, step.intake
-        if waits is None or intake is None or step.deserted or waits.waited() or not intake.deserted:
+        if waits is None or intake is None or step.deserted or waits.waited() or not intake.deserted or step.lifts:
             return
         if (until := step.open.last()) is not None:
             self.rise(step, until, emitted)
@@ -198,7 +204,7 @@ class Pipeline:
     def end(self, runs: Collection[Stage]) -> list[Emitted]:
         """Keep only the operators `runs` here. The others emit all that they hold, because no other node has it."""
         emitted: list[Emitted] = []
-        for step in (step for step in self._with_memory if step.stage not in runs):
+        for step in (step for step in self._with_memory if step.stage not in runs and not step.lifts):
             for name in () if step.intake is None else step.intake.table():
                 self.let_in(step, name, emitted, anyway=True)
             if (until := step.open.last()) is not None:
@@ -258,7 +264,8 @@ class Pipeline:
 
     def gaps(self, origin: Origin, upto: int) -> list[tuple[int, int]]:
         """The batches of an origin below `upto` that an operator here still waits for, as first and last numbers."""
-        intakes = [step.intake for step in self._with_memory if step.intake is not None]
+        steps = self.shares.first(origin) or self._with_memory  # others get what the first has taken
+        intakes = [step.intake for step in steps if step.intake is not None]
         names = [(intake, name) for intake in intakes for name in intake.known() if name.unsided == origin]
         return sorted({gap for intake, name in names for gap in intake.gaps(name, upto)})
 
@@ -269,25 +276,20 @@ class Pipeline:
     def lows(self) -> dict[Stage, int]:
         """The watermark of each operator here, without those whose state has not begun to come."""
         steps = (s for s in self._with_memory if s.arriving is None or s.arriving.has_frontier)
-        return {step.stage: step.waits.low for step in steps if step.waits is not None}
+        return {step.stage: step.waits.low for step in steps if step.waits is not None and not step.lifts}
 
     def snapshot(self) -> list[Saved]:
         """The states of all stateful operators."""
-        return [
-            Saved(
-                of=step.identity,
-                state=step.logic.snapshot(),
-                taken=step.intake.table() if step.intake else {},
-                marks=step.waits.table() if step.waits else {},
-                low=step.waits.low if step.waits else 0,
-            )
-            for step in self._with_memory
-            if step.logic is not None
-        ]
+        return snapshot(self._with_memory)
+
+    def restore(self, saved: list[Saved]) -> None:
+        """Restore the states of another pipeline of the same stages."""
+        restore(self._with_memory, saved)
 
     def adopt(self, other: Pipeline, alike: bool = True) -> None:
         """Take over the operators of another pipeline with their state. The plans are `alike` (plan/rules/amend), or
         only operators that are the same in both go on."""
+        self._steps.lift(other._steps.lifted)
         running = {step.identity: step for step in other._with_memory}
         for step in self._with_memory:
             if (old := running.get(step.identity)) is not None:
@@ -295,21 +297,10 @@ class Pipeline:
                 step.deserted, step.arriving, step.arrived = old.deserted, old.arriving, old.arrived
         self.counts, self.faults = other.counts, other.faults
         self.moves.leaving = other.moves.leaving
+        self.shares.adopt(other.shares)
         mine, theirs = self._stages.operators, other._stages.operators
         waited = other.waited().items()
         self.expect({n: found for n, found in waited if alike or (n < len(mine) and mine[n] == theirs[n])})
-
-    def restore(self, saved: list[Saved]) -> None:
-        """Restore the states of another pipeline of the same stages. Nothing is restored unless everything fits."""
-        if [s.of for s in saved] != [step.identity for step in self._with_memory]:
-            raise StateError("this snapshot is of other queries; restore it into a pipeline of the same plans")
-        for step, each in zip(self._with_memory, saved, strict=True):
-            if step.logic is not None:
-                step.logic.restore(each.state)
-            if step.intake is not None:
-                step.intake.load(each.taken)
-            if step.waits is not None:
-                step.waits.load(each.marks, each.low)
 
     def count(self, origin: Origin) -> Count:
         """The counts of an origin, by its name at the source."""
@@ -360,7 +351,7 @@ class Pipeline:
                     self._deliver(step, batch, emitted, side, left)
             elif self._hears(step, batch.header.origin, side):
                 self._deliver(step, batch, emitted, side)
-            elif not door.forks and not left:
+            elif not (door.forks or left or self._heard_beside(step, batch.header.origin)):
                 # This reader takes the batch on another node, or has taken it; unless another reader sends it there,
                 # the batch passes by.
                 emitted.append(Emitted(door.stage, batch, passes=True))
@@ -368,7 +359,13 @@ class Pipeline:
     def _hears(self, step: Step, origin: Origin, side: int) -> bool:
         """Whether an ordered operator takes an origin's batches here."""
         name = origin.on_side(side) if isinstance(step.logic, JoinLogic) else origin
+        if step.lifts != self._steps.takes(step.stage, name):
+            return False
         return step.intake is not None and step.intake.expects(name)
+
+    def _heard_beside(self, step: Step, origin: Origin) -> bool:
+        """Whether it is the other step of its stage here that takes an origin's batches, or sends them on."""
+        return self._steps.has(step.stage) if step.lifts else self._steps.takes(step.stage, origin)
 
     def _deliver(self, step: Step, batch: Batch, emitted: list[Emitted], side: int, left: bool = False) -> None:
         if step.intake is not None:
@@ -432,7 +429,7 @@ class Pipeline:
 
     def pass_on(self, step: Step, output: Output, emitted: list[Emitted]) -> None:
         for batch in output.batches:
-            if step.waits is not None and batch.rows:
+            if step.waits is not None and batch.rows and not step.lifts:
                 self.count(batch.header.origin).make(batch.header, batch.rows * self._ends[step.door.stage])
             self._send(step.door, batch, emitted)
         for batch in output.late:
@@ -464,7 +461,7 @@ class Pipeline:
         output, and the batch without them."""
         data, whole = batch.data, [Fault(0, batch.rows, fault)]
         faults, output, rest = whole, NOTHING, None
-        if isinstance(logic, WindowLogic | OrderedLogic) and not batch.header.folded:
+        if isinstance(logic, WindowLogic | OrderedLogic | LiftLogic) and not batch.header.folded:
             faults = try_parts(logic.probe, data, fault).faults
             rest = rows_outside(data, faults)
         if rest is not None:

@@ -63,7 +63,8 @@ class RunningFragment:
         goes_on = fragment.next is not None
         self.runs = frozenset(fragment.runs if sent else (*fragment.runs, *fragment.ends))  # the operators that run now
         makes = {**fragment.makes, **names}
-        self.pipeline = Pipeline(self.stages, {}, makes, self.runs, forgets, goes_on, shared)
+        self.lifts = frozenset(fragment.lifts)
+        self.pipeline = Pipeline(self.stages, {}, makes, self.runs, forgets, goes_on, shared, fragment.lifts)
         self.route = fragment.next  # the route that is used now
         self.machine = Machine(FRAGMENT, FragmentState.RUNNING, f"the fragment of query `{fragment.query}`")
         self.fault = ""  # why rows were lost here for the first time
@@ -76,7 +77,8 @@ class RunningFragment:
         """A newer version of this fragment. Operators that stay keep their state."""
         old, sent = self.fragment, self.sends_state
         runs = frozenset(fragment.runs if sent else (*fragment.runs, *fragment.ends))
-        if (runs, fragment.plan, fragment.next is None) == (self.runs, old.plan, old.next is None):
+        same = (self.runs, self.lifts, old.plan, old.next is None)
+        if (runs, frozenset(fragment.lifts), fragment.plan, fragment.next is None) == same:
             self.fragment, self.route = fragment, fragment.next
             self._settle()
             return self
@@ -115,6 +117,23 @@ class RunningFragment:
         """Give operators the names that the fragment has for them. Returns the output that this causes."""
         makes = self.fragment.makes.items()
         return [each for stage, origin in makes for each in self.pipeline.moves.rename(stage, origin)]
+
+    def share(self) -> list[Emitted]:
+        """Let origins go, and take others batch by batch, as the fragment says. Returns the output that this causes."""
+        emitted: list[Emitted] = []
+        fragment, shares = self.fragment, self.pipeline.shares
+        for stage, origins in sorted(fragment.releases.items()):
+            for origin in origins:
+                emitted += shares.release(stage, origin)
+        for stage, origins in sorted(fragment.lifts.items()):
+            for origin in origins:
+                shares.lift(stage, origin)
+        return emitted
+
+    def begin(self) -> list[Emitted]:
+        """Take origins batch by batch from where they begin. Returns the output that this causes."""
+        shares = self.pipeline.shares
+        return [each for origin, begin in self.fragment.begins.items() for each in shares.begin(origin, begin)]
 
     def await_states(self) -> list[Emitted]:
         """Wait for the states that the fragment names, and for no others. Returns the output that this causes."""
@@ -266,8 +285,9 @@ class RunningFragment:
 
     def _settle(self) -> None:
         """Work out once what is done here at each stage."""
-        runs, sinks = self.runs, self.fragment.sinks
+        runs, sinks = self.runs | self.lifts, self.fragment.sinks
         self.pipeline.know(self.fragment.knows, self.fragment.anywhere)
+        self.pipeline.shares.know(self.fragment.lifts)
         self.remembers = any(ordered(self.stages.operators[n]) for n in runs)
         outputs = {stage for _, stage in self.stages.outputs}
         self._touched, self._left = [], []
@@ -282,6 +302,7 @@ class RunningFragment:
         numbers = range(len(self.stages.operators))
         fragment = self.fragment
         named = (*fragment.runs, *fragment.ends, *fragment.makes, *fragment.waits, *fragment.sinks, *fragment.awaits)
+        named = (*named, *fragment.lifts, *fragment.releases)
         if any(n not in numbers for n in named):
             raise PlanError(
                 f"fragment {self.fragment.query} v{self.fragment.version} names stages that its plan does not have"

@@ -51,12 +51,12 @@ def rows_in(folded: pa.RecordBatch) -> int:
 
 
 class Fold:
-    """Folds batches for one window."""
+    """Folds batches for one window; with `count`, every state says how many rows it holds."""
 
-    def __init__(self, window: Aggregate) -> None:
+    def __init__(self, window: Aggregate, count: bool = True) -> None:
         source = window.input.schema
-        self._schema = folded_schema(window)
-        self._states = States(window.keys, (*window.aggregates, _COUNT), source)
+        self._schema = folded_schema(window) if count else window.schema
+        self._states = States(window.keys, (*window.aggregates, _COUNT) if count else window.aggregates, source)
         self._time = compile_expression(window.time, source)
         self._clock = PaneClock(window.window.panes, NOBODY)
 

@@ -62,6 +62,15 @@ class WatermarkLogic(MovesAtOnce):
         header = replace(header, born=header.born - outside.rows, belated=header.belated + outside.rows)
         return Output((self._on_time(header, kept, after, max(oldest, mark), newest),), (outside,))
 
+    def mark(self, origin: Origin) -> int:
+        """The watermark of an origin."""
+        return self._marks.get(origin, MICROS_MIN)
+
+    def begin_at(self, origin: Origin, mark: int) -> None:
+        """An origin goes on with the watermark that it had on another node."""
+        if mark > MICROS_MIN:
+            self._marks[origin] = mark
+
     def watermark(self, time_us: int) -> Output:
         return NOTHING
 

@@ -139,7 +139,8 @@ class Deployment:
         else:
             stages = decode(opening.plan, unread)
         needs = self.output.needs(fragment, stages)
-        if self.output.durable and any(ordered(stages.operators[n]) for n in (*fragment.runs, *fragment.ends)):
+        here = (*fragment.runs, *fragment.ends, *fragment.lifts)
+        if self.output.durable and any(ordered(stages.operators[n]) for n in here):
             needs[str(InputFolder(fragment.query, fragment.anew))] = NO_COLUMNS
         return needs
 
@@ -202,9 +203,11 @@ class Deployment:
         else:
             if running.fragment.sends:
                 running = self.leaving_states.begin(running)
-            emitted = running.rename()  # before an operator goes on without its state, and emits output
+            emitted = running.share()
+            emitted += running.rename()  # before an operator goes on without its state, and emits output
             emitted += running.await_states()
             emitted += running.expect(running.fragment.waits)
+            emitted += running.begin()
             emitted += running.pipeline.gone(running.unheard(running.pipeline.origins()))
             self.exits.emit(running, emitted)
             self.output.wait(running)

@@ -21,6 +21,7 @@ from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.rows import encode_rows
 from rove.data.store.store import Store
 from rove.model.ids import Origin, QueryId
+from rove.model.messages import Released
 
 
 @dataclass(slots=True, eq=False)
@@ -63,6 +64,23 @@ class LeavingStates:
             for query, running in self.fragments.running.items()
             for origin in (*self._left(running), *running.arrived())
         )
+
+    def released(self) -> tuple[Released, ...]:
+        """The origins that operators here have let go, and of which nothing is left here but what is in their windows.
+        O(these origins, and batches of their queries)."""
+        return tuple(
+            Released(query, origin, begin)
+            for query, running in self.fragments.running.items()
+            for devices in [{o.node for each in running.fragment.releases.values() for o in each}]
+            for origin, begin in running.pipeline.shares.released.items()
+            if origin.node in devices and not running.replays and not self._answers_for(running, origin)
+        )
+
+    def _answers_for(self, running: RunningFragment, origin: Origin) -> bool:
+        """Whether this node keeps batches of an origin's device that nobody below has any more, or the last ones of
+        operators that all have left."""
+        own = (e for e in self.store.of(running.fragment.query) if e.receipt is None and e.original is None)
+        return any(running.pipeline.shares.deserted() or e.header.origin.node == origin.node for e in own)
 
     def _left(self, running: RunningFragment) -> list[Origin]:
         query, leaving = running.fragment.query, running.pipeline.moves.leaving.values()

@@ -80,6 +80,7 @@ class Taken(msgspec.Struct, frozen=True, array_like=True):
     anywhere: bool
     mark: int | None  # its watermark
     skipped: Spans = ()
+    released: bool = False  # whether its later batches are taken elsewhere
 
 
 class StateFrontier(msgspec.Struct, frozen=True, array_like=True):
@@ -215,7 +216,9 @@ class Arriving:
 def frontier_of(step: Step, intake: Intake) -> StateFrontier:
     """The frontier of a step that takes no more rows."""
     marks = {} if step.waits is None else step.waits.everything()
-    taken = tuple(Taken(*each[:5], marks.get(each[0]), each[5]) for each in intake.everything())
+    taken = tuple(
+        Taken(*each[:5], marks.get(each[0]), each[5], each[0] in intake.released) for each in intake.everything()
+    )
     opened = tuple(OpenBatches(*each) for each in step.open.everything().items())
     return StateFrontier(taken, END if step.waits is None else step.waits.low, opened, intake.forgets)
 
@@ -225,6 +228,7 @@ def take_frontier(step: Step, intake: Intake, frontier: StateFrontier) -> dict[O
     intake.take_over(
         (each.origin, each.begin, each.next, each.gone, each.anywhere, each.skipped) for each in frontier.taken
     )
+    intake.released |= {each.origin for each in frontier.taken if each.released}
     if frontier.forgets:
         intake.begin_anywhere()
     if step.waits is not None:

@@ -216,7 +216,7 @@ class Moves:
             self._pipeline.compute(step, origin, batch, emitted, _side(origin))
 
     def _step(self, stage: Stage) -> Step | None:
-        return next((step for step in self._steps.with_memory if step.stage == stage), None)
+        return next((step for step in self._steps.with_memory if step.stage == stage and not step.lifts), None)
 
 
 def _side(name: Origin) -> int:
