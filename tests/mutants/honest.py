@@ -41,7 +41,7 @@ HONEST = (
     ),
     Mutant(
         "states that nobody waits for are noted",
-        "control/deployment/deployments.py",
+        "control/deployment/migration.py",
         "if target is None or node not in (target, state.node):",
         "if node not in (target, state.node):",
         test=REPORTS + "test_what_is_kept_and_moved_is_of_queries_of_the_node",

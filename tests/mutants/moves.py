@@ -171,9 +171,9 @@ MOVES = (
     ),
     Mutant(
         "the old node is told to forget the state when only the new one has said that it came",
-        "control/deployment/deployments.py",
-        "            if target in said and (NodeId(state.node) in said or",
-        "            if target in said or (NodeId(state.node) in said or",
+        "control/deployment/migration.py",
+        "    return target in said and (NodeId(state.node) in said or",
+        "    return target in said or (NodeId(state.node) in said or",
         test=f"{_DRAIN}[drain]",
     ),
     Mutant(

@@ -211,7 +211,7 @@ class Coordinator:
             self._follow_streams(report.node)
         self._follow(report.node, heard)
         self._stop_at_faults(believed)
-        self.deployments.touch_moved(report.node, believed.moved or ())
+        self.deployments.touch_moved(report.node, believed.moved or (), believed.released or ())
         self.settle()
         self._compare(report.node, member, heard)
         if self.deployments.holistic:

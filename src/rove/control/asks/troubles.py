@@ -13,6 +13,7 @@ from rove.control.asks.requests import Trouble
 from rove.control.deployment.deployments import Deployments
 from rove.control.deployment.query import Query
 from rove.control.deployment.rollout import PartState
+from rove.control.deployment.shares import shares
 from rove.control.members.absence import Absence
 from rove.control.members.membership import Membership
 from rove.control.members.spark_side import SILENT_US, SparkSide
@@ -134,6 +135,8 @@ class Troubles:
                 then = "rows wait there and below it"
             if (verdict := self._absence.deaths.verdicts.get((query.id, node))) is not None:
                 then = f"{then}; {verdict.why}"
+            if query.deployment is not None and shares.waits_for(query.deployment, node):
+                then = f"{then}; rows of devices that have left it wait at `{query.deployment.root}` until it reports"
             yield self._trouble(f"{what}: {then}. Start it, or bring it into reach", since, node, holding.by(node))
 
     def _missing(self, query: Query) -> Iterator[Trouble]:

@@ -25,6 +25,8 @@ from rove.model.errors import BrokenInvariant
 from rove.model.ids import NodeId, Origin, Stage, Version
 from rove.model.messages import Fragment
 
+NAMED_MAX = 3  # devices that an explanation names
+
 
 class Deployment:
     """One query's parts. `load` is what all queries take of each node; `starts` tells the starts of a node without a
@@ -73,9 +75,13 @@ class Deployment:
         """The nodes with sources at a node and below it. O(nodes below it)."""
         return [node for node in self.tree.below((start,)) if self.tree.parts[node].sources]
 
+    def others(self, node: NodeId) -> tuple[NodeId, ...]:
+        """Where alternative routes of a node begin."""
+        return self._others.get(node, ())
+
     def hosts(self, stage: Stage, node: NodeId) -> bool:
         part = self.tree.parts.get(node)
-        return part is not None and stage in part.hosts
+        return part is not None and (stage in part.hosts or stage in part.lifting)
 
     def placement(self, why: Mapping[Stage, str]) -> Placement:
         """The whole deployment as a placement. O(nodes × stages)."""
@@ -87,6 +93,10 @@ class Deployment:
                 hosts[stage].append(node)
             if any(taken := self._takes(part)):
                 slots[node], memory[node] = taken
+        why, lifting = dict(why), sorted(node for node, part in self.tree.parts.items() if part.lifts)
+        for stage in self.tree.parts[self.root].lifting if lifting else ():
+            hosts[stage] = [*hosts[stage], *(() if self.root in hosts[stage] else (self.root,))]
+            why[stage] = f"{why.get(stage, '')}; {moved_away(lifting, self.root)}"
         return Placement(
             hosts={stage: tuple(nodes) for stage, nodes in hosts.items()},
             spark=frozenset(Stage(n) for n in range(len(self.terms.stages.operators)) if n not in hosts),
@@ -124,9 +134,18 @@ class Deployment:
             old = self.tree.parts.get(node)
             self._account(node, old, new)
             gone += self._name_sources(node, old, new)
+        self._passed_by(changes)
         moved = self.tree.put(changes)
+        self._passed_by(changes)
         fresh = (node for node, new in changes.items() if new is not None)
         self.meetings.refresh(self.journal, (*moved, *fresh), gone)
+
+    def _passed_by(self, nodes: Iterable[NodeId]) -> None:
+        """Operators on the routes of these nodes let rows pass by, if they are of devices whose rows are taken at the
+        root. O(routes)."""
+        for node in nodes:
+            if (part := self.tree.parts.get(node)) is not None and part.lifts:
+                self._dirty |= dict.fromkeys(self.tree.route(node))
 
     def set_absent(self, node: NodeId, absent: bool) -> None:
         """Set whether a node is absent, so that no operator waits for it. O(its route)."""
@@ -152,6 +171,10 @@ class Deployment:
         marked = {n: replace(p, forgotten=True) for n in nodes if (p := self.tree.parts.get(n)) and not p.forgotten}
         self.put(marked)
         self._dirty |= self.meetings.above(marked)
+
+    def heard_above(self, node: NodeId) -> None:
+        """Readers of what is made on a node have to be told of it again. O(its route)."""
+        self._dirty |= self.meetings.above((node,))
 
     def hold(self, holding: bool) -> None:
         """Let all nodes keep what they have, or go on. Every fragment gets a new version. O(nodes)."""
@@ -293,7 +316,15 @@ class Deployment:
             self.starts,
             self._sources,
             self.tree.parts,
+            self._passing(node, part),
         )
+
+    def _passing(self, node: NodeId, part: Part) -> dict[Stage, tuple[Origin, ...]]:
+        """The origins of devices below a node whose rows are taken at the root, by the operators here that they pass.
+        These may have taken earlier rows of them. O(nodes below it), if such operators are here."""
+        stages = set(part.hosts) & set(self.tree.parts[self.root].lifting) if node != self.root else set()
+        below = [self.tree.parts[each] for each in self.tree.below((node,))] if stages else []
+        return {s: tuple(o for each in below if s in each.lifts for _, o in each.sources) for s in sorted(stages)}
 
     def _part(self, node: NodeId) -> Part | None:
         part = self.tree.parts.get(node)
@@ -376,6 +407,13 @@ class Deployment:
         if fresh.fragments != self.fragments and not self._dirty:
             wrong = [n for n, f in fresh.fragments.items() if self.fragments.get(n) != f]
             raise BrokenInvariant(f"query `{self.terms.query}`: fragments of {wrong[:3]} do not follow from its parts")
+
+
+def moved_away(devices: list[NodeId], root: NodeId) -> str:
+    """Why an operator runs at the root too. Of many devices the first are named."""
+    named = ", ".join(f"`{device}`" for device in devices[:NAMED_MAX])
+    more = f" and {len(devices) - NAMED_MAX:,} more" if len(devices) > NAMED_MAX else ""
+    return f"rows of {named}{more} are taken at `{root}`, because they have left an edge with their windows"
 
 
 def _versioned(fragment: Fragment, version: Version) -> Fragment:

@@ -23,6 +23,7 @@ from rove.control.deployment.part import PartRecord
 from rove.control.deployment.query import Query, QueryEvent, QueryRecord
 from rove.control.deployment.reroute import has_better, lead, move, relieve
 from rove.control.deployment.rollout import Rollout
+from rove.control.deployment.shares import shares
 from rove.control.deployment.tables.invariants import check_indexes
 from rove.control.deployment.touched import Touched, Waiting, no_route, no_sources, note_cut, stays, wanted
 from rove.control.members.below import Below
@@ -31,6 +32,7 @@ from rove.control.placement import Load, Placement, Request, SourceAt, strategy
 from rove.control.placement.explain import explain
 from rove.model.errors import PlanError, RoveError, nearest
 from rove.model.ids import NodeId, Origin, QueryId, Stage, Version
+from rove.model.messages import Released
 from rove.plan.operators import Operator
 from rove.plan.stages import Stages
 
@@ -50,6 +52,7 @@ class Deployments:
         self.absent: dict[tuple[QueryId, NodeId], None] = {}  # nodes that are no longer waited for, by query
         self.rerouted: dict[tuple[QueryId, NodeId], None] = {}  # nodes with new fragments, until `absence` has looked
         self._of_stream: dict[str, dict[QueryId, None]] = {}
+        self._leavers = shares.Leavers(membership)
         self._unsettled: dict[QueryId, None] = {}  # queries that more nodes or room may help
         self._touched: dict[QueryId, Touched] = {}
         self.now = 0  # the time of the event that is being handled
@@ -194,20 +197,16 @@ class Deployments:
         self.computes_again(node)
         self._touch(query).dead[node] = None
 
-    def touch_moved(self, node: NodeId, moved: Iterable[tuple[QueryId, Origin]]) -> None:
-        """A node says that states have left it, or have come to it, whole. A migration is over when both nodes have
-        said so. O(these states × route)."""
-        for id, state in moved:
-            query = self.queries.get(id)
-            if query is None or query.stopped or query.deployment is None:
-                continue
-            target = migration.awaiting(query.deployment, state)
-            if target is None or node not in (target, state.node):
-                continue  # it is over, or does not concern the node
-            said = query.moved.setdefault(state, {})
-            said[node] = None
-            if target in said and (NodeId(state.node) in said or NodeId(state.node) not in query.deployment.tree):
+    def touch_moved(self, node: NodeId, moved: Iterable[tuple[QueryId, Origin]], released: Iterable[Released]) -> None:
+        """A node says which states have moved whole, and which origins it has let go. O(these states × route)."""
+        live = {query.id: query for query in self.live(node)}
+        for query, state in ((live[id], state) for id, state in moved if id in live):
+            if query.deployment is not None and migration.over(query.deployment, node, state, query.moved):
                 self._touch(query).arrived[state] = None
+        for id, devices in self._leavers.heard(node).items():
+            self._touch(self.queries[id]).nodes |= devices
+        for each in (each for each in released if each.query in live):
+            self._touch(live[each.query]).released[node, each.origin] = each.begin
 
     def grown(self) -> None:
         """There is more room, or there are more routes. O(queries that wait for it)."""
@@ -353,6 +352,7 @@ class Deployments:
         query wants alternative routes."""
         request = query.request(query.record.gateway or deployment.root, {}, self._membership.troubled.lacking)
         nodes = touched.to_look_at(query)
+        nodes |= shares.settled(deployment, touched, self._membership.members)
         for node in nodes:
             self._drop_gone(deployment, node)
         topology = self._membership.topology
@@ -363,6 +363,7 @@ class Deployments:
             self._drain(query, deployment, request, node)
         nodes |= replacement.follow(query, deployment, request, topology, self.load, touched.dead)
         move(deployment, request, nodes, topology, self.load)
+        self._leavers.follow(deployment, request, nodes, self.load, self.now)
         for node in nodes:
             self._lead_new(query, deployment, request, node)
             note_cut(query, deployment, node, topology, self.now)
@@ -394,10 +395,10 @@ class Deployments:
     def _drop_gone(self, deployment: Deployment, node: NodeId) -> None:
         """Remove sources that have ended. A source that is away, or has no route now, keeps its place. A node that was
         removed, and has none below it, loses its part: no operator waits for output of its operators. Operators
-        elsewhere that took rows of it alone stay, and give what they have."""
+        elsewhere that took rows of it alone stay. So does a device whose rows wait at the root (`shares`)."""
         gone = self._membership.ended.gone
         part = deployment.tree.parts.get(node)
-        if part is None:
+        if part is None or part.held:
             return
         if node not in self._membership.members:
             migration.removed(deployment, node, part)

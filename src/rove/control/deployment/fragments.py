@@ -9,15 +9,16 @@ keeps its name through every placement of its query.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from rove.control.deployment.part import At, Part
 from rove.control.deployment.split import Split
 from rove.control.deployment.tables.meetings import Meetings
+from rove.model.clock import MICROS_MIN
 from rove.model.errors import PlanError
 from rove.model.ids import NodeId, Origin, QueryId, Stage, Version
-from rove.model.messages import Fragment, Sink
+from rove.model.messages import Begin, Fragment, Sink
 from rove.plan.operators import Aggregate, Map
 from rove.plan.spans import keeps_time, span_us
 from rove.plan.stages import Stages, merges, ordered, stateful
@@ -118,16 +119,17 @@ def fragment(
     starts: Mapping[NodeId, int],
     sources: Mapping[At, tuple[Origin, ...]],
     parts: Mapping[NodeId, Part],
+    passing: Mapping[Stage, tuple[Origin, ...]],
 ) -> Fragment:
     """The fragment of a node on a route. `sources` gives the sources of a source stage on a node, `parts` the parts of
-    all nodes. O(makers that it reads + stages)."""
+    all nodes, `passing` the origins that operators here let pass by. O(makers that it reads + stages)."""
     number = terms.split.numbers
     running = meetings.running(node)
     ending = [s for s in part.ends if s in number and s not in running]
     waits: dict[Stage, set[Origin]] = {}
     knows: dict[Stage, set[Origin]] = {}
     anywhere: set[Origin] = set()
-    away = _Away(meetings, absent)
+    away = _Away(meetings, absent, parts)
     for maker in meetings.read_by(node):
         stage, host = maker
         is_source = meetings.is_source(stage)
@@ -139,6 +141,11 @@ def fragment(
             if (made := parts.get(host)) is not None and made.forgotten:
                 anywhere.update(origins)
     feeds = tuple(sorted(o for _, o in part.sources))
+    lifts = {s: _lifted(s, meetings.makers.get((s, node), ()), sources, parts) for s in part.lifting if s in number}
+    for stage, host in dict.fromkeys(maker for s in part.lifting for maker in meetings.makers.get((s, node), ())):
+        earlier = {each.origin for each in parts[host].begins} - set(sources.get((stage, host), ()))
+        if earlier:
+            knows.setdefault(number[stage], set()).update(earlier)
     return Fragment(
         query=terms.query,
         version=version,
@@ -169,18 +176,56 @@ def fragment(
         anew=part.anew,
         leads=dict(part.leads),
         lost={number[s]: state for s, state in part.lost},
+        releases=_releases(part, passing, number),
+        lifts={number[s]: origins for s, origins in lifts.items()},
+        begins={
+            origin: begin
+            for origin in sorted({origin for origins in lifts.values() for origin in origins})
+            if (begin := _begin(parts[NodeId(origin.node)], origin)) is not None
+        },
     )
 
 
-class _Away:
-    """Whether nothing comes from a maker for now, because its node or all its sources are absent."""
+def _releases(
+    part: Part, passing: Mapping[Stage, tuple[Origin, ...]], number: Mapping[Stage, Stage]
+) -> dict[Stage, tuple[Origin, ...]]:
+    """The origins that operators let go, and those that pass them by."""
+    found: dict[Stage, set[Origin]] = {}
+    for stage, origin in (*part.releases, *((stage, o) for stage, origins in passing.items() for o in origins)):
+        found.setdefault(number[stage], set()).add(origin)
+    return {stage: tuple(sorted(origins)) for stage, origins in sorted(found.items())}
 
-    def __init__(self, meetings: Meetings, absent: Collection[NodeId]) -> None:
-        self._meetings, self._absent = meetings, absent
+
+def _lifted(
+    stage: Stage, makers: Iterable[At], sources: Mapping[At, tuple[Origin, ...]], parts: Mapping[NodeId, Part]
+) -> tuple[Origin, ...]:
+    """The origins of makers whose rows an operator takes batch by batch, also earlier ones of the same devices."""
+    found = {origin for maker in makers for origin in sources.get(maker, ())}
+    devices = dict.fromkeys(node for _, node in makers)
+    found |= {each.origin for node in devices if stage in parts[node].lifts for each in parts[node].begins}
+    return tuple(sorted(found))
+
+
+def _begin(device: Part, origin: Origin) -> Begin | None:
+    """Where an origin of a device begins at the root; None as long as that is not known."""
+    if any(origin == held for held, _ in device.held):
+        return None
+    known = (Begin(each.next, each.mark) for each in device.begins if each.origin == origin)
+    return next(known, Begin(0, MICROS_MIN))  # others have begun after their device had moved
+
+
+class _Away:
+    """Whether nothing comes from a maker for now, because its node or all its sources are absent, or an edge that has
+    not let it go."""
+
+    def __init__(self, meetings: Meetings, absent: Collection[NodeId], parts: Mapping[NodeId, Part]) -> None:
+        self._meetings, self._absent, self._parts = meetings, absent, parts
         self._known: dict[At, bool] = {}
 
     def __call__(self, maker: At) -> bool:
         if maker not in self._known:
             makers = () if self._meetings.is_source(maker[0]) else self._meetings.makers.get(maker, ())
-            self._known[maker] = maker[1] in self._absent or (bool(makers) and all(map(self, makers)))
+            held = () if (part := self._parts.get(maker[1])) is None else part.held
+            lost = maker[1] in self._absent or any(edge in self._absent for _, edge in held)
+            self._known[maker] = lost or (bool(makers) and all(map(self, makers)))
         return self._known[maker]

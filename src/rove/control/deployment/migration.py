@@ -245,6 +245,17 @@ def _again(deployment: Deployment, target: NodeId, part: Part) -> None:
         leads.lead(deployment, NodeId(state.node), target, (state,))
 
 
+def over(deployment: Deployment, node: NodeId, state: Origin, moved: dict[Origin, dict[NodeId, None]]) -> bool:
+    """A node says that a state has left it, or has come to it, whole. Returns whether both nodes have said so. O(its
+    route)."""
+    target = awaiting(deployment, state)
+    if target is None or node not in (target, state.node):
+        return False  # it is over, or does not concern the node
+    said = moved.setdefault(state, {})
+    said[node] = None
+    return target in said and (NodeId(state.node) in said or NodeId(state.node) not in deployment.tree)
+
+
 def awaiting(deployment: Deployment, state: Origin) -> NodeId | None:
     """The node that waits for a state. O(route)."""
     led = list(leads.way(deployment, state))

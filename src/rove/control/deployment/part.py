@@ -26,6 +26,14 @@ class Named(msgspec.Struct, frozen=True, array_like=True):
     while_start: int
 
 
+class Begins(msgspec.Struct, frozen=True, array_like=True):
+    """Where an origin of a device goes on at the root, and its watermark before that (`model.messages.Begin`)."""
+
+    origin: Origin
+    next: int
+    mark: int
+
+
 class Part(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """What was decided for one node. Rows go from here to `next`; None means the end of the query."""
 
@@ -45,11 +53,21 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     leads: tuple[tuple[Origin, NodeId], ...] = ()  # states that pass here on a way of their own, and their next node
     lost: tuple[tuple[Stage, Origin], ...] = ()  # operators here that have lost a state on its way, and which it was
     been: tuple[At, ...] = ()  # nodes that operators here have left with their state, now or earlier
+    # Of a device that has left an edge with its windows (`shares`): the operators that take its rows batch by batch at
+    # the root, and all operators that its rows pass from the lowest of these on; its origins of which it is not known
+    # how far the old edge came, with that edge; and where the others begin.
+    lifts: tuple[Stage, ...] = ()
+    along: tuple[Stage, ...] = ()
+    held: tuple[tuple[Origin, NodeId], ...] = ()
+    begins: tuple[Begins, ...] = ()
+    releases: tuple[tuple[Stage, Origin], ...] = ()  # operators here that let origins go, of devices that have left
+    keeps: tuple[Stage, ...] = ()  # operators that go on here although no rows may come, because they have let some go
+    lifting: tuple[Stage, ...] = ()  # operators that take rows of devices batch by batch here
 
     @property
     def moves(self) -> bool:
-        """Whether a state leaves this node or comes to it."""
-        return bool(self.sends or self.awaits)
+        """Whether a state leaves this node or comes to it, or operators here have still to let origins go."""
+        return bool(self.sends or self.awaits or self.releases)
 
     @property
     def stays(self) -> bool:

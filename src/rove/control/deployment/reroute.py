@@ -32,12 +32,13 @@ def lead(
     that operator too. The same holds for the node of the new source if it runs the query without that operator and has
     a disk: when it starts again it goes on with the query, and keeps the rows of its new sources until they have a
     place. O(stages × height), plus the nodes below a node where such an operator would be new."""
-    alone = request_of(deployment, request, {stage: (source,)}, deployment.merging())
+    pins, lifts = {**deployment.merging(), **lifted_at(deployment, source.node)}, _lifts(deployment, source.node)
+    alone = request_of(deployment, request, {stage: (source,)}, pins)
     for _ in request.stages.operators:
         placed = bottom_up(alone, topology, load)
         misplaced = _misplaced(deployment, request, placed, (stage, source.node))
         if misplaced is None:
-            deployment.put(joined(deployment, placed, {stage: (source,)}))
+            deployment.put(joined(deployment, placed, {stage: (source,)}, lifts=lifts))
             return
         alone = dataclasses.replace(alone, hints={**alone.hints, misplaced[0]: misplaced[1]})
     raise TopologyError(f"`{source.origin}` cannot be placed beside the earlier sources")
@@ -48,20 +49,20 @@ def move(
 ) -> list[NodeId]:
     """Give each of these nodes whose route is broken a better route, if one passes all operators that hold its state.
     Returns the nodes that moved. O(nodes × stages × height), once more for each node that cannot move."""
-    better = {node: route for node in nodes if (route := _better(deployment, node, topology))}
+    routes = {node: route for node in nodes if (route := better(deployment, node, topology))}
     position = deployment.journal.position
-    if all(_runs_all(deployment, request, node, topology) for node in better):
-        if all(_swap(deployment, node, route, topology) for node, route in better.items()):
-            return list(better)
+    if all(_runs_all(deployment, request, node, topology) for node in routes):
+        if all(_swap(deployment, node, route, topology) for node, route in routes.items()):
+            return list(routes)
         deployment.roll_back(position)
-    going = dict.fromkeys(better)
+    going = dict.fromkeys(routes)
     while going:
         position = deployment.journal.position
         broken = {node: topology.broken_on(deployment.tree.route(node)) for node in going}
         stuck = move_all(deployment, request, going, topology, load)
         if not stuck:
-            routes = ((node, deployment.tree.route(node)) for node in going)
-            stuck = [node for node, route in routes if topology.broken_on(route) >= broken[node]]
+            taken = ((node, deployment.tree.route(node)) for node in going)
+            stuck = [node for node, route in taken if topology.broken_on(route) >= broken[node]]
         if not stuck:
             stuck = deployment.meetings.disturbed(deployment.journal, position)
         if not stuck:
@@ -143,9 +144,11 @@ def move_all(
     stuck: list[NodeId] = []
     for node, part in parts.items():
         sources = {stage: tuple(SourceAt(o, node) for s, o in part.sources if s == stage) for stage, _ in part.sources}
-        alone = request_of(deployment, request, sources, {**deployment.merging(), **met[node], **pins})
+        theirs = {**deployment.merging(), **met[node], **lifted_at(deployment, node, part), **pins}
+        alone = request_of(deployment, request, sources, theirs)
         try:
-            deployment.put(joined(deployment, bottom_up(alone, topology, load), sources, before))
+            placed = bottom_up(alone, topology, load)
+            deployment.put(joined(deployment, placed, sources, before, part.lifts))
         except RoveError:
             stuck.append(node)
     return stuck
@@ -176,12 +179,13 @@ def joined(
     placed: Placement,
     sources: Mapping[Stage, Iterable[SourceAt]],
     before: Mapping[NodeId, Part] = MappingProxyType({}),
+    lifts: Collection[Stage] = (),
 ) -> dict[NodeId, Part | None]:
     """The change that adds a placement to the deployment. An operator that both host on a node is one instance there,
-    and a node that has a route keeps it. Operators on a node that had a part `before` keep their names. O(nodes of the
-    placement)."""
+    and a node that has a route keeps it. Operators on a node that had a part `before` keep their names. Those that
+    take these sources batch by batch (`lifts`) are no hosts. O(nodes of the placement)."""
     hosts: dict[NodeId, list[Stage]] = {}
-    for stage, nodes in placed.hosts.items():
+    for stage, nodes in ((stage, nodes) for stage, nodes in placed.hosts.items() if stage not in lifts):
         for node in nodes:
             hosts.setdefault(node, []).append(stage)
     made: dict[NodeId, list[tuple[Stage, Origin]]] = {}
@@ -243,7 +247,7 @@ def _misplaced(deployment: Deployment, request: Request, placed: Placement, new:
             if host not in tree or deployment.hosts(stage, host) or host == deployment.root:
                 continue
             for node in tree.below((host,)):
-                for source, _ in tree.parts[node].sources:
+                for source, _ in () if tree.parts[node].lifts else tree.parts[node].sources:
                     for met, above in meetings.met((source, node)):
                         if met == stage and host not in tree.route(above):
                             return stage, above
@@ -258,12 +262,23 @@ def met_by(deployment: Deployment, node: NodeId) -> dict[Stage, NodeId]:
     return {s: at for source in stages for s, at in deployment.meetings.met((source, node))}
 
 
+def lifted_at(deployment: Deployment, node: NodeId, part: Part | None = None) -> dict[Stage, NodeId]:
+    """The operators that rows of a device pass at the root because it has left an edge, with the root."""
+    known = deployment.tree.parts.get(node) if part is None else part
+    return {} if known is None else dict.fromkeys(known.along, deployment.root)
+
+
+def _lifts(deployment: Deployment, node: NodeId) -> tuple[Stage, ...]:
+    part = deployment.tree.parts.get(node)
+    return () if part is None else part.lifts
+
+
 def has_better(deployment: Deployment, node: NodeId, topology: Topology) -> bool:
     """Whether there is a route with fewer broken links than the node's own. O(height)."""
-    return bool(_better(deployment, node, topology))
+    return bool(better(deployment, node, topology))
 
 
-def _better(deployment: Deployment, node: NodeId, topology: Topology) -> list[NodeId]:
+def better(deployment: Deployment, node: NodeId, topology: Topology) -> list[NodeId]:
     """The best route of a node, if it has fewer broken links than its own; empty otherwise. O(height)."""
     broken = topology.broken_on(deployment.tree.route(node)) if deployment.placed(node) else 0
     if not broken or not topology.has(node) or not topology.reaches(node, deployment.root):

@@ -11,6 +11,7 @@ from rove.control.deployment.reroute import has_better
 from rove.control.members.membership import Membership
 from rove.control.topology.topology import Topology
 from rove.model.ids import NodeId, Origin, Stage
+from rove.model.messages import Begin
 
 NAMED_MAX = 5  # nodes of a cause that are named
 
@@ -27,20 +28,21 @@ class Touched:
     arrived: dict[Origin, None] = field(default_factory=dict)  # states that have moved and are complete
     drained: dict[NodeId, None] = field(default_factory=dict)  # nodes that are being drained
     dead: dict[NodeId, None] = field(default_factory=dict)  # nodes that count as dead
+    released: dict[tuple[NodeId, Origin], Begin] = field(default_factory=dict)  # origins that nodes have let go
     retry: bool = False  # look at all sources without a place or with a broken route
 
     @property
     def nodes_only(self) -> bool:
         """Whether nothing but sources and links of nodes has changed."""
         others = (self.relays, self.restarted, self.absent, self.lacking, self.arrived, self.drained, self.dead)
-        return not self.retry and not any(others)
+        return not (self.retry or self.released) and not any(others)
 
     def to_look_at(self, query: Query) -> dict[NodeId, None]:
         """The nodes to look at. O(touched nodes, and nodes below touched relays)."""
         nodes, deployment = dict(self.nodes), query.deployment
         for relay in self.relays:
             nodes |= dict.fromkeys(() if deployment is None else deployment.source_nodes(relay))
-        if self.retry:
+        if self.retry or self.arrived:
             nodes |= dict.fromkeys((*query.cut, *(each.node for each in query.unplaced.values())))
         return nodes
 
@@ -56,6 +58,7 @@ class Touched:
             (self.drained, "{} is drained, or takes part again"),
             (self.dead, "{} counts as dead, and its operators start elsewhere"),
             ([state.node for state in self.arrived], "the state of {} has moved"),
+            (dict.fromkeys(node for node, _ in self.released), "{} has let devices go that had left"),
         )
         found = [text.format(_names(list(nodes))) for nodes, text in words if nodes]
         return (*found, "there is more room, or there are more routes") if self.retry else tuple(found)

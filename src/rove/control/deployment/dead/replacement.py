@@ -20,6 +20,7 @@ from rove.control.deployment.deployment import Deployment
 from rove.control.deployment.part import Named, Part
 from rove.control.deployment.query import Query
 from rove.control.deployment.reroute import joined, met_by, request_of, without
+from rove.control.deployment.shares import shares
 from rove.control.placement.bottom_up import bottom_up
 from rove.control.placement.placement import Load
 from rove.control.placement.request import Request, SourceAt
@@ -45,7 +46,7 @@ def follow(
         query.dead.pop(node, None)
         if node not in deployment.tree or (topology.has(node) and not topology.is_dead(node)):
             continue
-        below |= dict.fromkeys(deployment.source_nodes(node))
+        below |= dict.fromkeys((*deployment.source_nodes(node), *shares.lost(deployment, node, forgets=False)))
         if remembers(deployment, node) and (why := replace_node(deployment, request, node, topology, load)):
             query.dead[node] = why
     return below
@@ -55,6 +56,8 @@ def remembers(deployment: Deployment, node: NodeId) -> bool:
     """Whether operators that wait for a node were placed on it. Batches of sources below it pass by, or take another
     route by themselves (`reroute`)."""
     part, operators = deployment.tree.parts.get(node), deployment.terms.stages.operators
+    if shares.waits_for(deployment, node):
+        return True
     if part is None or not deployment.tree.children.get(node):
         return False
     return any(ordered(operators[stage]) for stage in part.hosts)
@@ -97,6 +100,8 @@ def _replace(deployment: Deployment, request: Request, node: NodeId, topology: T
     if tree.parts[node].sends:  # the rest of these states does not come any more
         migration.lost(deployment, node)
     part = tree.parts[node]
+    if part.releases:  # it leaves the query, and takes no batches of devices that have left it
+        deployment.put({node: replace(part, releases=(), keeps=())})
     going = [source for source in deployment.source_nodes(node) if _passes_by(source, node, deployment.root, topology)]
     if not going:
         return "no node below it has another way"

@@ -47,7 +47,12 @@ class Meetings:
         """Whether an operator runs on a node, for rows that reach it there."""
         if stage not in self._tree.runs.get(node, ()):
             return False
-        return not self._optional[stage] or bool(self._taken.get((stage, node)))
+        return not self._optional[stage] or bool(self._taken.get((stage, node))) or self._keeps(stage, node)
+
+    def _keeps(self, stage: Stage, node: NodeId) -> bool:
+        """Whether an operator goes on although no rows may come."""
+        part = self._tree.parts.get(node)
+        return part is not None and stage in part.keeps
 
     def running(self, node: NodeId) -> list[Stage]:
         """The operators that run on a node, in order."""
@@ -77,7 +82,10 @@ class Meetings:
         """Whether an operator on another node takes rows of this node alone, and would be left out without it. O(its
         sources × stages)."""
         walks = [self._walks.get((stage, node), ()) for stage in self._tree.parts[node].hosts if self.is_source(stage)]
-        counts = Counter(at for walk in walks for at in walk if at[1] != node and self._optional[at[0]])
+        lifts = self._tree.parts[node].lifts  # nobody waits for what these give
+        counts = Counter(
+            at for walk in walks for at in walk if at[1] != node and self._optional[at[0]] and at[0] not in lifts
+        )
         return any(self._taken.get(at) == count for at, count in counts.items())
 
     def is_source(self, stage: Stage) -> bool:
@@ -89,6 +97,7 @@ class Meetings:
     def read_by(self, node: NodeId) -> Iterator[At]:
         """The makers that readers on a node read, once for each reader. O(makers)."""
         stages = [stage for stage in self._tree.runs[node] if self._ordered[stage]]
+        stages += [stage for stage in self._tree.parts[node].lifting if stage not in stages]
         for stage in (*stages, END):
             yield from self.makers.get((stage, node), ())
 
@@ -150,7 +159,8 @@ class Meetings:
         for n in range(start + 1, len(self._stages.operators)):
             stage = Stage(n)
             starts = [at for i in self._stages.inputs[n] for at in reached.get(i, ())]
-            taken = (self._taker(stage, at) for at in starts)
+            lifted = self.root if stage in self._tree.parts[node].lifts else None
+            taken = (lifted or self._taker(stage, at) for at in starts)
             here = dict.fromkeys(node for node in taken if node is not None)
             if here:
                 reached[stage] = here
@@ -172,11 +182,17 @@ class Meetings:
         """Whether a source or operator on that node numbers batches of that stage."""
         stage, node = maker
         part = self._tree.parts.get(node)
-        return part is not None and stage in part.hosts and (self.is_source(stage) or self.runs(stage, node))
+        if part is None or stage not in part.hosts:
+            return False
+        if self._keeps(stage, node) and not any(stage == each for each, _ in part.releases):
+            return bool(self._taken.get((stage, node)))  # it has given all that it had
+        return self.is_source(stage) or self.runs(stage, node)
 
     def _consumers(self, maker: At) -> tuple[At, ...]:
         """The readers of a maker: ordered operators that its batches meet, or their end."""
         found: dict[At, None] = {}
+        part = self._tree.parts.get(maker[1])
+        lifts = part.lifts if part is not None and self.is_source(maker[0]) else ()
         waiting = [maker]
         while waiting:
             stage, host = waiting.pop()
@@ -186,11 +202,12 @@ class Meetings:
                 if reader in self._spark:
                     continue
                 node = next((n for n in self._tree.route(host) if self.runs(reader, n)), None)
+                node = self.root if reader in lifts else node
                 if node is None:
                     continue
                 if self._ordered[reader]:
                     found[reader, node] = None
-                if not self._stateful[reader]:
+                if not self._stateful[reader] or reader in lifts:
                     waiting.append((reader, node))
         return tuple(sorted(found))
 
