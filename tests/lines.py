@@ -7,7 +7,7 @@ credit, nor where somebody listens.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rove.control.commands import Keep
@@ -40,6 +40,7 @@ from rove.data.events import (
 from rove.data.link.link import ANEW
 from rove.model.batch import Header
 from rove.model.events import Allow, Arrived, Conn, Drop, Garbled, Send, Tick
+from rove.model.ids import Origin, Stage
 from rove.model.messages import (
     Ack,
     Answer,
@@ -165,6 +166,7 @@ def message(said: Message) -> str:
             words += [f"asks for {listed(unknown)}"] if unknown else []
             words += [f"cannot run {listed(troubles)}"] if troubles else []
             words += [f"has moved state {origin}" for _, origin in said.moved or ()]
+            words += [f"has let {each.origin} go at {each.begin.next}" for each in said.released or ()]
             return ", ".join(["Report" if whole else "News", *(words or ["nothing new"])])
         case Orders(deploy=deploy, stop=stop, leave=leave, peers=peers, trouble=trouble, whole=whole, learn=learn):
             words = [f"run {part(fragment)}" for fragment in deploy]
@@ -201,7 +203,15 @@ def part(fragment: Fragment) -> str:
     moves = [f"send state {origin}" for origin in fragment.sends.values()]
     moves += [f"await state {origin}" for origin in fragment.awaits.values()]
     moves += [f"lead state {origin} to {node}" for origin, node in fragment.leads.items()]
+    moves += [f"let {origin} go" for origin in _origins(fragment.releases)]
+    begins = {origin: f" from {begin.next}" for origin, begin in fragment.begins.items()}
+    moves += [f"take {origin} batch by batch{begins.get(origin, '')}" for origin in _origins(fragment.lifts)]
     return " and ".join([f"{fragment.query} v{fragment.version} {goes}".rstrip(), *moves])
+
+
+def _origins(book: Mapping[Stage, tuple[Origin, ...]]) -> dict[Origin, None]:
+    """The origins in a book by operators, each once."""
+    return dict.fromkeys(origin for origins in book.values() for origin in origins)
 
 
 def life(start: int) -> str:

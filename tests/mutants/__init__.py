@@ -21,6 +21,7 @@ from tests.mutants.moves import MOVES
 from tests.mutants.names import NAMES
 from tests.mutants.operators import OPERATORS
 from tests.mutants.routes import ROUTES
+from tests.mutants.shares import SHARES
 from tests.mutants.sources import SOURCES
 from tests.mutants.statements import STATEMENTS
 from tests.mutants.stores import STORES
@@ -41,6 +42,7 @@ MUTANTS = (
     *NAMES,
     *MOVES,
     *DEATHS,
+    *SHARES,
     *BOOKS,
     *BELOW,
     *SOURCES,

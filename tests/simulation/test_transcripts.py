@@ -242,6 +242,34 @@ def migration_overtaken_by_a_second_move(story: Story) -> None:
     story.passes(1)
 
 
+def share_of_one_device(story: Story) -> None:
+    with_windows_beside(story)
+    story.comment(
+        "East runs the partial windows of two devices, and holds rows of an open window. It takes one more batch of "
+        "d1, which drives out of reach of east before it hears the ack."
+    )
+    story.makes("d1")
+    story.passes(0.0015)
+    story.cut("d1", "east")
+    story.passes(4)
+    with story.quietly():
+        story.passes(2)
+    story.comment(
+        "West was in reach all the time. The gateway was told first to take the rows of d1 batch by batch, but not "
+        "where they begin; then d1 was told its new route, and east to let d1 go. East had taken one batch of d1, and "
+        "passed the second one on, because it had not heard that d1 knew of its ack. d1 sent it again, over west. The "
+        "gateway held it until east had said how far it came, and dropped the copy. Now the rows of d1 go over west."
+    )
+    story.makes("d1")
+    story.passes(2)
+    story.comment("d1 drives on, and comes back to east. This is a matter of its route alone.")
+    story.cut("d1", "west")
+    story.mend("d1", "east")
+    story.makes("d1")
+    story.passes(4)
+    story.counts("gateway", "q")
+
+
 def update(story: Story) -> None:
     with_windows_on(story, "mast", condition="value > 1")
     story.comment(
@@ -295,6 +323,7 @@ SCENES = (
     drain,
     drain_with_a_crash,
     drain_to_a_sibling,
+    share_of_one_device,
     migration_overtaken_by_a_second_move,
     update,
     edge_dies,
