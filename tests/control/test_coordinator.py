@@ -351,3 +351,17 @@ def test_a_query_that_is_stopped_is_not_placed_again_whatever_has_happened_befor
     desk.ask("stop", Named(name="q"))
     desk.obey(desk.machine.handle(Tick(), desk.now + 1))
     assert desk.machine.queries[QueryId("q")].state is QueryState.STOPPED
+
+
+def test_a_query_waits_for_a_gateway_that_was_invited_and_has_not_reported() -> None:
+    desk = Desk()
+    desk.machine.membership.enlist(NodeId("gateway"), "gateway", "k" * 40)
+    desk.report("d1", "device", "gateway", origins=("s/d1",), reaches=())
+    desk.submit()
+    query = desk.machine.queries[QueryId("q")]
+    assert query.waits_for == "waits for a gateway; start one: rove gateway"
+    desk.report("gateway", "gateway")
+    for _ in range(3):
+        desk.report("d1", "device", "gateway", origins=("s/d1",))
+        desk.report("gateway", "gateway")
+    assert query.state is QueryState.RUNNING

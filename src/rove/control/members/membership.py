@@ -418,8 +418,8 @@ class Membership:
         return self.topology.works(a, b)
 
     def gateways(self) -> list[NodeId]:
-        """The gateways, ordered by name."""
-        return sorted(self._gateways)
+        """The gateways that have ever reported, ordered by name."""
+        return sorted(filter(self.topology.has, self._gateways))
 
     def _index(self, new: NodeRecord | None, old: NodeRecord | None) -> None:
         """Update the indexes for a node's new record. O(its sources and links)."""
