@@ -14,9 +14,9 @@ HONEST = (
     Mutant(
         "a node may not count again what an earlier start of it had counted",
         "control/members/honest/counts.py",
-        "return bool(self._ended.of((tally.query, origin)))",
+        "return self._durable and origin.start < self._report.start",
         "return False",
-        test=REPORTS + "test_a_node_counts_again_what_an_earlier_start_of_it_had_counted",
+        test=REPORTS + "test_a_node_with_a_disk_counts_rows_of_its_earlier_starts_again",
     ),
     Mutant(
         "any node speaks of any query",

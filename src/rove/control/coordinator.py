@@ -192,7 +192,7 @@ class Coordinator:
             self._refuse(event.conn, "identity", text)
             return
         try:
-            believed, lie = honest(report, known, self.deployments, self.below, self.membership.ended)
+            believed, lie = honest(report, known, self.deployments, self.below)
             heard = self.membership.heard(believed, event.conn, self.now)
         except ProtocolError as error:
             self._refuse(event.conn, error.why, str(error))

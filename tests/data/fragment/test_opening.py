@@ -165,3 +165,21 @@ def test_a_node_reports_the_queries_whose_folders_it_opens() -> None:
     assert (gateway.worker.report().running, gateway.worker.report().unknown) == ({}, (Q,))
     gateway.disk()
     assert (gateway.worker.report().running, gateway.worker.report().unknown) == ({Q: LOG.version}, ())
+
+
+def test_late_rows_that_are_none_do_not_end_the_node_when_their_folder_is_open() -> None:
+    gateway = Gateway(SimShelf(Random(1)))
+    gateway.handle(orders(LOG))
+    gateway.handle(Arrived(b"d", Hello(PROTOCOL, NodeId("device"), 1)))
+    gateway.disk()
+    assert Q in gateway.worker.running()
+    for number, payload in ((1, None), (2, bytes(64))):
+        message = data(number, number)
+        gateway.handle(
+            Arrived(b"d", replace(message, header=replace(message.header, late=True, rows=6, born=6)), payload)
+        )
+        gateway.disk()
+        gateway.disk()
+    counts = gateway.worker.running()[Q].counts()[ORIGIN]
+    assert (counts.lost, counts.late) == (12, 0)
+    gateway.worker.validate()

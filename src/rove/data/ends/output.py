@@ -20,7 +20,7 @@ from rove.data.fragment.frontier import Frontier
 from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.link.receipts import FrameReceipt
 from rove.data.log.folders import Folders
-from rove.data.log.segments.partition import Partition
+from rove.data.log.segments.partition import Partition, check_rows
 from rove.data.rows import encode_rows
 from rove.model.batch import Header, HeaderKind
 from rove.model.disk_folders import AsideFolder, OutputFolder, checked_sink
@@ -166,6 +166,7 @@ class Output:
         if name not in self._ends:
             partition = self._folders.want(name, running.schema_of(header))
             if partition is None:
+                check_rows(header, rows)  # now, as if the folder were open: they may come from another node
                 if receipt is not None:
                     receipt.hold()
                 self._early.setdefault(name, deque()).append(_Early(query, header, rows, receipt))

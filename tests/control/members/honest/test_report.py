@@ -167,17 +167,21 @@ def test_counts_of_a_query_that_does_not_exist_are_not_kept() -> None:
     assert liar(desk) == "", "an earlier coordinator may have told it to run them"
 
 
-def test_a_node_counts_again_what_an_earlier_start_of_it_had_counted() -> None:
-    """A device with a disk computes its open windows again. Its rows were called lost, although they were delivered."""
+@pytest.mark.parametrize("durable", [True, False])
+def test_a_node_with_a_disk_counts_rows_of_its_earlier_starts_again(durable: bool) -> None:
+    """It computes its open windows again, also those of a start that had no time to report. Its rows were called lost,
+    although they were delivered."""
     desk = town()
-    earlier, never = Origin("s", "evil", 1), Origin("s", "evil", 7)
-    says(desk, start=1, tallies=(Tally(query=Q, origin=earlier, produced=9, made=3),))
-    says(desk, start=2, number=1)
-    for number, origin in ((2, earlier), (3, never)):
-        tallies = (Tally(query=Q, origin=origin, delivered=9, seen=3),)
-        says(desk, start=2, number=number, whole=False, facts=None, running={}, tallies=tallies)
+    parents = (NodeId("gateway"),)
+    facts = Facts(
+        kind="device", address="", parents=parents, slots=8, memory_bytes=10**8, sources=(), durable=durable
+    )  # fmt: skip
+    says(desk, start=4, number=1, facts=facts)
+    for number, start in ((2, 3), (3, 7)):
+        tallies = (Tally(query=Q, origin=Origin("s", "evil", start), delivered=9, seen=3),)
+        says(desk, start=4, number=number, whole=False, facts=None, running={}, tallies=tallies)
     known = desk.machine.membership.members[NodeId("evil")].tallies
-    assert [origin for _, origin in known] == [earlier]
+    assert [origin.start for _, origin in known] == ([3] if durable else [])
     assert "counts of a start that it never had" in liar(desk)
 
 

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 
 from rove.control.members.honest.bounds import possible
 from rove.model.errors import ProtocolError
-from rove.model.ids import SOURCE, NodeId
+from rove.model.ids import SOURCE, NodeId, Origin
 from rove.model.messages import Report, Tally
 
 if TYPE_CHECKING:
     from rove.control.deployment.deployments import Deployments
     from rove.control.members.below import Below
-    from rove.control.members.ended import Ended
     from rove.control.members.membership import Member
 
 OWN_LINES_MAX = 5_000  # counts of one device: a line for each query and stream of it, and for each start it has rows of
@@ -28,11 +27,10 @@ LINES_MAX = 2_000_000  # counts of another node: a line for each device and quer
 class CountsHere:
     """Judges the counts in one report of a node of some kind. `known` is the node as it was before."""
 
-    def __init__(
-        self, report: Report, known: Member | None, kind: str, deployments: Deployments, below: Below, ended: Ended
-    ) -> None:
+    def __init__(self, report: Report, known: Member | None, kind: str, deployments: Deployments, below: Below) -> None:
         self._report, self._kind, self._deployments, self._below = report, kind, deployments, below
-        self._ended = ended
+        facts = report.facts
+        self._durable = facts.durable if facts is not None else known is not None and known.record.durable
         self._before = {} if known is None else known.tallies
         sources = () if known is None else known.record.sources
         self._own = {source.origin for source in (*sources, *(report.facts.sources if report.facts else ()))}
@@ -65,19 +63,18 @@ class CountsHere:
         if self._room <= 0:
             return "more counts than it can have"
         if origin.node == node:
-            return "" if self._is_own(tally) else "counts of a start that it never had"
+            return "" if self._is_own(origin) else "counts of a start that it never had"
         if not origin.node:
             return "" if self._ran_below(tally) else "counts of an operator whose rows never came to it"
         came = self._deployments.may_carry(tally.query, node, NodeId(origin.node))
         return "" if came else "counts of rows that never came to it"
 
-    def _is_own(self, tally: Tally) -> bool:
-        """Whether it is of this start of a node, of all its starts, of an earlier one with rows on its disk, or of one
-        that had counted them too: a node with a disk counts again what it computes again."""
-        origin = tally.origin
+    def _is_own(self, origin: Origin) -> bool:
+        """Whether it is of this start of a node, of all its starts, of an earlier one with rows on its disk, or of any
+        earlier one of a node that computes its input again from its disk."""
         if origin.stage != SOURCE or origin.start in (0, self._report.start) or origin in self._own:
             return True
-        return bool(self._ended.of((tally.query, origin)))
+        return self._durable and origin.start < self._report.start
 
     def _ran_below(self, tally: Tally) -> bool:
         """Whether a merging operator ever ran on the node or below it, or its rows end there."""

@@ -21,21 +21,18 @@ from rove.model.messages import Report
 if TYPE_CHECKING:
     from rove.control.deployment.deployments import Deployments
     from rove.control.members.below import Below
-    from rove.control.members.ended import Ended
     from rove.control.members.membership import Member
 
 NAMED_US = 60_000_000  # how long a node is named after its last lie
 
 
-def honest(
-    report: Report, known: Member | None, deployments: Deployments, below: Below, ended: Ended
-) -> tuple[Report, str]:
+def honest(report: Report, known: Member | None, deployments: Deployments, below: Below) -> tuple[Report, str]:
     """The report without what the node may not say, and a sentence on that; empty if there is nothing. Counts of a
     device of another node's rows raise a ProtocolError. O(report)."""
     found, lie = of_parts(cut(report), deployments)
     if report.tallies:
         kind = kind_of(report, known)
-        tallies, forged = CountsHere(report, known, kind, deployments, below, ended).honest()
+        tallies, forged = CountsHere(report, known, kind, deployments, below).honest()
         if len(tallies) < len(report.tallies):
             found, lie = replace(found, tallies=tallies), forged or lie
     return found, f"reports {lie}; that is left out" if lie else ""

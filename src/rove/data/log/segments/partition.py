@@ -160,12 +160,7 @@ class Partition:
         `low` is for readers: the low watermark of the output.
         """
         rows = None if payload is None else memoryview(payload).cast("B")
-        size = 0 if rows is None else rows.nbytes
-        if (header.rows > 0) != (size > 0) or (rows is not None and not _fits(header, rows)):
-            raise DataError(
-                f"`{header.origin}` seqs {header.seq} to {header.through} have {header.rows} rows in {size} bytes; "
-                "rows come as one record batch message, a multiple of 8 bytes, under one seq"
-            )
+        size = check_rows(header, rows)
         if self.pending_bytes + size > self.settings.pending_bytes and self.pending_bytes:
             raise TooMuchPending(
                 f"log {self.name}: {self.pending_bytes} bytes wait for the disk ({self.trouble or 'it is slow'}); "
@@ -350,6 +345,18 @@ class Partition:
         least, most = self.settings.retry_us_min, self.settings.retry_us_max
         self._retry_after_us = min(max(2 * self._retry_after_us, least), most)
         self._retry_us = self._now_us + self._retry_after_us
+
+
+def check_rows(header: Header, payload: bytes | memoryview | pa.Buffer | None) -> int:
+    """Refuse rows that do not fit their header. Returns their bytes."""
+    rows = None if payload is None else memoryview(payload).cast("B")
+    size = 0 if rows is None else rows.nbytes
+    if (header.rows > 0) != (size > 0) or (rows is not None and not _fits(header, rows)):
+        raise DataError(
+            f"`{header.origin}` seqs {header.seq} to {header.through} have {header.rows} rows in {size} bytes; "
+            "rows come as one record batch message, a multiple of 8 bytes, under one seq"
+        )
+    return size
 
 
 def _fits(header: Header, rows: memoryview) -> bool:
