@@ -15,7 +15,7 @@ from rove.model.ids import NodeId
 from rove.model.messages import Peer
 from rove.runtime.loading import policy_at
 from tests.data.test_worker import COLUMNS, ORIGIN, fragment, orders, rows
-from tests.lines import lines
+from tests.lines import line, lines
 
 NEWEST = """
 class Newest:
@@ -44,12 +44,18 @@ def evicted(text: str) -> tuple[list[int], list[Note]]:
     worker.add_source("s", ORIGIN, COLUMNS)
     peers = (Peer(node=NodeId("west"), address="there"),)
     worker.handle(orders(fragment(NodeId("west"), (ORIGIN,)), peers=peers), 0)
-    gone, notes = [], []
+    gone, notes, said = [], [], set()
     for n in range(30):
-        said = worker.handle(Produced(ORIGIN, rows(), n), n) + worker.handle(Tick(), n)
-        gone += [c.seq for c in said if isinstance(c, Evicted)]
-        notes += [c for c in said if isinstance(c, Note)]
+        for command in worker.handle(Produced(ORIGIN, rows(), n), n) + worker.handle(Tick(), n):
+            match command:
+                case Evicted(seq=seq):
+                    gone.append(seq)
+                case Note():
+                    notes.append(command)
+                case other:
+                    said.add(line(other).split(",")[0])
         assert worker.store.bytes <= 4_000
+    assert said == {"to west: Hello", "to coordinator: Report"}, "nothing else is asked for"
     return gone, notes
 
 

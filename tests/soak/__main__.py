@@ -1,8 +1,9 @@
 """`python -m tests.soak --minutes 60 --seed 7`: real processes for an hour, with every fault that we can make.
 
-A coordinator, a gateway, 4 edges and 20 devices, all with keys and disks. Six queries: two without state, two windows,
-a join, a running count. Processes are killed and stopped, disks are full, bytes of files are flipped, and a thief with
-a device's key sends forged frames. The end of all queries is the gateway's log; Spark has tests of its own.
+A coordinator, a gateway, 5 edges and 20 devices with keys and disks; one edge has no disk. Seven queries: two without
+state, windows on devices and on edges, a join, a running count. Processes are killed and stopped, disks are full, bytes
+of files are flipped, and a thief with a device's key sends forged frames and reports. The end of all queries is the
+gateway's log; Spark has tests of its own.
 
 The exit code is 0 if nothing is wrong. If something is, the folder with all logs is kept, and the command that draws
 the same faults again is printed.
@@ -30,9 +31,6 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=60.0, help="how long faults happen")
     parser.add_argument("--seed", type=int, default=None, help="draws the faults; default: from the clock")
     parser.add_argument("--folder", type=Path, default=None, help="for disks and logs; it is kept")
-    parser.add_argument(
-        "--known-failures", action="store_true", help="also what has stalled once: a watermark on an edge"
-    )
     given = parser.parse_args()
     if given.seed is None:
         given.seed = time.time_ns() // 1_000_000 % 1_000_000
@@ -42,7 +40,6 @@ def main() -> int:
     folder.mkdir(parents=True, exist_ok=True)
     console = Console()
     again = f"uv run python -m tests.soak --minutes {given.minutes:g} --seed {given.seed}"
-    again += " --known-failures" if given.known_failures else ""
     disks = "small disks of their own" if os.environ["SOAK_MOUNTS"] == "1" else "limits on the size of files"
     console.print(f"seed {given.seed}, {given.minutes:g} minutes, in {folder}, with {disks}", highlight=False)
     with Progress(
@@ -58,7 +55,6 @@ def main() -> int:
             folder,
             given.seed,
             given.minutes * 60,
-            given.known_failures,
             lambda text: console.print(text, markup=False),
             show,
         )

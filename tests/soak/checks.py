@@ -20,7 +20,7 @@ from rove.data.log.segments.damage import Damaged
 from rove.model.batch import HeaderKind
 from rove.model.ids import Origin
 from rove.runtime.disk.disk import open_reader
-from tests.soak.queries import HURT, KEPT, STREAMS, WINDOW_US, Made, Origins
+from tests.soak.queries import HURT, KEPT, STREAMS, WINDOW_US, WINDOWS, Made, Origins
 
 SHOWN = 3
 
@@ -81,8 +81,8 @@ class Checks:
             self._names(query)
         for query in ("plain", "hurt_plain"):
             self._plain(query)
-        for query in ("windows", "hurt_windows"):
-            self._windows(query)
+        for query, stream in WINDOWS.items():
+            self._windows(query, stream)
         self._joined()
         self._counted()
 
@@ -160,7 +160,7 @@ class Checks:
         if rows != delivered and not self._named(query):
             self._fail(f"{query}: {rows:,} rows are in the log, and {delivered:,} were delivered")
 
-    def _windows(self, query: str) -> None:
+    def _windows(self, query: str, stream: str) -> None:
         counts: Counter[tuple[int, int]] = Counter()
         for batch in self.logs[query].batches:
             starts = batch.column("window").field("start").cast(pa.int64()).to_pylist()
@@ -169,7 +169,7 @@ class Checks:
                 if (start, level) in counts:
                     self._fail(f"{query}: the window of {level} at {start} is there twice")
                 counts[start, level] += n
-        made = self._made_in_windows()
+        made = self._made_in_windows(stream)
         for key, n in counts.items():
             if n > made[key]:
                 self._fail(f"{query}: {n} rows are in the window {key}, and {made[key]} were made")
@@ -178,11 +178,11 @@ class Checks:
             return  # the reader names the windows that it cannot read, and not how many rows were in them
         self._complete(query, counts.total(), self._delivered(query))
 
-    def _made_in_windows(self) -> Counter[tuple[int, int]]:
-        """How many rows all starts can have made in each window of each level."""
+    def _made_in_windows(self, stream: str) -> Counter[tuple[int, int]]:
+        """How many rows of a stream all starts can have made in each window of each level."""
         found: Counter[tuple[int, int]] = Counter()
-        for stream, ts, level in self._origins.all():
-            if stream == "readings":
+        for made_by, ts, level in self._origins.all():
+            if made_by == stream:
                 found[ts // WINDOW_US * WINDOW_US, level] += 1
         return found
 

@@ -10,12 +10,13 @@ import time
 from pathlib import Path
 from random import Random
 
+import msgspec
 import pyarrow as pa
 import zmq
 
 from rove.data.rows import encode_rows
 from rove.model.batch import Header
-from rove.model.ids import NodeId, Origin, QueryId, Stage, read_origin
+from rove.model.ids import NodeId, Origin, QueryId, Stage, Version, read_origin
 from rove.model.messages import (
     PROTOCOL,
     Ack,
@@ -32,7 +33,9 @@ from rove.model.messages import (
     Refused,
     Report,
     Resend,
+    SourceHere,
     Tally,
+    TroubleHere,
     Welcome,
     decode,
     encode,
@@ -50,6 +53,7 @@ COUNTS = (0, 0, 0, 3, 2**31, 2**40, 2**62 - 1, 2**63, -7)
 VERBS = ("stop", "status", "queries", "submit", "remove", "invite", "revoke", "enlist", "nothing")
 MEET_S = 5.0
 BURST = 40
+WORD = "a forged trouble"  # what the thief says of queries that it does not run
 PAUSE_S = 0.05
 
 
@@ -165,6 +169,8 @@ class Forger:
     def _of_its_own(self, random: Random, query: QueryId, start: int) -> Message:
         """A batch or a report of its own rows, which nobody may refuse for whose it is. If it counts, one of its counts
         cannot be: what it could say of its own rows would be believed, and then the sums were its own."""
+        if random.random() < 0.2:
+            return self._about_itself(random, query, start)
         counts = random.choice(([0] * 5, [*(random.choice(COUNTS) for _ in range(4)), -7]))
         origin = Origin("readings", NodeId(FORGER))
         if random.random() < 0.3:
@@ -193,6 +199,29 @@ class Forger:
             state=random.random() < 0.1,
         )
         return Data(random.choice((1, 1, 2, 3)), header)
+
+    def _about_itself(self, random: Random, query: QueryId, start: int) -> Report:
+        """A report in its own name, which says that it runs, holds, lacks and reaches what it does not."""
+        trouble = TroubleHere(WORD, holds=True, final=random.random() < 0.5, fault=random.random() < 0.5, lacks="f")
+        stream = random.choice((*STREAMS, f"forged{random.randrange(10**6)}"))
+        named = NodeId(random.choice((FORGER, *DEVICES)))
+        source = SourceHere(stream=stream, origin=Origin(stream, named, start), columns="forged int")
+        facts = self._report(start).facts
+        assert facts is not None
+        return Report(
+            protocol=PROTOCOL,
+            node=NodeId(FORGER),
+            start=random.choice((start, start + 1)),
+            number=random.choice((1, 2, 3, 2**61)),
+            whole=random.random() < 0.5,
+            facts=msgspec.structs.replace(facts, sources=(source,)) if random.random() < 0.3 else None,
+            running={query: Version(random.choice((1, 7, 2**61)))} if random.random() < 0.5 else {},
+            ended=(query,) if random.random() < 0.3 else (),
+            unknown=tuple(QueryId(f"forged{random.randrange(10**6)}") for _ in range(random.choice((0, 1, 200)))),
+            troubles={query: (trouble,)},
+            reaches=tuple(NodeId(edge) for edge in random.sample((*EDGES, *DEVICES), 3)),
+            obeyed=random.choice(NUMBERS),
+        )
 
     def _send(self, socket: Socket, parts: list[bytes]) -> None:
         try:

@@ -23,7 +23,14 @@ from tests.e2e.cluster import Cluster
 from tests.soak.queries import STREAMS, Origins
 
 COORDINATOR, GATEWAY = "coordinator", "gateway"
-EDGES = {"edge0": (GATEWAY,), "edge1": (GATEWAY,), "edge2": ("edge0", "edge1"), "edge3": ("edge1", "edge0")}
+EDGES = {
+    "edge0": (GATEWAY,),
+    "edge1": (GATEWAY,),
+    "edge2": ("edge0", "edge1"),
+    "edge3": ("edge1", "edge0"),
+    "diskless": (GATEWAY, "edge0"),
+}
+DISKLESS = "diskless"  # an edge without a disk. It runs no operator, or the rows of open windows would die with it
 DEVICES = tuple(f"dev{n:02}" for n in range(20))
 FORGER = "forger"  # a device whose key was stolen
 DISK_MB = {COORDINATOR: 64, GATEWAY: 1_024}
@@ -36,9 +43,11 @@ _PROCESSES.set_forkserver_preload(list(MODULES))
 
 
 def parents_of(device: str) -> tuple[str, ...]:
-    """Three of the edges, the first one different from device to device."""
-    names, at = tuple(EDGES), DEVICES.index(device)
-    return tuple(names[(at + n) % len(names)] for n in range(3))
+    """Three of the edges, the first one different from device to device. A device with events, which edges count, does
+    not use the edge without a disk."""
+    edges = [edge for edge in EDGES if edge != DISKLESS or "events" not in streams_of(device)]
+    at = DEVICES.index(device) // 2
+    return tuple(edges[(at + n) % len(edges)] for n in range(3))
 
 
 def streams_of(device: str) -> tuple[str, ...]:
@@ -70,7 +79,7 @@ class Network(Cluster):
     def join_all(self) -> None:
         """Let all nodes join. They are not started yet."""
         for name in (GATEWAY, *EDGES, *DEVICES):
-            self.mounted &= _disk(self.disk(name), DISK_MB.get(name, DEVICE_DISK_MB))
+            self.mounted &= name == DISKLESS or _disk(self.disk(name), DISK_MB.get(name, DEVICE_DISK_MB))
         self.add(GATEWAY, "gateway", listen="tcp://127.0.0.1:0", **self._common(GATEWAY))
         for edge, parents in EDGES.items():
             self.add(edge, "edge", listen="tcp://127.0.0.1:0", parents=list(parents), **self._common(edge))
@@ -149,6 +158,8 @@ class Network(Cluster):
 
     def fill(self, name: str) -> None:
         """Take all room on the disk of a node."""
+        if name == DISKLESS:
+            return
         if not self.mounted:
             resource.prlimit(self.pid(name), resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
             return
@@ -161,6 +172,8 @@ class Network(Cluster):
                     continue
 
     def clear(self, name: str) -> None:
+        if name == DISKLESS:
+            return
         if not self.mounted:
             infinite = resource.RLIM_INFINITY
             resource.prlimit(self.pid(name), resource.RLIMIT_FSIZE, (infinite, infinite))
@@ -168,6 +181,8 @@ class Network(Cluster):
         (self.disk(name) / "full").unlink(missing_ok=True)
 
     def _common(self, name: str) -> dict[str, object]:
+        if name == DISKLESS:
+            return {"slots": 256, "memory_bytes": 16_000_000}
         return {"folder": str(self.disk(name)), "slots": 256, "disk_bytes": 16_000_000, "memory_bytes": 16_000_000}
 
     def _device(self, device: str) -> dict[str, object]:

@@ -29,12 +29,21 @@ ROWS, RATE = 5, 1.0  # rows in a batch, batches a second
 SLOTS = 64  # the event time of a source modulo SLOTS is its slot
 STEP_US = 200_000  # from row to row: a multiple of SLOTS, and as much as the clock goes on
 WINDOW_US = 2_000_000
-KEPT = "plain", "windows", "joined", "counted"  # their files at the gateway are not damaged, so they must be complete
+KEPT = (
+    "plain",
+    "windows",
+    "edged",
+    "joined",
+    "counted",
+)  # their files at the gateway are not damaged, so they must be complete
 HURT = "hurt_plain", "hurt_windows"  # their files at the gateway are damaged; what that costs must be named
 
 
-def plans(known_failures: bool) -> dict[str, Operator]:
-    """All queries. With `known_failures` one has its watermarks on an edge, which a device may not reach later."""
+WINDOWS = {"windows": "readings", "hurt_windows": "readings", "edged": "events"}  # by query, what it counts
+
+
+def plans() -> dict[str, Operator]:
+    """All queries."""
     session = rove.Session.local()
     raw = session.stream("readings", schema=STREAMS["readings"])
     readings = raw.withWatermark("ts", "2 seconds")
@@ -45,18 +54,19 @@ def plans(known_failures: bool) -> dict[str, Operator]:
     right = events.select(span.alias("w"), "level", F.col("ts").alias("r"))
     found = {
         "plain": plain,
-        "windows": _windows(readings, "device"),  # partial results on the devices
+        "windows": _windows(readings, "device", "value"),  # partial results on the devices
+        "edged": _windows(events, "edge", "weight"),  # on edges, which a device leaves and comes back to
         "joined": left.join(right, ["w", "level"]).at("gateway"),
         "counted": readings.select("ts", "level").scan(F.count("*").alias("n"), by="level").at("gateway"),
         "hurt_plain": plain,
-        "hurt_windows": _windows(readings, "edge" if known_failures else "device"),
+        "hurt_windows": _windows(readings, "device", "value"),
     }
     return {query: optimize(stream.plan) for query, stream in found.items()}
 
 
-def _windows(readings: Stream, where: str) -> Stream:
-    grouped = readings.at(where).groupBy(F.window("ts", "2 seconds"), "level")
-    return grouped.agg(F.count("*").alias("n"), F.sum("value").alias("total")).at("gateway")
+def _windows(stream: Stream, where: str, summed: str) -> Stream:
+    grouped = stream.at(where).groupBy(F.window("ts", "2 seconds"), "level")
+    return grouped.agg(F.count("*").alias("n"), F.sum(summed).alias("total")).at("gateway")
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from rove.api.accounts import COUNTS, verdict
 from rove.control.asks.requests import AccountLine, NodeLine, QueryLine
 from rove.model.errors import RoveError
 from rove.runtime.network.client import Client
+from tests.soak.forger import WORD
 from tests.soak.network import COORDINATOR, Network
 
 ASK_S, LOOK_S, CLI_S = 1.0, 5.0, 30.0
@@ -96,6 +97,8 @@ class Watch:
         self.check(self.lines)
         for query in self.queries:
             for trouble in query.troubles:  # those that name damage; others come and go with the faults
+                if WORD in trouble.reason:
+                    self.fail(f"{query.query} shows what the thief says: {trouble}")
                 if not (trouble.final or "damaged" in trouble.reason):
                     continue
                 self.troubles.setdefault(query.query, Counter())[trouble.reason[:300]] += 1

@@ -268,8 +268,8 @@ def test_rows_on_the_disk_are_asked_for_before_there_is_credit_and_a_bounded_num
         header = Header(origin=Origin("o"), seq=seq, through=seq, rows=1, born=1, query="q")
         device.link.offer(device.store.put(header, on_disk(seq)), 0)
     *loads, ack = shaken(device, edge)
-    assert [load.rows.offset for load in loads if isinstance(load, Load)] == [n * 1_000 for n in range(READING_MAX)]
-    assert len(loads) == READING_MAX
+    assert lines(loads) == ["disk load 1000 bytes of retention/1/q"] * READING_MAX
+    assert [load.rows.offset for load in loads] == [n * 1_000 for n in range(READING_MAX)]
     assert line(ack) == "to edge: Ack 0"
 
 
@@ -306,12 +306,11 @@ def test_rows_of_a_query_are_asked_for_again_when_another_query_leaves_the_link(
     granted(device, edge)
     leaves(device.link, "goes")
     again = device.link.flush(0)
-    assert [load.rows.offset for load in again if isinstance(load, Load)] == [0, 2_000]
-    assert [
-        frame.message.header.query for frame in disk.sent(device.link, again) if isinstance(frame.message, Data)
-    ] == [
-        "stays",
-        "stays",
+    assert lines(again) == ["disk load 1000 bytes of retention/1/q"] * 2
+    assert [load.rows.offset for load in again] == [0, 2_000]
+    assert lines(disk.sent(device.link, again)) == [
+        "to edge: Data 1: stays o 0, 1 rows",
+        "to edge: Data 2: stays o 2, 1 rows",
     ]
 
 
@@ -371,8 +370,8 @@ def test_a_pause_is_as_long_as_that_of_the_batch_that_failed_most() -> None:
     (again,) = (each for each in device.link.tick(100_000) if isinstance(each, Load))
     for order in (again.order, once):
         device.link.loaded(Loaded(EDGE, order, None, "[Errno 5] Input/output error"), 100_000)
-    loads = [sum(isinstance(each, Load) for each in device.link.tick(now)) for now in (200_000, 300_000)]
-    assert loads == [0, 2]
+    assert lines(device.link.tick(200_000)) == []
+    assert lines(device.link.tick(300_000)) == ["disk load 1000 bytes of retention/1/q"] * 2
 
 
 def shaken(device: End, edge: End) -> list[Said]:
