@@ -230,6 +230,21 @@ def test_of_two_gateways_the_one_that_sources_reach_is_used_and_the_other_stands
     assert {node.node: node.state for node in nodes} == {"b-gateway": "up", "d1": "up", "a-gateway": "stands by"}
 
 
+def test_of_two_gateways_that_one_device_reaches_the_first_by_name_is_used_and_stays_so() -> None:
+    desk = Desk()
+    desk.report("b-gateway", "gateway")
+    desk.report("c-gateway", "gateway")
+    desk.report("d1", "device", "c-gateway", "b-gateway", origins=("s/d1",))
+    assert desk.submit().trouble == ""
+    assert desk.deployment.root == "b-gateway"
+    desk.report("a-gateway", "gateway")
+    desk.report("d1", "device", "c-gateway", "b-gateway", "a-gateway", origins=("s/d1",))
+    assert desk.deployment.root == "b-gateway", "a query stays at its gateway"
+    nodes = from_body(desk.ask("topology", None).body, list[NodeLine])
+    states = {node.node: node.state for node in nodes if node.node != "d1"}
+    assert states == {"a-gateway": "stands by", "b-gateway": "up", "c-gateway": "stands by"}
+
+
 def test_a_sink_on_a_node_without_a_disk_is_refused() -> None:
     desk = Desk()
     desk.report("gateway", "gateway")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rove.cli.mutants import Mutant
 
 UNHEARD = "tests/data/link/test_unheard.py"
+ENDED = "tests/control/members/test_ended.py"
 
 HEARD = (
     Mutant(
@@ -40,8 +41,7 @@ HEARD = (
         "control/coordinator.py",
         "                order.counted[query.id] = self.membership.ended.counted(node, query.id)\n",
         "",
-        seed=1977,
-        law="does not add up",
+        test=f"{ENDED}::test_a_node_without_a_disk_that_starts_anew_is_told_what_its_earlier_start_has_counted",
     ),
     Mutant(
         "a peer may have heard acks that were not said",

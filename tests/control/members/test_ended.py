@@ -12,7 +12,7 @@ from rove.control.members.ended import EndedRecord
 from rove.control.members.membership import NodeRecord
 from rove.model.events import Arrived, Send
 from rove.model.ids import NodeId, Origin, QueryId, Version
-from rove.model.messages import Goodbye, Refused, Sink, Tally
+from rove.model.messages import Goodbye, Orders, Refused, Sink, Tally
 from tests.control.desk import Desk
 
 DEVICE = NodeId("d1")
@@ -144,6 +144,23 @@ def test_what_a_node_with_a_disk_lost_without_a_trace_stays_lost_when_it_starts_
     assert town.accounts()["s/d1~1"] == (100, 70, lost, 25)
     town.gateway(start=2, delivered=70, **{what: 2})  # its disk knows of two
     assert town.accounts()["s/d1~1"] == (100, 70, lost, 25)
+
+
+def test_a_node_without_a_disk_that_starts_anew_is_told_what_its_earlier_start_has_counted() -> None:
+    desk = Desk()
+    desk.report("gateway", "gateway")
+    desk.report("edge", "edge", "gateway")
+    desk.report(DEVICE, "device", "edge", origins=("s/d1~1",))
+    desk.submit()
+    desk.report("gateway", "gateway")  # it runs its part, so the edge is told its own
+    desk.report("edge", "edge", "gateway")
+    assert desk.running["edge"] == {QueryId("q"): Version(1)}
+    counted = (("1", Origin("s", "d1", 1), (0, 14)),)
+    seen = Tally(query=QueryId("q"), origin=Origin("s", "d1", 1), delivered=70, counted=(("1", (0, 14)),))
+    desk.report("edge", "edge", "gateway", tallies=(seen,))
+    desk.running["edge"] = {}
+    said = [c.message for c in desk.report("edge", "edge", "gateway", start=2) if isinstance(c, Send)]
+    assert [m.counted for m in said if isinstance(m, Orders) and m.deploy] == [{QueryId("q"): counted}]
 
 
 def test_what_arrived_of_a_query_that_was_stopped_counts_when_the_gateway_starts_anew() -> None:
