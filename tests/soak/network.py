@@ -193,7 +193,7 @@ class Network(Cluster):
 
 
 def _live(settings: str, log: str, said: Connection) -> None:
-    """A process of Rove. It is forked from one that has all modules, because 25 processes that import them take
+    """A process of Rove. It is forked from one that has all modules, because 27 processes that import them take
     minutes on a busy machine."""
     descriptor = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.dup2(descriptor, 1)
