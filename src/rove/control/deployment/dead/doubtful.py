@@ -15,8 +15,9 @@ from msgspec.structs import replace
 from rove.control.deployment.deployment import Deployment
 from rove.control.deployment.part import Taken
 from rove.control.members.membership import Membership
+from rove.model.errors import BadName
 from rove.model.foreign.checks import SEQ_MAX
-from rove.model.ids import NodeId, Origin
+from rove.model.ids import NodeId, Origin, read_taker
 from rove.model.spans import Spans, both, union
 
 NOBODY = NodeId("")
@@ -29,7 +30,7 @@ def note(deployment: Deployment, node: NodeId, senders: Iterable[NodeId], member
     cut: dict[tuple[str, Origin], Spans] = {}
     for taker, origin, spans in membership.ended.counted(node, query):
         sender = NodeId(origin.node)
-        first = _first_kept(deployment, membership, origin) if sender in found else None
+        first = _first_kept(deployment, membership, origin) if sender in found and _is_operator(taker) else None
         if first is None:
             continue
         cut[taker, origin] = again = (first, SEQ_MAX)
@@ -38,15 +39,25 @@ def note(deployment: Deployment, node: NodeId, senders: Iterable[NodeId], member
     for sender, taken in found.items():
         _close(deployment, sender, membership)
         if taken:
-            deployment.put({sender: replace(parts[sender], taken=(*parts[sender].taken, *taken))})
+            old = (each for each in parts[sender].taken if each.origin not in membership.ended.gone)
+            deployment.put({sender: replace(parts[sender], taken=(*old, *taken))})
             deployment.heard_above(sender)
     if cut and node in parts:
         for each in parts[node].taken:
             if (key := (each.taker, each.origin)) in cut and not each.by:
                 cut[key] = union((cut[key], each.spans))
-        kept = (each for each in parts[node].taken if each.by or (each.taker, each.origin) not in cut)
+        old = (each for each in parts[node].taken if each.origin not in membership.ended.gone)
+        kept = (each for each in old if each.by or (each.taker, each.origin) not in cut)
         news = (Taken(taker, origin, spans, NOBODY) for (taker, origin), spans in cut.items())
         deployment.put({node: replace(parts[node], taken=(*kept, *news))})
+
+
+def _is_operator(taker: str) -> bool:
+    """Whether an operator has taken batches. What nodes report may be no taker at all."""
+    try:
+        return read_taker(taker).of.isdecimal()
+    except BadName:
+        return False
 
 
 def _close(deployment: Deployment, sender: NodeId, membership: Membership) -> None:
@@ -67,8 +78,11 @@ def _closed(deployment: Deployment, membership: Membership, taken: Taken) -> Tak
 
 
 def _first_kept(deployment: Deployment, membership: Membership, origin: Origin) -> int | None:
-    """The first batch of an origin that its maker keeps, or the root; None if they keep none, or that is not known."""
+    """The first batch of an origin that its maker keeps, or the root; None if they keep none, or that is not known.
+    Batches in windows there may be with the dead node as well, so nothing is known then."""
     line = (deployment.terms.query, origin)
     members = (membership.members.get(node) for node in (NodeId(origin.node), deployment.root))
-    tallies = (member.tallies.get(line) for member in members if member is not None)
-    return min((tally.held[0] for tally in tallies if tally is not None and tally.held), default=None)
+    tallies = [tally for member in members if member is not None and (tally := member.tallies.get(line)) is not None]
+    if any(tally.open for tally in tallies):
+        return None
+    return min((tally.held[0] for tally in tallies if tally.held), default=None)
