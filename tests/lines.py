@@ -206,6 +206,7 @@ def part(fragment: Fragment) -> str:
     moves += [f"let {origin} go" for origin in _origins(fragment.releases)]
     begins = {origin: f" from {begin.next}" for origin, begin in fragment.begins.items()}
     moves += [f"take {origin} batch by batch{begins.get(origin, '')}" for origin in _origins(fragment.lifts)]
+    moves += [f"leave out {origin} {spans}" for _, origin, spans in fragment.elsewhere]
     return " and ".join([f"{fragment.query} v{fragment.version} {goes}".rstrip(), *moves])
 
 

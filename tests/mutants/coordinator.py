@@ -41,6 +41,20 @@ COORDINATOR = (
         seed=0,
     ),
     Mutant(
+        "what operators counted that have left a node is lost with the coordinator",
+        "control/members/ended.py",
+        "            self._news[record.name] = record if now else None\n",
+        "",
+        test="tests/control/members/test_ended.py::test_what_operators_counted_that_have_left_a_node_is_known_when_the_coordinator_was_down_too",
+    ),
+    Mutant(
+        "what operators counted that have left a node is counted with each start",
+        "control/members/ended.py",
+        "        if (left := self._left.pop(node, None)) is not None:\n",
+        "        if (left := self._left.get(node)) is None:\n",
+        test="tests/control/members/test_ended.py::test_what_operators_counted_that_have_left_a_node_is_known_when_the_coordinator_was_down_too",
+    ),
+    Mutant(
         "the counts of a node that is removed are forgotten",
         "control/members/membership.py",
         "        self._over(gone)\n",

@@ -79,4 +79,32 @@ DEATHS = (
         "        if self.input_log.begin(query, memory := str(InputFolder(query))):\n",
         test=f"{_STORY}::test_an_operator_that_comes_back_to_an_edge_with_a_disk_begins_anew",
     ),
+    Mutant(
+        "an edge with a disk that is back has left a query of which its disk has input",
+        "control/deployment/rollout.py",
+        "        return member is None or (self._query not in member.unknown and member.orders.knew(self._query))\n",
+        "        return member is None or member.orders.knew(self._query)\n",
+        test=f"{_STORY}::test_an_edge_with_a_disk_leaves_when_it_is_back_also_if_the_coordinator_had_not_told_it_its_part",
+    ),
+    Mutant(
+        "a batch that goes elsewhere is computed again by the edge that was dead",
+        f"{_DEAD}/doubtful.py",
+        "        cut[taker, origin] = again = (first, SEQ_MAX)\n",
+        "        again = (first, SEQ_MAX)\n",
+        test=f"{_STORY}::test_edges_that_stay_dead_among_other_faults[37]",
+    ),
+    Mutant(
+        "a batch that a dead edge had counted is counted again",
+        f"{_DEAD}/doubtful.py",
+        "            found[sender].append(Taken(taker, origin, doubtful, node))\n",
+        "            pass\n",
+        test=f"{_STORY}::test_edges_that_stay_dead_among_other_faults[286]",
+    ),
+    Mutant(
+        "a batch of which a part is counted elsewhere is let in without its rows",
+        "data/fragment/intake.py",
+        "            if other is None or minus((header.seq, header.through + 1), other):\n",
+        "            if other is None:\n",
+        test="tests/data/fragment/test_intake.py::test_a_batch_that_is_counted_elsewhere_is_let_in_without_its_rows",
+    ),
 )

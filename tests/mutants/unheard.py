@@ -16,6 +16,13 @@ HEARD = (
         test=f"{UNHEARD}::test_a_batch_is_computed_when_its_sender_has_heard_the_ack",
     ),
     Mutant(
+        "a batch that comes again is acked before what was made of it is safe",
+        "data/fragment/entrance.py",
+        "            if running.pipeline.duplicates > before:\n",
+        "            if running.pipeline.duplicates < before:\n",
+        test=f"{UNHEARD}::test_a_batch_that_comes_again_is_not_acked_before_what_was_made_of_it_is_safe",
+    ),
+    Mutant(
         "a sender that is asked for its word says nothing",
         "data/link/link.py",
         "if tell else pumped",

@@ -134,6 +134,24 @@ def test_an_edge_that_counted_as_dead_and_starts_again_leaves_and_doubles_nothin
     assert [line.missing for line in sources(story)] == [2, 2]
 
 
+def test_an_edge_with_a_disk_leaves_when_it_is_back_also_if_the_coordinator_had_not_told_it_its_part() -> None:
+    story = two_edges(durable=True)
+    with story.quietly():
+        story.world.kill_coordinator()
+        story.passes(0.5)
+        story.world.start_coordinator()
+        story.passes(3)
+        story.kill("east")
+        story.passes(15)
+        make(story, times=4)
+        story.start("east")
+        make(story, times=6)
+    worker = story.world.nodes[EAST].worker
+    assert worker is not None
+    assert QUERY not in worker.running()
+    assert owners(story) == {"west"}
+
+
 def test_an_edge_that_was_cut_off_and_comes_back_alive_leaves_and_what_it_alone_had_is_missing() -> None:
     story = two_edges()
     with story.quietly():
@@ -175,7 +193,7 @@ def test_operators_that_are_wanted_on_a_node_by_name_wait_for_it() -> None:
     assert "is wanted there by name" in reasons(story)
 
 
-@pytest.mark.parametrize("seed", [200, 201, 202, 203, 204])
+@pytest.mark.parametrize("seed", [37, 161, 200, 201, 202, 203, 204, 205, 215, 243, 286])
 def test_edges_that_stay_dead_among_other_faults(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deaths, "DEATHS", 1.0)
     assert run_seed(seed, 3, (deaths.plan_deaths,)).trouble == ""

@@ -18,7 +18,7 @@ from tests.simulation.test_transcripts import LOG, counts
 D1, EAST, WEST, GATEWAY = (NodeId(name) for name in ("d1", "east", "west", "gateway"))
 
 
-@pytest.mark.parametrize("seed", [2, 3, 4, 5, 7, 12, 171, 462])
+@pytest.mark.parametrize("seed", [2, 3, 4, 5, 7, 12, 171, 440, 462])
 def test_devices_that_swap_edges_lose_no_row_and_double_none(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(swaps, "SWAPS", 1.0)
     outcome = run_seed(seed, 3, (swaps.plan_swaps,))

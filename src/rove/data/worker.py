@@ -57,7 +57,7 @@ from rove.data.store.kept_batch import size_of
 from rove.data.store.retention import Retention
 from rove.data.store.store import Store
 from rove.data.turn import Turn
-from rove.model.batch import Header
+from rove.model.batch import Header, HeaderKind
 from rove.model.errors import DataError, ProtocolError, RoveError
 from rove.model.events import COORDINATOR, Arrived, Conn, Garbled, Payload, Send, Tick
 from rove.model.ids import NodeId, Origin, QueryId
@@ -467,7 +467,7 @@ class Worker:
     def waiting(self) -> Iterator[Header]:
         """The headers of batches that wait for the disk, or to be computed."""
         found = (*self.output.waiting(), *self.input_log.waiting(), *self._replay.pending.headers())
-        return (header for header in found if not header.state)
+        return (h for h in found if not h.state and h.kind in (HeaderKind.BATCH, HeaderKind.INPUT))
 
     def fed(self, origin: Origin) -> list[QueryId]:
         """The queries that get the rows of a source, now or when their folders are open."""

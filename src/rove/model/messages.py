@@ -195,6 +195,8 @@ class Fragment(msgspec.Struct, frozen=True, kw_only=True):
     # origins begin. Batches of an origin without a beginning wait until it is known.
     lifts: dict[Stage, tuple[Origin, ...]] = {}
     begins: dict[Origin, Begin] = {}
+    # Batches that operators on other nodes have counted, or take now: operators here let them in without their rows.
+    elsewhere: Counted = ()
 
 
 class SourceHere(msgspec.Struct, frozen=True, kw_only=True):
@@ -418,6 +420,10 @@ def check_fragment(fragment: Fragment) -> None:
     for origins in (*fragment.waits.values(), *fragment.knows.values()):
         for origin in origins:
             check_origin(origin)
+    for _, origin, spans in fragment.elsewhere:
+        check_origin(origin)
+        if not check_spans(spans):
+            raise BadName(f"batches of `{str(origin)[:80]}` cannot be elsewhere as {spans[:4]}")
 
 
 def check_report(report: Report) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from rove.control.asks.requests import AccountLine
 from rove.control.coordinator import Coordinator
 from rove.control.members.accounts import excess
+from rove.control.members.membership import Membership
 from rove.control.members.missing.missing import LOOK_US
 from rove.data.fragment.build import ends
 from rove.data.fragment.running_fragment import RunningFragment
@@ -204,7 +205,8 @@ def _explained(world: World, line: AccountLine) -> bool:
 class MissingIsNowhere:
     """A batch that is named as missing is held by no node. A node that has just started may compute
     again what it has on its disk, and has not reported that yet. A batch that was missing before may be computed again
-    too: the coordinator learns of it from the next report, and looks after that."""
+    too: the coordinator learns of it from the next report, and looks after that. What a node holds that counts as dead
+    is missing, also if the node lives and cannot be heard."""
 
     def __init__(self) -> None:
         self._named: dict[tuple[QueryId, Origin], Spans] = {}  # the batches that were missing at the last look
@@ -213,8 +215,7 @@ class MissingIsNowhere:
     def __call__(self, world: World) -> None:
         machine = world.coordinator.machine
         named = {} if machine is None else _named_as_missing(machine)
-        members = {} if machine is None else machine.membership.members
-        heard = {name: (member.start, member.heard_us) for name, member in members.items()}
+        heard = {} if machine is None else _heard(machine.membership)
         running = [node.worker for node in world.nodes.values() if node.worker is not None]
         workers = [worker for worker in running if worker.start == heard.get(worker.node, (None, 0))[0]]
         found: dict[Name, tuple[int, int | None]] = {}
@@ -232,6 +233,12 @@ class MissingIsNowhere:
                 if not before or (said is not None and world.now > said + LOOKED_US):
                     raise BrokenLaw(f"`{origin}` {seq} of `{query}` is named as missing, and {worker.node} holds it")
         self._named, self._found = named, found
+
+
+def _heard(membership: Membership) -> dict[NodeId, tuple[int, int]]:
+    """The starts of nodes that do not count as dead, and when they were heard."""
+    alive = ((name, m) for name, m in membership.members.items() if not membership.topology.is_dead(name))
+    return {name: (member.start, member.heard_us) for name, member in alive}
 
 
 def _named_as_missing(machine: Coordinator) -> dict[tuple[QueryId, Origin], Spans]:

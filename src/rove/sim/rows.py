@@ -299,6 +299,14 @@ def _accounts(world: World, query: QueryId) -> list[AccountLine]:
     return [line for line in lines if line.query == query]
 
 
+def _is_over(world: World, origin: Origin) -> bool:
+    """Whether an origin has ended with its process: a source, or an operator on a device that was not on a disk."""
+    node = world.nodes.get(NodeId(origin.node))
+    if origin.stage == SOURCE or node is None or node.shelf is not None:
+        return origin in world.dead
+    return 0 < origin.start < node.start_number and any(source.dead for source in node.sources)
+
+
 def late_origins(world: World, query: QueryId, plan: Operator, lower: Stages) -> set[Origin]:
     """The origins with rows in the late tables. A device joined after the windows of its rows had closed, or was away
     for longer than its query waits. Rows of other devices must not be late there, unless they are late for the
@@ -316,7 +324,7 @@ def late_origins(world: World, query: QueryId, plan: Operator, lower: Stages) ->
         for entry in Reader(shelf.disk(folder)).entries()
     ]
     late = {header.origin.unsided for header in entries}
-    known = (late & world.first[query]) - world.dead
+    known = {origin for origin in late & world.first[query] if not _is_over(world, origin)}
     if known:
         own = late_for_themselves(world, query, plan)
         known &= {h.origin.unsided for h in entries if max(h.born, h.rows) > own.get((h.origin.unsided, h.seq), 0)}

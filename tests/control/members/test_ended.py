@@ -51,6 +51,12 @@ class Town:
         tally = self._tally(1, seen=found["delivered"] // ROWS, **found)
         self.desk.report("gateway", "gateway", tallies=(tally,), start=start)
 
+    def edge(self, start: int, delivered_here: int = 0) -> None:
+        """A report of a node with a disk, whose operators have left it after they had counted rows."""
+        self.desk.running["edge"] = {QueryId("q"): Version(1)}
+        tally = self._tally(1, delivered=delivered_here, delivered_here=delivered_here)
+        self.desk.report("edge", "gateway", tallies=(tally,) if delivered_here else (), start=start)
+
     def device(self, start: int, produced: int) -> list[Command]:
         tally = self._tally(start, produced=produced, made=produced // ROWS)
         origins = (f"s/d1~{start}",)
@@ -161,6 +167,25 @@ def test_a_node_without_a_disk_that_starts_anew_is_told_what_its_earlier_start_h
     desk.running["edge"] = {}
     said = [c.message for c in desk.report("edge", "edge", "gateway", start=2) if isinstance(c, Send)]
     assert [m.counted for m in said if isinstance(m, Orders) and m.deploy] == [{QueryId("q"): counted}]
+
+
+@pytest.mark.parametrize("dies", ["before", "while no coordinator runs", "later", "never"])
+def test_what_operators_counted_that_have_left_a_node_is_known_when_the_coordinator_was_down_too(dies: str) -> None:
+    town = Town()
+    town.device(1, produced=100)
+    town.edge(1, delivered_here=20)
+    if dies == "before":
+        town.edge(2)
+    town.restart()
+    if dies in ("later", "never"):
+        town.edge(1, delivered_here=20)
+    if dies in ("later", "while no coordinator runs"):
+        town.edge(2)
+    for _ in range(2):
+        town.device(1, produced=100)
+        assert town.accounts()["s/d1~1"] == (100, 90, 0, 10)
+        town.restart()
+        town.edge(1 if dies == "never" else 2, delivered_here=20 if dies == "never" else 0)
 
 
 def test_what_arrived_of_a_query_that_was_stopped_counts_when_the_gateway_starts_anew() -> None:

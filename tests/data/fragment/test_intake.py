@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from rove.data.fragment.intake import Intake
 from rove.model.batch import Batch, empty, named
@@ -140,3 +141,13 @@ def test_batches_that_were_held_until_the_frontier_came_go_on_anywhere_too() -> 
     assert [batch.header.seq for _, batch in intake.open()] == [5, 6]
     assert list(intake.gaps(FIRST, 9)) == [(7, 8)]
     intake.validate()
+
+
+def test_a_batch_that_is_counted_elsewhere_is_let_in_without_its_rows() -> None:
+    intake = Intake([FIRST])
+    intake.elsewhere = {(FIRST, ()): (1, 3)}
+    batches = [Batch(replace(named(FIRST, seq, None).header, rows=2, born=2)) for seq in range(4)]
+    assert [intake.once(FIRST, batch).header.born for batch in batches] == [2, 0, 0, 2]
+    assert intake.duplicates == 2
+    header = replace(batches[2].header, through=3)
+    assert intake.once(FIRST, Batch(header)).header == header, "a part of it is not counted elsewhere"

@@ -51,9 +51,9 @@ def edge() -> Worker:
     return begun()
 
 
-def begun(counted: Counted = ()) -> Worker:
+def begun(counted: Counted = (), fragment: Fragment | None = None) -> Worker:
     worker = Worker(WorkerSettings(node=NodeId("edge"), kind="edge"), 1)
-    deploy(worker, part(1, VAN), 0, counted)
+    deploy(worker, fragment or part(1, VAN), 0, counted)
     below = Learned(0, tuple((NodeId(route.decode()), VAN.node) for route in ROUTES))
     worker.handle(Arrived("coordinator", Orders(PROTOCOL, (), (), learn=below)), 0)
     for route in ROUTES:
@@ -105,6 +105,20 @@ def test_what_an_earlier_start_has_computed_to_the_end_is_not_computed_again() -
     (tally,) = [t for t in edge.report().tallies if t.origin == VAN]
     assert tally.counted == ((str(WINDOW), (0, 3)),)
     assert made(edge) == 1
+    edge.validate()
+
+
+def test_a_batch_that_comes_again_is_not_acked_before_what_was_made_of_it_is_safe() -> None:
+    watermark = replace(part(1, VAN), runs=(Stage(1),), makes={}, next=NodeId("gateway"), sinks={})
+    edge = begun(fragment=watermark)
+    for number in (1, 2):
+        assert not [said for said in send(edge, number, number - 1) if "Ack 0" not in said], (
+            "the gateway has not it yet"
+        )
+    edge.handle(Arrived(b"east", hello(b"east", 2, left=1)), 3)
+    for number in (1, 2):
+        assert not [said for said in send(edge, number, number - 1, 4) if "Ack 0" not in said]
+    assert [t.duplicates for t in edge.report().tallies if t.origin == VAN] == [0]
     edge.validate()
 
 

@@ -361,7 +361,7 @@ class Deployments:
             query.moved.pop(state, None)
         for node in {**query.drained, **touched.drained}:
             self._drain(query, deployment, request, node)
-        nodes |= replacement.follow(query, deployment, request, topology, self.load, touched.dead)
+        nodes |= replacement.follow(query, deployment, request, topology, self.load, touched.dead, self._membership)
         move(deployment, request, nodes, topology, self.load)
         self._leavers.follow(deployment, request, nodes, self.load, self.now)
         for node in nodes:

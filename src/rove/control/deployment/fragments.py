@@ -18,7 +18,8 @@ from rove.control.deployment.tables.meetings import Meetings
 from rove.model.clock import MICROS_MIN
 from rove.model.errors import PlanError
 from rove.model.ids import NodeId, Origin, QueryId, Stage, Version
-from rove.model.messages import Begin, Fragment, Sink
+from rove.model.messages import Begin, Counted, Fragment, Sink
+from rove.model.spans import Spans, union
 from rove.plan.operators import Aggregate, Map
 from rove.plan.spans import keeps_time, span_us
 from rove.plan.stages import Stages, merges, ordered, stateful
@@ -141,6 +142,7 @@ def fragment(
             if (made := parts.get(host)) is not None and made.forgotten:
                 anywhere.update(origins)
     feeds = tuple(sorted(o for _, o in part.sources))
+    read = {origin for origins in (*waits.values(), *knows.values()) for origin in origins}
     lifts = {s: _lifted(s, meetings.makers.get((s, node), ()), sources, parts) for s in part.lifting if s in number}
     for stage, host in dict.fromkeys(maker for s in part.lifting for maker in meetings.makers.get((s, node), ())):
         earlier = {each.origin for each in parts[host].begins} - set(sources.get((stage, host), ()))
@@ -183,7 +185,21 @@ def fragment(
             for origin in sorted({origin for origins in lifts.values() for origin in origins})
             if (begin := _begin(parts[NodeId(origin.node)], origin)) is not None
         },
+        elsewhere=_elsewhere(node, part, read, parts),
     )
+
+
+def _elsewhere(node: NodeId, part: Part, read: Collection[Origin], parts: Mapping[NodeId, Part]) -> Counted:
+    """Batches that operators on other nodes have counted, or take. What comes here again is not with others any
+    more."""
+    makers = [parts[maker] for maker in sorted({NodeId(origin.node) for origin in read}) if maker in parts]
+    counted = [each for maker in makers for each in maker.taken if each.by not in ("", node) and each.origin in read]
+    others = [each for each in part.taken if not each.by and each.origin not in read]
+    found: dict[tuple[str, Origin], Spans] = {}
+    for each in (*counted, *others):
+        key = (each.taker, each.origin)
+        found[key] = union((found.get(key, ()), each.spans))
+    return tuple((*key, spans) for key, spans in sorted(found.items()))
 
 
 def _releases(

@@ -11,6 +11,7 @@ from typing import TypeAlias
 import msgspec
 
 from rove.model.ids import NodeId, Origin, QueryId, Stage, Version
+from rove.model.spans import Spans
 
 At: TypeAlias = tuple[Stage, NodeId]  # an operator or a source, on a node
 GONE = Version(-1)  # a sender that has no part any more, so it must stop altogether
@@ -32,6 +33,16 @@ class Begins(msgspec.Struct, frozen=True, array_like=True):
     origin: Origin
     next: int
     mark: int
+
+
+class Taken(msgspec.Struct, frozen=True, array_like=True):
+    """Batches of an origin that an operator, with its side, has counted `by` a node that counted as dead. With an empty
+    name of the node, they are with operators on other nodes."""
+
+    taker: str
+    origin: Origin
+    spans: Spans
+    by: NodeId
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -63,6 +74,8 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     releases: tuple[tuple[Stage, Origin], ...] = ()  # operators here that let origins go, of devices that have left
     keeps: tuple[Stage, ...] = ()  # operators that go on here although no rows may come, because they have let some go
     lifting: tuple[Stage, ...] = ()  # operators that take rows of devices batch by batch here
+    # Of a device: what nodes had counted that have died, for all who read it now. Of such a node: what others take.
+    taken: tuple[Taken, ...] = ()
 
     @property
     def moves(self) -> bool:

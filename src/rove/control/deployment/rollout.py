@@ -101,7 +101,7 @@ class Rollout:
         else:
             self._runs[node] = runs
         if fragment is None:
-            if runs is None and self._knew(node):
+            if runs is None and self._has_let_go(node):
                 self.states.pop(node, None)  # the node has let go
                 self._stories.pop(node, None)
                 self._told.pop(node, None)
@@ -156,16 +156,17 @@ class Rollout:
         """A node that still sends to another one, and was told to send elsewhere. O(nodes that sent to it)."""
         for sender, version in list(deployment.leaving(node).items()):
             runs = self._runs.get(sender)
-            gone = runs is None and self._knew(sender)
+            gone = runs is None and self._has_let_go(sender)
             if sender in self._members and (not gone if version == GONE else runs is None or runs < version):
                 return sender
             deployment.left(node, sender)
         return None
 
-    def _knew(self, node: NodeId) -> bool:
-        """Whether a node knew, when it reported, the last part that it was told."""
+    def _has_let_go(self, node: NodeId) -> bool:
+        """Whether a node that runs no part has nothing of the query on its disk either, and knew, when it reported, the
+        last part that it was told."""
         member = self._members.get(node)
-        return member is None or member.orders.knew(self._query)
+        return member is None or (self._query not in member.unknown and member.orders.knew(self._query))
 
     def _on_its_way(self, node: NodeId, fragment: Fragment, deployment: Deployment) -> NodeId | None:
         """The node that a state waits for before it leaves over a route of its own: a node on this route that does not

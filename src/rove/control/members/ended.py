@@ -35,11 +35,12 @@ class EndedRecord(msgspec.Struct, frozen=True, kw_only=True, rename={"start": "i
     lives: bool = False  # the node goes on; only these origins have ended
     dead: bool = False  # the node is silent, and counts as dead; it may report again
     earlier: bool = False  # all starts that have no record of their own any more
+    left: bool = False  # the start goes on; operators that have left it have counted this, and no later start will
 
     @property
     def name(self) -> str:
-        if self.earlier:
-            return f"{self.node} earlier"
+        if self.earlier or self.left:
+            return f"{self.node} {'earlier' if self.earlier else 'left'}"
         return f"{self.node} {self.start}" + (" lives" if self.lives else "")
 
 
@@ -54,9 +55,12 @@ class Ended:
         self.again: dict[QueryId, None] = {}  # queries with operators that may have computed their input again
         self._of_node: dict[NodeId, dict[str, EndedRecord]] = {}  # by node, then by the name of the record
         self._dead: dict[NodeId, EndedRecord] = {}  # the starts of silent nodes that count as dead
+        self._left: dict[NodeId, EndedRecord] = {}  # of starts that go on, what operators have counted that have left
 
     def restore(self, records: Iterable[EndedRecord]) -> None:
-        self._records = {r.name: r for r in records}
+        found = {r.name: r for r in records}
+        self._left = {r.node: r for r in found.values() if r.left}
+        self._records = {name: r for name, r in found.items() if not r.left}
         self._dead = {r.node: r for r in self._records.values() if r.dead}
         for record in self._records.values():
             self._list(record)
@@ -78,26 +82,37 @@ class Ended:
         go on it `counts` everything that they have made."""
         ended = dict.fromkeys(gone)
         kept = [
-            Tally(
-                query=t.query,
-                origin=t.origin,
-                produced=t.produced if t.origin in sources else t.produced_here,
-                made=t.made if t.origin in sources or t.produced_here else 0,
-                seen=t.seen,
-                delivered=t.delivered_here,
-                late=t.late_here,
-                lost=t.lost_here,
-                evicted=t.evicted_here,
-                faulted=t.faulted_here,
-                counted=tuple((taker, spans) for taker, spans in t.counted if not taker),
-            )
-            if t.query in again
-            else replace(t, buffered=0, open=0, held=())
+            _stays(t, t.origin in sources) if t.query in again else replace(t, buffered=0, open=0, held=())
             for t in tallies
         ]
         kept = [replace(t, produced=0, made=0) if (t.query, t.origin) in counts else t for t in kept]
         record = EndedRecord(node=node, start=start, tallies=tuple(kept), gone=tuple(ended))
         self._keep(record)
+        if (left := self._left.pop(node, None)) is not None:
+            self._news[left.name] = None
+
+    def goes_on(self, node: NodeId, start: int, tallies: Iterable[Tally], whole: bool) -> None:
+        """A start of a node reports. What operators have counted that have left it is stored: if the node starts again
+        while no coordinator runs, nobody else knows it. O(tallies)"""
+        record = self._left.get(node)
+        before = {} if record is None or record.start != start else {(t.query, t.origin): t for t in record.tallies}
+        now = {} if whole else dict(before)
+        for tally in tallies:
+            key = (tally.query, tally.origin)
+            if tally.produced_here or tally.delivered_here or tally.late_here:
+                now[key] = _stays(tally)
+            else:
+                now.pop(key, None)
+        if now.keys() != before.keys() or any(_rows(now[key]) != _rows(before[key]) for key in now):
+            record = EndedRecord(node=node, start=start, tallies=tuple(now.values()), gone=(), left=True)
+            self._news[record.name] = record if now else None
+            self._left[node] = record
+
+    def unheard(self, node: NodeId, start: int) -> tuple[Tally, ...]:
+        """A node has started again, or is gone, and its start before was not heard by this coordinator. Returns what
+        operators had counted that had left that start. `start` is the one that runs now."""
+        record = self._left.get(node)
+        return () if record is None or record.start == start else record.tallies
 
     def died(self, node: NodeId, start: int, tallies: Iterable[Tally]) -> None:
         """Count a silent node as dead. What it counted stays counted. Its batches count as held by no node."""
@@ -190,6 +205,28 @@ class Ended:
 
     def _settle(self) -> None:
         self.gone = {origin: None for record in self._records.values() for origin in record.gone}
+
+
+def _stays(t: Tally, is_source: bool = False) -> Tally:
+    """The counts of a start that the next one does not make again, although it computes its input again. A node counts
+    all that its sources have made."""
+    return Tally(
+        query=t.query,
+        origin=t.origin,
+        produced=t.produced if is_source else t.produced_here,
+        made=t.made if is_source or t.produced_here else 0,
+        seen=t.seen,
+        delivered=t.delivered_here,
+        late=t.late_here,
+        lost=t.lost_here,
+        evicted=t.evicted_here,
+        faulted=t.faulted_here,
+        counted=tuple((taker, spans) for taker, spans in t.counted if not taker),
+    )
+
+
+def _rows(tally: Tally) -> tuple[int, ...]:
+    return tally.produced, tally.delivered, tally.late, tally.lost, tally.evicted, tally.faulted
 
 
 def _age(record: EndedRecord) -> tuple[int, bool]:

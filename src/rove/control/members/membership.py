@@ -232,14 +232,15 @@ class Membership:
             if gone:
                 self.ended.ended(report.node, report.start, gone)
             return
-        if member.start or gone:
+        tallies = member.tallies.values() if member.start else self.ended.unheard(report.node, report.start)
+        if member.start or gone or tallies:
             # If the earlier start has not reported since we started, only its successor is known.
             ended = member.start or -report.start
             sources = {s.origin for s in (() if before is None else before.sources)}
             again = member.running if record.durable else ()
             goes_on = {source.origin for source in record.sources if source.goes_on}
             counts = {(tally.query, tally.origin) for tally in report.tallies if tally.origin in goes_on}
-            self.ended.over(report.node, ended, member.tallies.values(), gone, again, sources, counts)
+            self.ended.over(report.node, ended, tallies, gone, again, sources, counts)
         self.ended.heard(report.node, report.start)
 
     def _take(self, member: Member, report: Report, conn: Conn, now: int) -> dict[QueryId, Version | None]:
@@ -263,6 +264,7 @@ class Membership:
             else:
                 member.tallies[tally.query, tally.origin] = tally
         self.missing.take(report.node, report.tallies, report.whole)
+        self.ended.goes_on(report.node, report.start, report.tallies, report.whole)
         member.conn, member.heard_us, member.start, member.number = conn, now, report.start, report.number
         if report.unknown is not None:
             member.unknown = dict.fromkeys(report.unknown)
@@ -345,7 +347,8 @@ class Membership:
             self._revive(member.record.node, member)
             self.missing.forget(member.record.node)
             gone = [source.origin for source in member.record.sources]
-            self.ended.over(member.record.node, member.start, member.tallies.values(), gone)
+            tallies = member.tallies.values() if member.start else self.ended.unheard(member.record.node, 0)
+            self.ended.over(member.record.node, member.start, tallies, gone)
 
     def revoke(self, node: NodeId) -> NodeRecord:
         """Revoke a node's key. The node cannot connect until it is invited again."""

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from rove.data.ends.output import Output
 from rove.data.fragment.emitted import Emitted
 from rove.data.fragment.running_fragment import RunningFragment
-from rove.data.link.receipts import FrameReceipt
+from rove.data.link.receipts import FrameReceipt, Receipts
 from rove.data.link.routes import Routes
 from rove.data.sources.sources import Sources
 from rove.data.store.retention import Retention
@@ -119,6 +119,14 @@ class Exits:
             self._turn.commands += self._retention.waits(entry, running, self._turn.now, made)
         if self._store.room < 0:
             self._make_room(QueryId(header.query))
+
+    def came_again(self, running: RunningFragment, header: Header, receipt: FrameReceipt) -> None:
+        """A batch came again, and an operator dropped it. What was made of it before may still be on its way, with the
+        receipt of a frame that its sender has back. So the new frame waits for that too. O(origins with batches)."""
+        for entry in self._store.newest_of(running.fragment.query, header):
+            if entry.receipt is not None:  # otherwise this node answers for it
+                receipt.hold()
+                entry.receipt = Receipts(entry.receipt, receipt)
 
     def _make_room(self, query: QueryId) -> None:
         for evicted in self._retention.make_room(query, self._queries):

@@ -102,9 +102,12 @@ class Entrance:
         """Process a batch here, and pass the output on. A stateful operator that has not written it to a disk waits
         until its sender has heard the ack."""
         confirmation = Confirmation(running.fragment.query, receipt) if receipt and running.remembers else None
+        before = running.pipeline.duplicates
         emitted = running.process(stage, batch, confirmation)
         if confirmation is not None and receipt is not None:
             self.unheard.wait(receipt, confirmation)
+            if running.pipeline.duplicates > before:
+                self.exits.came_again(running, batch.header, receipt)
         self.exits.emit(running, emitted, batch, payload, receipt)
 
     def _state(

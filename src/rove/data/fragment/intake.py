@@ -47,13 +47,17 @@ class Intake:
         self.duplicates = 0
         # Batches that an earlier start of this node has computed to the end, by origin and side.
         self.counted: dict[tuple[Origin, tuple[int, ...]], Spans] = {}
+        self.elsewhere: dict[tuple[Origin, tuple[int, ...]], Spans] = {}  # the same for operators on other nodes
 
     def once(self, origin: Origin, batch: Batch) -> Batch:
-        """A batch that is let in; without its rows, if an earlier start has computed it to the end."""
-        header = batch.header
-        spans = self.counted.get((origin.unsided, origin.side)) if self.counted else None
+        """A batch that is let in; without its rows, if an earlier start has computed it to the end, or if it is
+        counted elsewhere."""
+        header, key = batch.header, (origin.unsided, origin.side)
+        spans = self.counted.get(key) if self.counted else None
         if spans is None or minus((header.seq, header.through + 1), spans):
-            return batch
+            other = self.elsewhere.get(key) if self.elsewhere else None
+            if other is None or minus((header.seq, header.through + 1), other):
+                return batch
         self.duplicates += 1
         return Batch(replace(header, rows=0, born=0, evicted=0, lost=0, faulted=0, belated=0, packed=0), None)
 

@@ -87,6 +87,7 @@ class RunningFragment:
         new = RunningFragment(fragment, plan, self._forgets, self._read, sent, names, self._shared)
         new.pipeline.adopt(self.pipeline, alike)
         new.pipeline.know(fragment.knows, fragment.anywhere)
+        new.pipeline.shares.set_elsewhere(fragment.elsewhere)
         new.machine, new.kept = self.machine, self.kept
         if fragment.plan == old.plan:
             new.fault, new.pipeline.fault = self.fault, self.pipeline.fault
@@ -287,6 +288,7 @@ class RunningFragment:
         """Work out once what is done here at each stage."""
         runs, sinks = self.runs | self.lifts, self.fragment.sinks
         self.pipeline.know(self.fragment.knows, self.fragment.anywhere)
+        self.pipeline.shares.set_elsewhere(self.fragment.elsewhere)
         self.pipeline.shares.know(self.fragment.lifts)
         self.remembers = any(ordered(self.stages.operators[n]) for n in runs)
         outputs = {stage for _, stage in self.stages.outputs}

@@ -6,6 +6,7 @@ Law: a frame is acked once, when the last of its parts is safe. A part that is s
 from __future__ import annotations
 
 from rove.data.link.link import AckFate, Link
+from rove.data.store.kept_batch import Receipt
 
 
 class FrameReceipt:
@@ -38,3 +39,16 @@ class FrameReceipt:
     def fate(self) -> AckFate:
         """What is known of the ack of the frame."""
         return self.link.ack_fate(self._number, self.session)
+
+
+class Receipts:
+    """Two receipts for one batch, which came twice."""
+
+    __slots__ = ("_first", "_second")
+
+    def __init__(self, first: Receipt, second: Receipt) -> None:
+        self._first, self._second = first, second
+
+    def release(self) -> None:
+        self._first.release()
+        self._second.release()

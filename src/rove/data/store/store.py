@@ -23,7 +23,7 @@ from rove.model.events import Payload
 from rove.model.foreign.checks import HEADER_ROWS_MAX, counted
 from rove.model.ids import Origin, QueryId
 from rove.model.messages import Held
-from rove.model.spans import Coverage
+from rove.model.spans import Coverage, both
 
 K = TypeVar("K", bound=Hashable)
 
@@ -308,6 +308,17 @@ class Store:
     def late_names(self) -> dict[tuple[str, Origin], Coverage]:
         """The batches whose late rows are kept, by query and origin."""
         return self._late
+
+    def newest_of(self, query: QueryId, header: Header) -> list[KeptBatch]:
+        """The newest batches of an origin, one of each stage, if what was made of one batch is kept. They leave after
+        it. O(origins with batches)."""
+        found = [
+            (origin, entry)
+            for (name, origin, _), entry in self._last.items()
+            if name == query and origin.unsided == header.origin.unsided
+        ]
+        name, nothing = (header.seq, header.through + 1), Coverage()
+        return [entry for origin, entry in found if both(name, self._names.get((query, origin), nothing).spans())]
 
     def of(self, query: QueryId) -> Iterable[KeptBatch]:
         """The batches of a query."""

@@ -16,11 +16,13 @@ from collections.abc import Iterable, Mapping
 from msgspec.structs import replace
 
 from rove.control.deployment import migration
+from rove.control.deployment.dead import doubtful
 from rove.control.deployment.deployment import Deployment
 from rove.control.deployment.part import Named, Part
 from rove.control.deployment.query import Query
 from rove.control.deployment.reroute import joined, met_by, request_of, without
 from rove.control.deployment.shares import shares
+from rove.control.members.membership import Membership
 from rove.control.placement.bottom_up import bottom_up
 from rove.control.placement.placement import Load
 from rove.control.placement.request import Request, SourceAt
@@ -38,6 +40,7 @@ def follow(
     topology: Topology,
     load: Load,
     dead: Mapping[NodeId, None],
+    membership: Membership,
 ) -> dict[NodeId, None]:
     """Start the operators of nodes that count as `dead`, or were removed, elsewhere. If that cannot be, the query says
     why, and it is tried again with the next change. Returns the sources below these nodes."""
@@ -46,9 +49,16 @@ def follow(
         query.dead.pop(node, None)
         if node not in deployment.tree or (topology.has(node) and not topology.is_dead(node)):
             continue
-        below |= dict.fromkeys((*deployment.source_nodes(node), *shares.lost(deployment, node, forgets=False)))
-        if remembers(deployment, node) and (why := replace_node(deployment, request, node, topology, load)):
-            query.dead[node] = why
+        sources = dict.fromkeys(deployment.source_nodes(node))
+        left = shares.lost(deployment, node, forgets=False)
+        doubtful.note(deployment, node, left, membership)
+        below |= dict.fromkeys((*sources, *left))
+        if remembers(deployment, node):
+            if why := replace_node(deployment, request, node, topology, load):
+                query.dead[node] = why
+            else:
+                gone = [each for each in sources if node not in deployment.tree.route(each)]
+                doubtful.note(deployment, node, gone, membership)
     return below
 
 

@@ -18,8 +18,8 @@ from rove.data.operators.lifting import LiftLogic
 from rove.data.operators.watermark import WatermarkLogic
 from rove.model.batch import empty
 from rove.model.clock import MICROS_MIN
-from rove.model.ids import SOURCE, Origin, Stage
-from rove.model.messages import ANYWHERE, Begin
+from rove.model.ids import SOURCE, Origin, Stage, read_taker
+from rove.model.messages import ANYWHERE, Begin, Counted
 
 if TYPE_CHECKING:
     from rove.data.fragment.pipeline import Pipeline
@@ -67,6 +67,14 @@ class Shares:
     def deserted(self) -> bool:
         """Whether an operator here has given all that it had, because nobody is left to send to it."""
         return any(step.deserted for step in self._steps.with_memory)
+
+    def set_elsewhere(self, taken: Counted) -> None:
+        """Operators on other nodes have counted these batches, or take them: operator and side, origin, batches."""
+        found = [(read_taker(taker), origin, spans) for taker, origin, spans in taken]
+        for step in self._steps.with_memory:
+            if step.waits is not None and step.intake is not None:
+                of = str(step.stage)
+                step.intake.elsewhere = {(origin, by.side): spans for by, origin, spans in found if by.of == of}
 
     # Where its rows are lifted
 
