@@ -113,10 +113,7 @@ DRAWN = (
     (1053, 20),  # a batch was dropped because its sender had kept it, and that sender had left the route
     (1584, 6),  # the same: nobody sent the batch again, and a window waited for it for ever
     (324, 12),  # a report that a node had made before it got its part was taken for "it has let go"
-    (
-        1906,
-        6,
-    ),  # a node whose state had moved started again, and left before it had opened its disk: its counts were gone
+    (1906, 6),  # a node whose state had moved started again and left before its disk was open: its counts were gone
     (1977, 6),  # a node with a disk computed its output again, and the next start of a node without one took it again
     (3456, 6),  # the checker wanted a name for an empty batch that a disk had lost
     (4496, 12),  # as 1053, for the batches behind it
