@@ -25,7 +25,7 @@ from rove.plan.aggregates import (
     distinct_value,
     without_distinct,
 )
-from rove.plan.expressions.bind import bind_node
+from rove.plan.expressions.bind import as_written, bind_node
 from rove.plan.expressions.functions import RULES
 from rove.plan.expressions.functions.registry import coerce
 from rove.plan.expressions.parse import SHOWN, parse_expression, span
@@ -118,7 +118,7 @@ def filtered(plan: Operator, node: exp.Expression, text: str) -> Operator:
     try:
         return Filter(plan, condition)
     except ExpressionError as error:
-        raise error.at(text, span(node)) from None
+        raise as_written(error, node).at(text, span(node)) from None
 
 
 def selected(plan: Operator, items: Sequence[Item]) -> Operator:

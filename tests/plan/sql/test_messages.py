@@ -12,6 +12,8 @@ from rove.model.errors import PlanError
 MESSAGES = {
     "SELECT u.a.x AS q FROM t JOIN u ON t.a = u.a": ("u.a.x", "`a` is int, not a struct, so it has no field `x`"),
     "SELECT a.x AS q FROM t FULL JOIN u USING (a)": ("a.x", "`a` is int, not a struct, so it has no field `x`"),
+    "SELECT t.a FROM t FULL JOIN u USING (a) WHERE a": ("a", "a condition must be boolean; `a` is int"),
+    "SELECT t.a FROM t JOIN u ON t.a = u.a WHERE u.a": ("u.a", "a condition must be boolean; `a` is int"),
     "SELECT sum(a).x AS q FROM t": ("sum(a).x", "`sum(a)` is bigint, not a struct, so it has no field `x`"),
     "SELECT a FROM t GROUP BY a HAVING max(t.a).y > 1": (
         "max(t.a).y",
@@ -31,7 +33,7 @@ MESSAGES = {
     ),
     "WITH RECURSIVE w AS (SELECT a FROM t UNION ALL SELECT a + 1 FROM w) SELECT a FROM w": (
         "WITH",
-        "WITH RECURSIVE cannot be used on a stream: streaming Spark has no recursion; write the steps out",
+        "WITH RECURSIVE cannot be used on a stream: recursion is not read here; write the steps out",
     ),
     "SELECT a FROM t UNION ALL SELECT ts FROM t": ("ts FROM t", "int and timestamp have no common type"),
 }

@@ -121,7 +121,7 @@ def refuse_no_value(node: exp.Expr, text: str) -> None:
             )
 
 
-def _as_written(error: ExpressionError, node: exp.Expression) -> ExpressionError:
+def as_written(error: ExpressionError, node: exp.Expression) -> ExpressionError:
     """The error without names that Rove made: `u.a` may be the column `__1_a` of a plan, and `sum(a)` be `__0`."""
     reason = error.reason
     for column in node.find_all(exp.Column):
@@ -144,7 +144,7 @@ class _Binder:
         except Refused as refused:
             return self.foreign(node, refused.reason, refused.dtype or UNKNOWN)
         except ExpressionError as error:
-            raise _as_written(error, node).at(self.text, span(node)) from None
+            raise as_written(error, node).at(self.text, span(node)) from None
 
     def _bind(self, node: exp.Expression) -> Expr:
         kind = type(node)

@@ -31,7 +31,7 @@ REFUSED: dict[str, tuple[str, str]] = {
     "db": ("a qualified name", "streams have one name without dots"),
     "catalog": ("a qualified name", "streams have one name without dots"),
     "version": ("AS OF", "a stream has no versions"),
-    "recursive": ("WITH RECURSIVE", "streaming Spark has no recursion; write the steps out"),
+    "recursive": ("WITH RECURSIVE", "recursion is not read here; write the steps out"),
     "by_name": ("BY NAME", "name the columns on both sides in the same order"),
     "hints": ("a hint on a table", "write hints after SELECT"),
     "except_": ("EXCEPT", "only `*` and `t.*` as whole entries may have it"),
@@ -41,8 +41,6 @@ REFUSED: dict[str, tuple[str, str]] = {
     "totals": ("WITH TOTALS", "Spark has no such clause"),
     "distinct": ("DISTINCT", "it is not read here"),
     "materialized": ("MATERIALIZED", "Spark decides that by itself; leave it out"),
-    "search": ("SEARCH", "streaming Spark has no recursion; write the steps out"),
-    "cycle": ("CYCLE", "streaming Spark has no recursion; write the steps out"),
     "using": ("USING", "it is not read here"),
     "on": ("ON", "it is not read here; name the keys"),
 }
