@@ -14,6 +14,11 @@ MESSAGES = {
     "SELECT a.x AS q FROM t FULL JOIN u USING (a)": ("a.x", "`a` is int, not a struct, so it has no field `x`"),
     "SELECT t.a FROM t FULL JOIN u USING (a) WHERE a": ("a", "a condition must be boolean; `a` is int"),
     "SELECT t.a FROM t JOIN u ON t.a = u.a WHERE u.a": ("u.a", "a condition must be boolean; `a` is int"),
+    "SELECT a -> ts AS q FROM t": ("a -> ts", "`a -> ts` is not read here; use inSpark(…)"),
+    "SELECT t.a FROM t JOIN u JOIN u AS v ON u.c = v.c ON t.a = u.a": (
+        "JOIN",
+        "JOIN before ON cannot be used on a stream: write each ON right after its own JOIN",
+    ),
     "SELECT sum(a).x AS q FROM t": ("sum(a).x", "`sum(a)` is bigint, not a struct, so it has no field `x`"),
     "SELECT a FROM t GROUP BY a HAVING max(t.a).y > 1": (
         "max(t.a).y",

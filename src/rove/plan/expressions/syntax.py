@@ -180,8 +180,9 @@ def refuse_unspoken(node: exp.Expr, text: str) -> None:
     refuse_never(node, text)
     for part in node.walk():
         if not isinstance(part, _SPOKEN):
-            name = type(part).__name__.upper()
-            raise ParseError(f"{name} in `{part.sql('spark')}` is not read here; use inSpark(…)", text, span(part))
+            place = span(part)
+            shown = part.sql("spark") if place is None else text[slice(*place)]
+            raise ParseError(f"`{shown}` is not read here; use inSpark(…)", text, place)
     if node.find(*_PRINTED_OTHERWISE) or isinstance(node, _OPERANDS):
         return
     try:

@@ -38,6 +38,7 @@ REFUSED: dict[str, tuple[str, str]] = {
     "replace": ("REPLACE", "Spark has no `* REPLACE`; name the columns"),
     "rename": ("RENAME", "Spark has no `* RENAME`; name the columns"),
     "ilike": ("ILIKE", "Spark has no `* ILIKE`; name the columns"),
+    "joins": ("JOIN before ON", "write each ON right after its own JOIN"),
     "totals": ("WITH TOTALS", "Spark has no such clause"),
     "distinct": ("DISTINCT", "it is not read here"),
     "materialized": ("MATERIALIZED", "Spark decides that by itself; leave it out"),
