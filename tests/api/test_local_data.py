@@ -82,7 +82,9 @@ def test_times_without_a_zone_are_utc_and_that_is_said(data: Any) -> None:
         ([{"coach": "one"}], "a value is not: Could not convert 'one'"),
         ([{"coach": 1}, {"coach": 1.5}], "column `coach` of `t` is int, and a value is not: 1.5 is not a whole number"),
         (pd.DataFrame({"coach": [1.5, None]}), "column `coach` of `t` is int, and the data has double"),
-        ({"S41": [1, 2]}, "data of `t` is list; give a pyarrow table, a pandas frame, a list of dicts"),
+        ({"S41": [1, 2]}, "data of `t` is list of int; give a pyarrow table, a pandas frame, a list of dicts"),
+        ([[1], [2]], "data of `t` is list of list; give a pyarrow table"),
+        ({"S41": {"coach": [1], "trian": [1]}}, "`t` has no column `trian`"),
         ([(1, 2)], "a row of `t` has 2 values, and the stream 1 columns"),
         (5, "data of `t` is int; give a pyarrow table"),
         ("rows", "data of `t` is str; give a pyarrow table"),
@@ -98,6 +100,7 @@ def test_a_dict_of_columns_is_rows_and_a_dict_of_values_is_one_row() -> None:
     assert rows_of({"a": [1, 2], "b": (3, 4)}, "a int, b int") == [{"a": 1, "b": 3}, {"a": 2, "b": 4}]
     assert rows_of({"a": 1, "b": 2}, "a int, b int") == [{"a": 1, "b": 2}]
     assert rows_of({"a": [{"a": 1}]}, "a int") == [{"a": 1}]  # the rows of the device `a`
+    assert rows_of({"S41": {"a": [1, 2]}}, "a int") == [{"a": 1}, {"a": 2}]  # the columns of a device
     with pytest.raises(SchemaMismatch, match="different numbers of values: `a` has 1, `b` has 2"):
         rows_of({"a": [1], "b": [1, 2]}, "a int, b int")
 

@@ -150,6 +150,13 @@ def test_columns_that_contradict_the_stream_are_refused(desk: Desk) -> None:
         ),
         (lambda w: w.format("console").queryName("q").on("e").start(), "`console` is in Spark, not on node `e`"),
         (lambda w: w.trigger(processingTime="soon"), "trigger `soon` is not a fixed length of time"),
+        (
+            lambda w: w.trigger(availableNow=True),
+            r"trigger\(availableNow=…\) cannot be used here: sources here never end",
+        ),
+        (lambda w: w.trigger(once=True), r"trigger\(once=…\) cannot be used here: sources here never end"),
+        (lambda w: w.trigger(continuous="1 second"), "Spark's continuous mode has no watermarks"),
+        (lambda w: w.trigger(realTime="5 minutes"), "Spark's real-time mode has no sources in Python"),
         (lambda w: w.reliability("HIGH"), "writeStream.reliability does not exist yet"),
         (
             lambda w: w.option("returnTimeout.trams", "1 hour").toTable("t"),

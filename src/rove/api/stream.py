@@ -28,7 +28,7 @@ from rove.api.verbs.items import (
 from rove.api.verbs.replacing import Replacing
 from rove.api.verbs.schema_tree import Printed
 from rove.model.clock import parse_duration
-from rove.model.errors import NoSuchVerb, PlanError
+from rove.model.errors import ExpressionError, NoSuchVerb, PlanError
 from rove.model.ids import checked_name
 from rove.model.names import marked, quoted, unmarked
 from rove.model.schema import parse_schema, schema_text, type_name
@@ -127,7 +127,7 @@ class Stream(Replacing, Printed):
 
     def _selected(self, items: list[Item]) -> Stream:
         if any(makes_rows(item.node) for item in items):  # one entry may stand for several columns
-            return self._statement(f"SELECT {', '.join(i.written for i in items)} FROM {INPUT}")
+            return self._statement(("SELECT ", ", ".join(i.written for i in items), f" FROM {INPUT}"))
         return self._with(build.selected(self._rows(), items))
 
     def withColumn(self, colName: str, col: Column) -> Stream:
@@ -239,7 +239,9 @@ class Stream(Replacing, Printed):
 
     def crossJoin(self, other: Stream) -> Stream:
         """Every row of a stream with every row of a table."""
-        return self._statement(f"SELECT * FROM {INPUT} CROSS JOIN {OTHER}", other)
+        if self.isStreaming and other.isStreaming:
+            raise PlanError("crossJoin needs a table on one side (session.read); two streams need join(…, condition)")
+        return self._statement(("SELECT * ", "", f"FROM {INPUT} CROSS JOIN {OTHER}"), other)
 
     # Verbs on event time
 
@@ -350,10 +352,17 @@ class Stream(Replacing, Printed):
         """True for a stream, false for a table."""
         return not self._plan.static
 
-    def _statement(self, text: str, other: Stream | None = None) -> Stream:
-        """A SQL statement over this stream (`INPUT`) and another one (`OTHER`)."""
+    def _statement(self, parts: tuple[str, str, str], other: Stream | None = None) -> Stream:
+        """A SQL statement over this stream (`INPUT`) and another one (`OTHER`). The user wrote its middle part, which
+        is all that errors show."""
         plans = {INPUT: self._rows()} | ({} if other is None else {OTHER: other._rows()})
-        return self._with(translate(text, plans.__getitem__))
+        before, own, _ = parts
+        try:
+            return self._with(translate("".join(parts), plans.__getitem__))
+        except ExpressionError as error:
+            start, end = (place - len(before) for place in error.span or (0, 0))
+            inside = 0 <= start < end <= len(own)
+            raise type(error)(error.reason, own, (start, end) if inside else None) from None
 
     def _types(self) -> dict[str, pa.DataType]:
         return {f.name: f.type for f in self._plan.schema}

@@ -70,6 +70,7 @@ _NO_TRIGGER = {  # kinds of triggers that PySpark has, and why they are refused
     "availableNow": "sources here never end; run the query and stop it, or use toArrow() over a local session's data",
     "once": "sources here never end; run the query and stop it, or use toArrow() over a local session's data",
     "continuous": "Spark's continuous mode has no watermarks and no exactly-once sinks; use processingTime='0 seconds'",
+    "realTime": "Spark's real-time mode has no sources in Python and no append mode; use processingTime='0 seconds'",
 }
 
 
@@ -180,11 +181,13 @@ class StreamWriter:
         availableNow: bool | None = None,
         once: bool | None = None,
         continuous: str | None = None,
+        realTime: str | None = None,
     ) -> StreamWriter:
         """The time between Spark's micro-batches, such as `5 seconds`. Without it `rove cloud` writes a table every two
         seconds (`table_ms` in its settings), because each micro-batch makes files; for all other sinks, with `0
         seconds`, and in a local session the next one starts at once. Other kinds of triggers are refused."""
-        for name, value in (("availableNow", availableNow), ("once", once), ("continuous", continuous)):
+        others = {"availableNow": availableNow, "once": once, "continuous": continuous, "realTime": realTime}
+        for name, value in others.items():
             if value is not None:
                 raise PlanError(f"trigger({name}=…) cannot be used here: {_NO_TRIGGER[name]}")
         self._trigger_ms = None if processingTime is None else parse_duration(processingTime, "trigger") // 1_000

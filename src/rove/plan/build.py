@@ -25,11 +25,12 @@ from rove.plan.aggregates import (
     distinct_value,
     without_distinct,
 )
-from rove.plan.expressions.bind import bind_node
+from rove.plan.expressions.bind import as_written, bind_node
 from rove.plan.expressions.functions import RULES
 from rove.plan.expressions.functions.registry import coerce
-from rove.plan.expressions.parse import parse_expression, span
+from rove.plan.expressions.parse import SHOWN, parse_expression, span
 from rove.plan.expressions.spark_results import result_type
+from rove.plan.expressions.syntax import written
 from rove.plan.expressions.tree import Call, Column, Expr, Foreign, refusal_of, walk
 from rove.plan.expressions.types import Refused, common_type
 from rove.plan.operators import (
@@ -117,7 +118,7 @@ def filtered(plan: Operator, node: exp.Expression, text: str) -> Operator:
     try:
         return Filter(plan, condition)
     except ExpressionError as error:
-        raise error.at(text, span(node)) from None
+        raise as_written(error, node).at(text, span(node)) from None
 
 
 def selected(plan: Operator, items: Sequence[Item]) -> Operator:
@@ -288,7 +289,9 @@ class Grouping:
         text = node.sql("spark")
         if text not in calls:  # the same call twice is computed once
             calls[text] = aggregate_call(node, self.plan.schema, each.text, name)
-        return exp.column(calls[text].name, quoted=True)
+        found = exp.column(calls[text].name, quoted=True)
+        found.meta[SHOWN] = written(node)
+        return found
 
 
 def every_row() -> AggregateCall:

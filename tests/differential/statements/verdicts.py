@@ -77,11 +77,14 @@ def tables() -> dict[str, pa.Table]:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What came of a statement. `where` is `edge` or `Spark`; `why` is the reason of a refusal, or the difference."""
+    """What came of a statement. `where` is `edge` or `Spark`; `why` is the reason of a refusal, or the difference;
+    `said` is all that a refusal says, with the text and the place in it. `plan` is what Rove made of a statement."""
 
     kind: str
     where: str = ""
     why: str = ""
+    said: str = ""
+    plan: Operator | None = field(default=None, compare=False, repr=False)
 
 
 class Made(Protocol):
@@ -97,7 +100,9 @@ class _Asked:
     text: str | Made
     cut: Cut | None = None
     promised: list[tuple[str, str]] = field(default_factory=list)  # names and types as the plan has them
-    refusal: str = ""
+    refusal: str = ""  # its first line
+    said: str = ""  # all of it
+    plan: Operator | None = None
     theirs: Any = None  # Spark's DataFrame
     ours: Any = None  # a DataFrame or a table
     error: str = ""
@@ -145,11 +150,11 @@ class Judge:
         asked = _Asked(text)
         try:
             made = self.session.sql(text) if isinstance(text, str) else text.of(self.session.stream, rove_functions)
-            plan = made.plan
+            plan = asked.plan = made.plan
             asked.promised = _schema(pa.table({f.name: pa.nulls(0, f.type) for f in plan.schema}, schema=plan.schema))
             asked.cut = highest_cut(optimize(plan))
         except RoveError as error:
-            asked.refusal = str(error).splitlines()[0]
+            asked.refusal, asked.said = str(error).splitlines()[0], str(error)
         except Exception as error:
             asked.refusal = f"raw {type(error).__name__}: {str(error).splitlines()[0]}"
         if asked.refusal and not all_of_them:
@@ -163,7 +168,7 @@ class Judge:
             try:
                 asked.ours = self._ours(asked.cut)
             except PlanError as error:
-                asked.refusal = str(error).splitlines()[0]
+                asked.refusal, asked.said = str(error).splitlines()[0], str(error)
             except Exception as error:
                 asked.refusal = f"raw {type(error).__name__}: {str(error).splitlines()[0]}"
         return asked
@@ -223,7 +228,8 @@ class Judge:
         except Exception as error:
             if len(jobs) == 1:
                 return {key: [f"raises {str(error).strip().splitlines()[0][:80]}"] for key in jobs}
-            return {key: rows for k, f in jobs.items() for key, rows in self._collected({k: f}).items()}
+            asked, half = list(jobs.items()), len(jobs) // 2  # one statement raises: look for it in halves
+            return self._collected(dict(asked[:half])) | self._collected(dict(asked[half:]))
         rows: list[list[str]] = [[] for _ in jobs]
         for number, line in zip(*collected.to_pydict().values(), strict=True):
             rows[number].append(_canonical(json.loads(line)))
@@ -234,7 +240,7 @@ class Judge:
         if asked.refusal.startswith("raw "):
             return Verdict("different", where, asked.refusal)
         if asked.refusal:
-            return Verdict("both refuse" if asked.error else "refused", where, asked.refusal)
+            return Verdict("both refuse" if asked.error else "refused", where, asked.refusal, asked.said)
         if asked.error:
             return Verdict("accepted", where, asked.error)
         ours, theirs = _schema(asked.ours), _schema(asked.theirs)
@@ -245,7 +251,7 @@ class Judge:
             return Verdict("different", where, f"the plan promises {wrong}, Spark {theirs}")
         if rows is not None and rows[0] != rows[1]:
             return Verdict("different", where, f"rows {rows[0]}, Spark {rows[1]}")
-        return Verdict("equal", where)
+        return Verdict("equal", where, plan=asked.plan)
 
 
 SETTINGS = {
@@ -266,11 +272,12 @@ def _schema(found: Any) -> list[tuple[str, str]]:
 def _as_text(frame: Any, number: int) -> Any:
     """The rows as JSON, one column beside the number of the statement."""
     from pyspark.sql import functions as F
-    from pyspark.sql.types import NullType
+    from pyspark.sql.types import DecimalType, NullType
 
     plain = frame.toDF(*(f"c{i}" for i in range(len(frame.columns))))
+    as_text = (NullType, DecimalType)  # JSON has no decimals: a reader would round them
     cells = [
-        F.lit(None).cast("string").alias(f.name) if isinstance(f.dataType, NullType) else F.col(f.name)
+        F.col(f.name).cast("string").alias(f.name) if isinstance(f.dataType, as_text) else F.col(f.name)
         for f in plain.schema
     ]
     return plain.select(F.lit(number), F.to_json(F.struct(*cells), {"ignoreNullFields": "false"}))
@@ -278,7 +285,12 @@ def _as_text(frame: Any, number: int) -> Any:
 
 def _edge_rows(table: pa.Table) -> list[str]:
     plain = table.rename_columns([f"c{i}" for i in range(table.num_columns)])
-    return [_canonical(row) for row in plain.to_pylist()]
+    return [_canonical({k: _digits(v) for k, v in row.items()}) for row in plain.to_pylist()]
+
+
+def _digits(value: Any) -> Any:
+    """A decimal with all its digits; inside of arrays and structs it is a number of JSON."""
+    return format(value, "f") if isinstance(value, Decimal) else value
 
 
 def _canonical(value: Any) -> str:
@@ -295,7 +307,7 @@ def _plain(value: Any) -> Any:
             return literal(value)
         case bytes():
             return b64encode(value).decode()
-        case Decimal():  # Spark's JSON has a number, with all its digits
+        case Decimal():
             return _plain(float(value))
         case float():
             return "NaN" if math.isnan(value) else repr(float(f"{value:.12g}"))

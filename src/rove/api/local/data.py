@@ -50,14 +50,19 @@ def _by_device(data: Given, schema: pa.Schema, stream: str) -> Mapping[str, Give
         return {"0": data}
     if not data or not set(data) <= set(schema.names) or any(_is_rows(value) for value in data.values()):
         return data
+    return {"0": _rows(data, f"`{stream}`")}
+
+
+def _rows(data: Mapping[str, Any], whose: str) -> list[Mapping[str, Any]]:
+    """The rows of a dict whose keys are columns."""
     if not all(isinstance(v, Iterable) and not isinstance(v, str | bytes | Mapping) for v in data.values()):
-        return {"0": [data]}
+        return [data]
     columns = {n: v.tolist() if hasattr(v, "tolist") else list(v) for n, v in data.items()}
     lengths = {n: len(v) for n, v in columns.items()}
     if len(set(lengths.values())) > 1:
         said = ", ".join(f"`{n}` has {length}" for n, length in lengths.items())
-        raise SchemaMismatch(f"the columns of `{stream}` have different numbers of values: {said}")
-    return {"0": [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]}
+        raise SchemaMismatch(f"the columns of {whose} have different numbers of values: {said}")
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def _is_rows(value: Given) -> bool:
@@ -84,6 +89,8 @@ def _table(data: Given, schema: pa.Schema, whose: str) -> pa.Table:
         return _whole_again(pa.Table.from_pandas(data, preserve_index=False), schema)
     if hasattr(data, "__arrow_c_stream__"):
         return pa.table(data)
+    if isinstance(data, Mapping):
+        return _table_of_dicts(_rows(data, whose), schema, whose)
     rows = list(data) if isinstance(data, Iterable) and not isinstance(data, str | bytes) else [data]
     if all(isinstance(row, pa.RecordBatch) for row in rows):
         return pa.Table.from_batches(rows) if rows else schema.empty_table()
@@ -101,9 +108,15 @@ def _table(data: Given, schema: pa.Schema, whose: str) -> pa.Table:
     if all(isinstance(row, Mapping) for row in rows):
         return _table_of_dicts(rows, schema, whose)
     raise SchemaMismatch(
-        f"data of {whose} is {type(data).__name__}; give a pyarrow table, a pandas frame, a list of dicts or tuples, "
+        f"data of {whose} is {_kind(data)}; give a pyarrow table, a pandas frame, a list of dicts or tuples, "
         "a dict of columns, or for each device one of these"
     )
+
+
+def _kind(data: Given) -> str:
+    """What data is, in the words of Python: `list of int`."""
+    inside = {type(value).__name__ for value in data} if isinstance(data, list | tuple) else set()
+    return f"{type(data).__name__} of {inside.pop()}" if len(inside) == 1 else type(data).__name__
 
 
 def _whole_again(table: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -75,7 +75,8 @@ class GroupedStream:
         if self._sets:
             keys, all_of_them = [g.text for g in self._groups], [*self._groups, *outputs]
             entries = ", ".join(i.written for i in all_of_them)
-            return self._stream._statement(f"SELECT {entries} FROM {INPUT} GROUP BY {self._sets} ({', '.join(keys)})")
+            after = f" FROM {INPUT} GROUP BY {self._sets} ({', '.join(keys)})"
+            return self._stream._statement(("SELECT ", entries, after))
         if self._pivot is not None:
             outputs = pivots.outputs(plan, *self._pivot, outputs)
         return self._stream._with(build.grouped(plan, self._groups, outputs))

@@ -40,7 +40,7 @@ from rove.plan.expressions.arrow import evaluate_constant
 from rove.plan.expressions.functions import RULES
 from rove.plan.expressions.functions.casts import cast
 from rove.plan.expressions.functions.intervals import UNIT_MONTHS, UNIT_US, in_some_fields
-from rove.plan.expressions.parse import TYPED, parse_expression, span
+from rove.plan.expressions.parse import SHOWN, TYPED, parse_expression, span
 from rove.plan.expressions.spark_names import SPARK_FUNCTIONS
 from rove.plan.expressions.spark_results import result_type
 from rove.plan.expressions.syntax import (
@@ -121,6 +121,16 @@ def refuse_no_value(node: exp.Expr, text: str) -> None:
             )
 
 
+def as_written(error: ExpressionError, node: exp.Expression) -> ExpressionError:
+    """The error without names that Rove made: `u.a` may be the column `__1_a` of a plan, and `sum(a)` be `__0`."""
+    reason = error.reason
+    for column in node.find_all(exp.Column):
+        name, shown = column.parts[0].name, str(column.meta.get(SHOWN, ""))
+        if shown and name.startswith("__"):
+            reason = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", shown.replace("\\", "\\\\"), reason)
+    return type(error)(reason, error.text, error.span) if reason != error.reason else error
+
+
 class _Binder:
     def __init__(self, schema: pa.Schema, text: str) -> None:
         self.schema, self.text = schema, text
@@ -134,7 +144,7 @@ class _Binder:
         except Refused as refused:
             return self.foreign(node, refused.reason, refused.dtype or UNKNOWN)
         except ExpressionError as error:
-            raise error.at(self.text, span(node)) from None
+            raise as_written(error, node).at(self.text, span(node)) from None
 
     def _bind(self, node: exp.Expression) -> Expr:
         kind = type(node)

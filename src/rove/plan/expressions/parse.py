@@ -20,6 +20,7 @@ from rove.plan.expressions.tokens import refuse_loose
 TEXT_CHARS_MAX = 100_000
 
 
+SHOWN = "shown"  # the mark on a node that stands for another: how the name or call was written
 SPELLED = "spelled"  # the mark on a call with the name under which it was written
 TYPED = "typed"  # the mark on a constant such as `DATE '2020-01-01'`, which must be a value; a cast need not
 

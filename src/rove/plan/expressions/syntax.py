@@ -6,6 +6,7 @@ everywhere, so that Spark cannot group it in another way.
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal, InvalidOperation
 from typing import cast
 
@@ -14,7 +15,7 @@ from sqlglot import exp
 
 from rove.model.errors import ExpressionError, ParseError
 from rove.model.schema import BIGINT, DECIMAL_DIGITS_MAX, DOUBLE, INT
-from rove.plan.expressions.parse import RoveSpark, given, parse_expression, span
+from rove.plan.expressions.parse import SHOWN, RoveSpark, given, parse_expression, span
 from rove.plan.expressions.tokens import NO_OVER
 from rove.plan.expressions.tree import Literal, literal
 
@@ -163,9 +164,15 @@ def refuse_never(node: exp.Expr, text: str) -> None:
     for part in node.walk():
         for kind, why in _NEVER.items():
             if isinstance(part, kind):
-                raise ExpressionError(why, text, span(part))
+                raise ExpressionError(why, text, span(part) or _parameter(part, text))
         if isinstance(part, exp.Anonymous) and part.name.lower() == _COUNTER:
             raise ExpressionError(f"streaming Spark has no `{_COUNTER}`; use uuid()", text, span(part))
+
+
+def _parameter(node: exp.Expr, text: str) -> tuple[int, int] | None:
+    """Where the first `?`, `:name` or `{}` of a text is, for a node that has no place."""
+    found = re.search(r"\?|:\w+|\{[^}]*\}", text) if isinstance(node, exp.Placeholder | exp.Parameter) else None
+    return found.span() if found else None
 
 
 def refuse_unspoken(node: exp.Expr, text: str) -> None:
@@ -173,8 +180,9 @@ def refuse_unspoken(node: exp.Expr, text: str) -> None:
     refuse_never(node, text)
     for part in node.walk():
         if not isinstance(part, _SPOKEN):
-            name = type(part).__name__.upper()
-            raise ParseError(f"{name} in `{part.sql('spark')}` is not read here; use inSpark(…)", text, span(part))
+            place = span(part)
+            shown = part.sql("spark") if place is None else text[slice(*place)]
+            raise ParseError(f"`{shown}` is not read here; use inSpark(…)", text, place)
     if node.find(*_PRINTED_OTHERWISE) or isinstance(node, _OPERANDS):
         return
     try:
@@ -207,6 +215,14 @@ def spark_text(node: exp.Expression) -> str:
     shown = root if isinstance(root.this, exp.Binary | exp.Unary | exp.Between | exp.In | exp.Is) else root.this
     shown = root.this if isinstance(root.this, exp.Dot | exp.Paren) else shown
     return str(shown.sql(dialect=RoveSpark, normalize_functions=False))
+
+
+def written(node: exp.Expression) -> str:
+    """An expression with the names that the user wrote in the place of those in the plan."""
+    root = exp.Paren(this=node.copy())
+    for each in [c for c in root.find_all(exp.Column) if SHOWN in c.meta]:
+        each.replace(exp.column(str(each.meta[SHOWN])))
+    return spark_text(root.this)
 
 
 def number(digits: str) -> Literal:

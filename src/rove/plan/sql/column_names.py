@@ -17,11 +17,10 @@ from sqlglot import exp
 from rove.model.errors import RoveError
 from rove.model.schema import STRING, TIMESTAMP
 from rove.plan.expressions.bind import bind_node
-from rove.plan.expressions.parse import SPELLED
+from rove.plan.expressions.parse import SHOWN, SPELLED
 from rove.plan.expressions.syntax import ancestors
 from rove.plan.expressions.types import is_numeric
 
-SHOWN = "shown"  # the mark on a node of a statement: how Spark writes it inside the name of an expression
 Types = Mapping[str, pa.DataType]  # of columns, by name
 
 _BINARY: dict[type[exp.Expr], str] = {

@@ -15,9 +15,10 @@ from rove.model.errors import ExpressionError
 from rove.plan import build
 from rove.plan.aggregates import AggregateCall
 from rove.plan.build import Item
-from rove.plan.expressions.parse import span
+from rove.plan.expressions.parse import SHOWN, span
+from rove.plan.expressions.syntax import written
 from rove.plan.operators import Operator
-from rove.plan.sql.column_names import SHOWN, spark_name
+from rove.plan.sql.column_names import spark_name
 from rove.plan.sql.entries import WINDOWS, Entry, alias_of, is_alias, listed
 from rove.plan.sql.filters import without_filters
 from rove.plan.sql.reading import Reading
@@ -144,7 +145,7 @@ class _Over:
     def _replaced(self, node: exp.Expression, name: str = "") -> exp.Expression:
         key = next((k for k, g in self.keys.items() if same_text(g) == same_text(node)), None)
         if key is not None:
-            return column(key, (), node, key)
+            return column(key, (), node, written(node))
         if build.is_aggregate(node):
             return self._result(node, name)
         if isinstance(node, exp.Column):
@@ -188,7 +189,7 @@ class _Over:
             if not name or name.lower() in names:
                 name = f"__{len(self.calls)}"
             self.calls[text] = build.aggregate_call(node, self.plan.schema, self.text, name)
-        return column(self.calls[text].name, (), node, self.calls[text].name)
+        return column(self.calls[text].name, (), node, written(node))
 
 
 def _spelled(node: exp.Expression, entries: Sequence[Entry]) -> exp.Expression:

@@ -84,14 +84,14 @@ def pivoted(found: Relation, pivot: exp.Pivot, text: str) -> tuple[Relation, exp
     groups = [Entry(column(c.column, (), pivot, c.name), c.name) for c in kept]
     group = exp.Group(expressions=[g.node.copy() for g in groups]) if groups else None
     plan = aggregated(found.plan, Scope.of(found.plan, ""), [*groups, *made], group, None, text)
-    check_cells(plan, len(groups))
+    check_cells(plan, len(groups), text, pivot)
     return Relation(plan, Scope.of(plan, "")), alias
 
 
-def check_cells(plan: Operator, groups: int) -> None:
+def check_cells(plan: Operator, groups: int, text: str, place: exp.Expression) -> None:
     """Refuse cells that hold arrays or structs: Spark makes empty ones of them, not nulls."""
     if any(pt.is_nested(f.type) for f in list(plan.schema)[groups:]):
-        raise ExpressionError("PIVOT of arrays and structs is not read here; write FILTER")
+        raise ExpressionError("PIVOT of arrays and structs is not read here; write FILTER", text, span(place))
 
 
 def outputs(plan: Operator, key: Item, values: Sequence[Named], aggregates: Sequence[Item]) -> list[Item]:

@@ -23,7 +23,7 @@ from rove.plan.expressions.types import Refused, common_type
 from rove.plan.operators import INLINE, Deduplicate, Operator, Table
 from rove.plan.sql.joins import Relation, joined
 from rove.plan.sql.pivots import pivoted
-from rove.plan.sql.reading import Reading
+from rove.plan.sql.reading import Reading, refused
 from rove.plan.sql.scope import Scope
 
 Lookup = Callable[[str], Operator]
@@ -88,7 +88,7 @@ class Translator:
                     if not isinstance(inner := part.take("this"), exp.Query):
                         raise ParseError("expected a SELECT in the parentheses", self.text, span(inner))
                     return self.query(inner, names)
-            raise ParseError(f"expected a SELECT, got {type(node).__name__.upper()}", self.text, span(node))
+            raise ParseError("expected a SELECT in the parentheses", self.text, span(node))
 
     def relation(self, node: exp.Expression, names: Names, inside: bool = False) -> Relation:
         """What one entry of FROM names: a stream, a name of WITH, a subquery, or a join in parentheses. `inside` those
@@ -150,6 +150,8 @@ class Translator:
             return names
         found, own = dict(names), set[str]()
         with Reading(node, self.text) as part:
+            if part.look().get("recursive"):
+                raise refused("recursive", node, self.text)
             for each in part.list("expressions"):
                 with Reading(each, self.text) as cte:
                     plan = self.query(cte.take("this"), found)

@@ -11,9 +11,8 @@ from typing import cast
 from sqlglot import exp
 
 from rove.model.errors import ExpressionError
-from rove.plan.expressions.parse import RoveSpark, span
+from rove.plan.expressions.parse import SHOWN, RoveSpark, span
 from rove.plan.expressions.syntax import refuse_never
-from rove.plan.sql.column_names import SHOWN
 from rove.plan.sql.reading import Reading
 from rove.plan.sql.scope import Scope, excepted, named_columns, star_of
 

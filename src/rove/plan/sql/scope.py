@@ -15,9 +15,11 @@ from sqlglot import exp
 from rove.model.errors import UnknownColumn, nearest
 from rove.model.names import is_owner
 from rove.plan.expressions.bind import UNITS
-from rove.plan.expressions.parse import span
+from rove.plan.expressions.parse import SHOWN, span
 from rove.plan.operators import Operator
-from rove.plan.sql.column_names import SHOWN, is_parameter
+from rove.plan.sql.column_names import is_parameter
+
+NO_NAME = "__rove_none"  # the column of the one row that a SELECT without FROM reads; nothing can name it
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,7 @@ class Scope:
             return UnknownColumn(
                 f"`{parts[0]}` has no column `{parts[1]}`; {nearest(parts[1], names)}", text, span(node)
             )
-        names = [c.name for c in self.columns if c.listed]
+        names = [c.name for c in self.columns if c.listed and c.name != NO_NAME]
         return UnknownColumn(f"no column `{'.'.join(parts)}`; {nearest(parts[-1], names)}", text, span(node))
 
 
@@ -104,6 +106,7 @@ def column(name: str, fields: Sequence[str], like: exp.Expression, shown: str) -
         start, end = min(p["start"] for p in places), max(p["end"] for p in places)
         first.meta.update(start=start, end=end)
     found: exp.Expression = exp.Column(this=first)
+    found.meta[SHOWN] = shown[: len(shown) - sum(len(f) + 1 for f in fields)]
     for field in rest:
         found = exp.Dot(this=found, expression=field)
     found.meta[SHOWN] = shown

@@ -20,12 +20,10 @@ from rove.plan.sql.in_spark import left_to_spark, memberships
 from rove.plan.sql.joins import Relation, is_cross, joined
 from rove.plan.sql.reading import Reading
 from rove.plan.sql.resolve import resolved
-from rove.plan.sql.scope import star_of
+from rove.plan.sql.scope import NO_NAME, star_of
 
 if TYPE_CHECKING:
     from rove.plan.sql.query import Names, Translator
-
-_NO_NAME = "__rove_none"
 
 
 def select(asked: Translator, part: Reading, names: Names) -> Operator:
@@ -55,7 +53,7 @@ def _one_row(part: Reading, text: str) -> exp.From:
         if star_of(node) is not None:
             raise ExpressionError("`*` needs a FROM: there are no columns here", text, span(node))
     row = exp.Tuple(expressions=[exp.Literal.number(0)])
-    unnamed = exp.TableAlias(columns=[exp.to_identifier(_NO_NAME)])
+    unnamed = exp.TableAlias(columns=[exp.to_identifier(NO_NAME)])
     source = exp.From(this=exp.Values(expressions=[row], alias=unnamed))
     part.change("from_", source)
     part.skip("from_")

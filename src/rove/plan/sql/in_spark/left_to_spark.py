@@ -24,7 +24,7 @@ from rove.plan.operators import VIEW, Filter, Operator, Project, SparkSelect
 from rove.plan.sql.entries import WINDOWS
 from rove.plan.sql.filters import can_skip_nulls, has_distinct, without_filters
 from rove.plan.sql.in_spark.memberships import Membership, kept
-from rove.plan.sql.in_spark.outputs import outputs_of, visible
+from rove.plan.sql.in_spark.outputs import Outputs, outputs_of, visible
 from rove.plan.sql.joins import Relation
 from rove.plan.sql.reading import Reading, refused
 from rove.plan.sql.resolve import resolved
@@ -139,10 +139,21 @@ def block(
     text = str(select.sql(dialect=RoveSpark, normalize_functions=False, comments=False))
     if parse_query(text) != select:
         raise ParseError("Rove cannot hand this statement to Spark unchanged; use inSpark(…)", asked.text)
-    needs_update = outputs.groups and not any(
-        c.name.lower() in WINDOWS for c in select.find_all(exp.Anonymous) if c.parent_select is select
-    )
+    needs_update = outputs.groups and not _closes(select, outputs, plans)
     return SparkSelect(tuple(plans), text, outputs.schema, outputs.traits(plans), why, needs_update)
+
+
+def _closes(select: exp.Expression, outputs: Outputs, plans: Sequence[Operator]) -> bool:
+    """Whether event time closes the groups: a window, or the event time itself, is among the keys."""
+    calls = (c.name.lower() for c in select.find_all(exp.Anonymous) if c.parent_select is select)
+    if any(name in WINDOWS for name in calls):
+        return True
+    group, times = select.args.get("group"), {p.traits.event_time for p in plans} - {None}
+    if group is None or any(group.args.get(k) for k in ("cube", "rollup", "grouping_sets")):
+        return False
+    if group.args.get("all"):
+        return any(read is not None and read.name in times for read in outputs.plain)
+    return any(isinstance(key, exp.Column) and key.name in times for key in group.expressions)
 
 
 def _distinct_as_sets(select: exp.Expression, members: dict[str, Relation], text: str) -> None:
