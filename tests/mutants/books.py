@@ -69,8 +69,8 @@ BOOKS = (
     Mutant(
         "what a node held before it died counts as held",
         "control/members/ended.py",
-        "            else replace(t, buffered=0, open=0, held=())\n",
-        "            else replace(t, buffered=0, open=0)\n",
+        "if t.query in again else replace(t, buffered=0, open=0, held=())",
+        "if t.query in again else replace(t, buffered=0, open=0)",
         test=f"{MISSING}::test_what_an_earlier_start_counted_stays_counted_and_what_it_held_is_gone",
     ),
     Mutant(

@@ -71,14 +71,14 @@ COORDINATOR = (
     Mutant(
         "rows that a start lost are forgotten when it is over",
         "control/members/ended.py",
-        "                lost=t.lost_here,\n",
+        "        lost=t.lost_here,\n",
         "",
         test="tests/control/members/test_ended.py::test_what_a_node_with_a_disk_lost_without_a_trace_stays_lost_when_it_starts_anew",
     ),
     Mutant(
         "rows that a start evicted are forgotten when it is over",
         "control/members/ended.py",
-        "                evicted=t.evicted_here,\n",
+        "        evicted=t.evicted_here,\n",
         "",
         test="tests/control/members/test_ended.py::test_what_a_node_with_a_disk_lost_without_a_trace_stays_lost_when_it_starts_anew",
     ),
@@ -442,7 +442,7 @@ COORDINATOR = (
     Mutant(
         "rows of a window that has moved away are forgotten when its old node starts again",
         "control/members/ended.py",
-        "                delivered=t.delivered_here,\n",
+        "        delivered=t.delivered_here,\n",
         "",
         test="tests/simulation/test_leaving.py::"
         "test_an_operator_that_moves_to_a_device_which_starts_again_gives_what_it_has",
@@ -450,8 +450,8 @@ COORDINATOR = (
     Mutant(
         "results of a window that has moved away were never produced after a restart of its old node",
         "control/members/ended.py",
-        "produced=t.produced if t.origin in sources else t.produced_here,",
-        "produced=t.produced if t.origin in sources else 0,",
+        "produced=t.produced if is_source else t.produced_here,",
+        "produced=t.produced if is_source else 0,",
         test="tests/control/members/test_accounts.py::"
         "test_what_an_operator_that_has_moved_away_has_counted_outlives_the_next_start_of_its_node",
     ),

@@ -29,7 +29,7 @@ ROUTES = (
     Mutant(
         "a sender without a part counts as gone while its orders are on their way",
         "control/deployment/rollout.py",
-        "gone = runs is None and self._knew(sender)",
+        "gone = runs is None and self._has_let_go(sender)",
         "gone = runs is None",
         test="tests/control/test_orders.py::test_a_sender_that_does_not_know_its_last_orders_may_still_send",
     ),
