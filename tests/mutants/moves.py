@@ -332,4 +332,11 @@ MOVES = (
         test="tests/data/fragment/test_intake.py::"
         "test_an_origin_goes_on_anywhere_after_an_earlier_start_has_taken_its_next_batches",
     ),
+    Mutant(
+        "rows that come open with a state are of batches that were never seen",
+        "data/fragment/reconfigure/moves.py",
+        "                self._pipeline.count(each.origin.unsided).saw_until(each.next)\n",
+        "                pass\n",
+        test=_WITHOUT,
+    ),
 )

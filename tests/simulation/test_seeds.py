@@ -114,6 +114,7 @@ DRAWN = (
     (1584, 6),  # the same: nobody sent the batch again, and a window waited for it for ever
     (324, 12),  # a report that a node had made before it got its part was taken for "it has let go"
     (1906, 6),  # a node whose state had moved started again and left before its disk was open: its counts were gone
+    (2139, 6),  # rows that came with a state were counted, and their batches were not seen: nobody had made them
     (1977, 6),  # a node with a disk computed its output again, and the next start of a node without one took it again
     (3456, 6),  # the checker wanted a name for an empty batch that a disk had lost
     (4496, 12),  # as 1053, for the batches behind it

@@ -37,7 +37,11 @@ class Count:
 
     def saw(self, header: Header) -> None:
         """A batch was counted."""
-        self.seen = max(self.seen, header.through + 1)
+        self.saw_until(header.through + 1)
+
+    def saw_until(self, number: int) -> None:
+        """Batches before this one were counted."""
+        self.seen = max(self.seen, number)
 
     def make(self, header: Header, rows: int) -> None:
         """Count the rows of a new batch."""

@@ -261,6 +261,7 @@ def test_rows_whose_state_does_not_come_are_lost_and_not_delivered(taken: int, d
                 new.pipeline.moves.take(stage, piece)
     finally:
         pieces.PIECE_ROWS = before
+    assert new.pipeline.counts[origin].seen == 2, "the batches whose rows are open here"
     new.feed(*feed[2])
     for stage, state in new.moving.items():
         new.emitted += new.pipeline.moves.give_up(stage, state)

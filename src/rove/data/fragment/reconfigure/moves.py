@@ -16,7 +16,14 @@ from msgspec.structs import replace
 from rove.data.fragment.build import Step, Steps
 from rove.data.fragment.emitted import Emitted
 from rove.data.fragment.intake import Intake
-from rove.data.fragment.reconfigure.migration import ArrivalEvent, Arriving, Leaving, read_piece, take_frontier
+from rove.data.fragment.reconfigure.migration import (
+    ArrivalEvent,
+    Arriving,
+    Leaving,
+    StateFrontier,
+    read_piece,
+    take_frontier,
+)
 from rove.data.operators.open_rows import OpenRows
 from rove.data.operators.pieces import UNTIL, WHOLE
 from rove.model.batch import Batch, Header
@@ -170,8 +177,7 @@ class Moves:
             elif body.frontier is not None:
                 logic.begin(state)
                 arriving.open = body.frontier.open
-                for origin, rows in take_frontier(step, intake, body.frontier).items():
-                    self._pipeline.count(origin).open += rows
+                self._count_open(take_frontier(step, intake, body.frontier), body.frontier)
                 if arriving.again:
                     intake.go_on_anywhere()
             else:
@@ -189,6 +195,15 @@ class Moves:
                 self._pipeline.rise(step, step.waits.low, emitted)
         if body.last:
             self._end(step, arriving, emitted, ArrivalEvent.LAST)
+
+    def _count_open(self, rows: Mapping[Origin, int], frontier: StateFrontier) -> None:
+        """Count the open rows that have come with a state. Their batches have been seen here, or the books would have
+        rows of batches that nobody has made. O(origins)."""
+        for origin, number in rows.items():
+            self._pipeline.count(origin).open += number
+        for each in frontier.taken:
+            if each.origin.unsided in rows:
+                self._pipeline.count(each.origin.unsided).saw_until(each.next)
 
     def _end(self, step: Step, arriving: Arriving, emitted: list[Emitted], event: ArrivalEvent) -> None:
         intake, logic = step.intake, step.logic
