@@ -221,7 +221,7 @@ FRAGMENTS = (
     Mutant(
         "counts do not say which batches they cover",
         "data/counts.py",
-        "        self.seen = max(self.seen, header.through + 1)\n",
+        "        self.seen = max(self.seen, number)\n",
         "        pass\n",
         seed=0,
         law="does not add up",
