@@ -207,6 +207,7 @@ class Soak:
     def _end(self, network: Network, watch: Watch, codes: dict[str, int], ended: float) -> None:
         for what, found in (("status", watch.lines), ("topology", watch.nodes), ("queries", watch.queries)):
             (self.folder / f"last-{what}.json").write_bytes(msgspec.json.format(msgspec.json.encode(found)))
+        (self.folder / "memory.json").write_bytes(msgspec.json.encode(watch.memory()))
         self.failures += watch.failures
         self.failures += [f"{name} ended with {code}" for name, code in codes.items() if code]
         before = len(watch.failures)

@@ -192,6 +192,16 @@ class Watch:
                 self.fail(f"the memory of {name} grew from {before / 1e6:.0f} MB to {after / 1e6:.0f} MB")
         return found
 
+    def memory(self) -> dict[str, list[tuple[float, float, int, float]]]:
+        """All samples of each process: when, since its start, its number, megabytes."""
+        found = {}
+        for name, samples in self._rss.items():
+            first: dict[int, float] = {}
+            for at, pid, _ in samples:
+                first.setdefault(pid, at)
+            found[name] = [(at - self._began, at - first[pid], pid, size / 1e6) for at, pid, size in samples]
+        return found
+
     def unsettled(self) -> list[tuple[str, str]]:
         """What has still not arrived by the last answer, by query. An operator whose watermark is not at the end waits
         for a source."""
