@@ -230,4 +230,13 @@ ENDS = (
         "ends = self.output.flush(now)",
         test="tests/data/ends/test_input_log.py::test_a_node_that_is_stopped_writes_the_input_that_it_has_taken",
     ),
+    Mutant(
+        "late rows that were written before a crash are counted again",
+        "data/ends/output.py",
+        "        if self._append(late_folder(query, running.stages, stage), aside.header, encode_rows(aside.data), receipt):\n",
+        "        self._append(late_folder(query, running.stages, stage), aside.header, encode_rows(aside.data), receipt)\n"
+        "        if True:\n",
+        test="tests/data/ends/test_low_watermark.py::"
+        "test_late_rows_that_were_written_before_a_crash_and_the_rest_was_not_are_late_once",
+    ),
 )
