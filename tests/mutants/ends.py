@@ -57,8 +57,8 @@ ENDS = (
     Mutant(
         "a duplicate counts as delivered",
         "data/ends/output.py",
-        "            self.duplicates[key] = self.duplicates.get(key, 0) + 1\n\n    def _discard",
-        "            self._delivered(end.query, header)\n\n    def _discard",
+        "        self.duplicates[key] = self.duplicates.get(key, 0) + 1\n        return False\n",
+        "        self._delivered(end.query, header)\n        return False\n",
         seed=7,
         law="does not add up",
     ),
