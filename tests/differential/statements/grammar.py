@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 from tests.differential.statements.around import AROUND
 from tests.differential.statements.clause import Clause
+from tests.differential.statements.doubles import DOUBLES
 from tests.differential.statements.lists import LISTS
 from tests.differential.statements.relations import RELATIONS
 
-CLAUSES = (*LISTS, *RELATIONS, *AROUND)
+CLAUSES = (*LISTS, *RELATIONS, *AROUND, *DOUBLES)
 
 
 @dataclass(frozen=True, slots=True)

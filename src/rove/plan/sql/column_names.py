@@ -15,6 +15,7 @@ import pyarrow.types as pt
 from sqlglot import exp
 
 from rove.model.errors import RoveError
+from rove.model.names import is_owner
 from rove.model.schema import STRING, TIMESTAMP
 from rove.plan.expressions.bind import bind_node
 from rove.plan.expressions.parse import SPELLED
@@ -147,7 +148,7 @@ class _Inside:
             case exp.Column() if len(node.parts) == 1 and is_parameter(node):
                 return ["namedlambdavariable()"]
             case exp.Column():
-                return [".".join(p.name for p in node.parts)]
+                return [".".join(p.name for p in node.parts if not is_owner(p.name))]
             case exp.Lambda():
                 places = [", namedlambdavariable()"] * len(node.expressions)
                 return self._joined("lambdafunction(", node.this, *places, ")")

@@ -14,6 +14,7 @@ from rove.model.errors import ExpressionError
 from rove.plan import build
 from rove.plan.expressions.parse import span
 from rove.plan.operators import Deduplicate, Operator
+from rove.plan.shown import below_names
 from rove.plan.sql.entries import entries_of, listed
 from rove.plan.sql.grouping import aggregated, refuse_ordinals
 from rove.plan.sql.in_spark import left_to_spark, memberships
@@ -46,7 +47,7 @@ def select(asked: Translator, part: Reading, names: Names) -> Operator:
         plan = left_to_spark.block(asked, part, source, names, why, asks)
     else:
         plan = _select(asked, part, source, names, asks)
-    return plan if distinct is None else Deduplicate(plan, ())
+    return plan if distinct is None else below_names(plan, lambda rows: Deduplicate(rows, ()))
 
 
 def _one_row(part: Reading, text: str) -> exp.From:

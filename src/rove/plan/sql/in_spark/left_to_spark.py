@@ -21,6 +21,7 @@ from rove.plan.expressions.parse import RoveSpark, parse_expression, parse_query
 from rove.plan.expressions.tokens import NO_OVER
 from rove.plan.expressions.tree import Column, fallible, refusal_of
 from rove.plan.operators import VIEW, Filter, Operator, Project, SparkSelect
+from rove.plan.shown import shown
 from rove.plan.sql.entries import WINDOWS
 from rove.plan.sql.filters import can_skip_nulls, has_distinct, without_filters
 from rove.plan.sql.in_spark.memberships import Membership, kept
@@ -142,7 +143,8 @@ def block(
     needs_update = outputs.groups and not any(
         c.name.lower() in WINDOWS for c in select.find_all(exp.Anonymous) if c.parent_select is select
     )
-    return SparkSelect(tuple(plans), text, outputs.schema, outputs.traits(plans), why, needs_update)
+    made = SparkSelect(tuple(plans), text, outputs.schema, outputs.traits(plans), why, needs_update)
+    return shown(made, list(zip(outputs.names, made.schema.names, strict=True)))
 
 
 def _distinct_as_sets(select: exp.Expression, members: dict[str, Relation], text: str) -> None:
@@ -226,7 +228,7 @@ def _replace(
         with Reading(item, asked.text) as part:
             part.skip("alias", "pivots", "joins")
             plan = asked.query(part.take("this"), names)
-        members[view] = Relation(plan, Scope.of(plan, ""))
+        members[view] = Relation.of(plan)
         item.replace(_table(view, item))
         return
     if isinstance(item.this, exp.Identifier) and _is_inner_name(item, select):
