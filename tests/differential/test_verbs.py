@@ -41,6 +41,9 @@ EDGE: dict[str, Verb] = {
     "unpivot wider": lambda t, u, k, F: t.unpivot(["s", "ts"], ["a", "d"], "k", "v"),
     "melt the rest": lambda t, u, k, F: u.melt(["s", "ts"], None, "k", "v"),
     "one column twice, then once": lambda t, u, k, F: t.select("a", "a").select("a"),
+    "elements and fields of calls": lambda t, u, k, F: t.selectExpr(
+        "array(a, b)[0]", "struct(a, b).a", "array(b)[0]+1"
+    ),
     "pivot in a window": lambda t, u, k, F: t.groupBy(F.window("ts", "10 seconds")).pivot("s", ["x"]).sum("b"),
 }
 IN_SPARK: dict[str, Verb] = {
@@ -122,6 +125,7 @@ IN_SPARK: dict[str, Verb] = {
     "both sides in a function": lambda t, u, k, F: (
         u.join(k, "a").inSpark(lambda df: df.toDF(*"pqrvw")) if hasattr(u, "inSpark") else u.join(k, "a").toDF(*"pqrvw")
     ),
+    "elements of calls in Spark": lambda t, u, k, F: t.selectExpr("map('k', a)['k']", "array(st)[0].x"),
     "semi": lambda t, u, k, F: t.join(u, t.a == u.a, "left_semi"),
     "a table": lambda t, u, k, F: t.join(k, t.a == k.a, "left_anti").select("a", "b"),
     "json": lambda t, u, k, F: t.select(F.to_json(F.struct("a", "b")).alias("q")),
