@@ -72,6 +72,10 @@ JOINS = {
 }
 
 
+_MAPS = frozenset(  # functions that make maps, of which there are no sets
+    "map map_concat map_filter map_from_arrays map_from_entries map_zip_with str_to_map transform_keys "
+    "transform_values".split()
+)
 NO_WINDOW = "without a window a group never ends; Spark holds that state, and output mode `update` shows it"
 
 
@@ -362,6 +366,9 @@ def _unsigned(node: exp.Expression, schema: pa.Schema, text: str) -> exp.Express
 def _exact(node: exp.Expression, schema: pa.Schema, text: str) -> exp.Expression:
     """A value that is equal to another just if Spark counts both as one. Spark takes 0.0 and -0.0, and all NaN, as
     one value, but not in the sets that count them here; as text without a sign of zero they are."""
+    if isinstance(node, exp.Anonymous) and node.name.lower() in _MAPS:
+        why = "count(DISTINCT …) of map values is not exact over a stream; count sort_array(map_entries(…))"
+        raise TypeMismatch(why, text, span(node))
     unsigned = _unsigned(node, schema, text)
     if unsigned is node:
         return node

@@ -127,7 +127,7 @@ def excepted(found: Sequence[Visible], names: Sequence[exp.Expression], text: st
         if len(gone) != 1 or gone[0] not in kept:
             hint = nearest(each.name, [c.name for c in kept])
             raise UnknownColumn(f"EXCEPT: `{each.name}` is not one column of `*`; {hint}", text, span(each))
-        kept.remove(gone[0])
+        kept = [c for c in kept if c.column != gone[0].column]
     return kept
 
 

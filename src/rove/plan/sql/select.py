@@ -39,7 +39,7 @@ def select(asked: Translator, part: Reading, names: Names) -> Operator:
         with Reading(distinct, asked.text):
             pass
     given = part.look()
-    if "group" in given and any(star_of(node) is not None for node in given.get("expressions", ())):
+    if "group" in given and any(map(_has_star, given.get("expressions", ()))):
         refuse_ordinals(given["group"], asked.text)
     _check_order([Reading(source, asked.text).take("this")], given, asked.text)
     asks = memberships.taken(asked, part, names)
@@ -48,6 +48,14 @@ def select(asked: Translator, part: Reading, names: Names) -> Operator:
     else:
         plan = _select(asked, part, source, names, asks)
     return plan if distinct is None else below_names(plan, lambda rows: Deduplicate(rows, ()))
+
+
+def _has_star(node: exp.Expression) -> bool:
+    """Whether an entry lists columns by a star. The star of `count(*)` lists none."""
+    return any(
+        not (isinstance(above := star.parent, exp.Anonymous) and above.name.lower() == "count")
+        for star in node.find_all(exp.Star)
+    )
 
 
 def _one_row(part: Reading, text: str) -> exp.From:
