@@ -57,8 +57,8 @@ ENDS = (
     Mutant(
         "a duplicate counts as delivered",
         "data/ends/output.py",
-        "            self.duplicates[key] = self.duplicates.get(key, 0) + 1\n\n    def _discard",
-        "            self._delivered(end.query, header)\n\n    def _discard",
+        "        self.duplicates[key] = self.duplicates.get(key, 0) + 1\n        return False\n",
+        "        self._delivered(end.query, header)\n        return False\n",
         seed=7,
         law="does not add up",
     ),
@@ -229,5 +229,14 @@ ENDS = (
         "ends = (*self.output.flush(now), *self.input_log.flush(now))",
         "ends = self.output.flush(now)",
         test="tests/data/ends/test_input_log.py::test_a_node_that_is_stopped_writes_the_input_that_it_has_taken",
+    ),
+    Mutant(
+        "late rows that were written before a crash are counted again",
+        "data/ends/output.py",
+        "        if self._append(late_folder(query, running.stages, stage), aside.header, encode_rows(aside.data), receipt):\n",
+        "        self._append(late_folder(query, running.stages, stage), aside.header, encode_rows(aside.data), receipt)\n"
+        "        if True:\n",
+        test="tests/data/ends/test_low_watermark.py::"
+        "test_late_rows_that_were_written_before_a_crash_and_the_rest_was_not_are_late_once",
     ),
 )

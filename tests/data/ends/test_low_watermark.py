@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from random import Random
 
 import msgspec
@@ -143,6 +144,21 @@ def test_late_rows_are_set_aside_once_however_often_they_come() -> None:
         gateway.take(FAR, 0, [6, 70], 65)
     assert gateway.seconds_in("late-out") == [6]
     assert gateway.tallied() == (2, 1)
+
+
+def test_late_rows_that_were_written_before_a_crash_and_the_rest_was_not_are_late_once() -> None:
+    gateway = Gateway()
+    gateway.wait_for(NEAR)
+    gateway.take(NEAR, 0, [60], 55)
+    before = deepcopy(gateway.shelf.disk("log/q/out"))
+    gateway.take(FAR, 0, [6, 70], 65)
+    gateway.shelf.disks["log/q/out"] = before
+    again = Gateway(gateway.shelf)
+    again.wait_for(NEAR, FAR)
+    again.take(FAR, 0, [6, 70], 65)
+    assert again.seconds_in("out") == [60, 70]
+    assert again.seconds_in("late-out") == [6]
+    assert again.tallied() == (2, 1)
 
 
 def test_when_nobody_is_left_everything_closes_and_a_newcomer_with_newer_rows_is_in_time() -> None:

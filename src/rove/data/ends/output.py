@@ -148,11 +148,11 @@ class Output:
             return header, rows
         query = running.fragment.query
         kept, aside = parted(header, batch.data, late)
-        self._append(late_folder(query, running.stages, stage), aside.header, encode_rows(aside.data), receipt)
-        count = self.counts.setdefault((query, header.origin.unsided), Count())
-        count.late += aside.rows
-        count.delivered -= 0 if header.born else aside.rows
-        count.saw(header)
+        if self._append(late_folder(query, running.stages, stage), aside.header, encode_rows(aside.data), receipt):
+            count = self.counts.setdefault((query, header.origin.unsided), Count())
+            count.late += aside.rows
+            count.delivered -= 0 if header.born else aside.rows
+            count.saw(header)
         return kept.header, encode_rows(kept.data)
 
     def take_late(
@@ -296,12 +296,15 @@ class Output:
     def _add(self, name: str, query: QueryId, partition: Partition) -> None:
         self._ends[name] = self._dirty[name] = Appending(query, partition)
 
-    def _append(self, name: str, header: Header, rows: Payload | None, receipt: FrameReceipt | None) -> None:
+    def _append(self, name: str, header: Header, rows: Payload | None, receipt: FrameReceipt | None) -> bool:
+        """Write a batch to the log of an end. Returns whether it is new there."""
         end = self._ends[name]
         self._dirty[name] = end
-        if not end.append(header, rows, receipt):
-            key = (end.query, header.origin.unsided)
-            self.duplicates[key] = self.duplicates.get(key, 0) + 1
+        if end.append(header, rows, receipt):
+            return True
+        key = (end.query, header.origin.unsided)
+        self.duplicates[key] = self.duplicates.get(key, 0) + 1
+        return False
 
     def _discard(self, query: str, stage: Stage, header: Header) -> None:
         frontier = self._discarded.setdefault((query, stage), Frontier())
