@@ -107,8 +107,10 @@ def test_other_columns_of_one_name_stay_apart_in_a_join_by_name() -> None:
     assert both.drop(t.n).columns == ["a", "n"]
     with pytest.raises(PlanError, match="`n` is ambiguous"):
         both.select("n")
-    with pytest.raises(PlanError, match=r"column `n` appears twice after join; .* or drop\(b.n\)"):
+    with pytest.raises(PlanError, match="column `n` appears twice, and rows that are stored need"):
         both.writeStream.toTable("x")
+    with pytest.raises(PlanError, match=r"column `n` appears twice; .* or drop\(b.n\), or give all names with toDF"):
+        both.fillna(0)
 
 
 def test_a_name_inside_a_call_means_nothing_and_the_constant_is_still_read(t: Stream) -> None:

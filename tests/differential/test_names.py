@@ -8,10 +8,15 @@ from typing import Any
 
 from sqlglot import exp
 
-from rove.model.schema import schema_text
+import rove
+from rove.model.errors import PlanError
+from rove.model.schema import parse_schema, schema_text
 from rove.plan.expressions.parse import parse_expression
 from rove.plan.sql.column_names import spark_name
 from tests.differential.forms import FORMS, Form
+from tests.differential.statements.unnamed import UNNAMED
+from tests.differential.statements.unnamed_calls import UNNAMED_CALLS
+from tests.differential.statements.verdicts import COLUMNS
 from tests.differential.strategies import schema_of
 
 KNOWN_LEAST = 700
@@ -44,3 +49,25 @@ def test_a_known_name_is_sparks(spark: Any) -> None:
             wrong.append(f"{form.sql}: {ours}, Spark {name}")
     assert not wrong, "\n".join(wrong)
     assert known >= KNOWN_LEAST
+
+
+def test_an_entry_of_a_statement_has_sparks_name(spark: Any) -> None:
+    session = rove.Session.local()
+    session.stream("t", schema=COLUMNS["t"])
+    spark.createDataFrame([], schema_text(parse_schema(COLUMNS["t"]))).createOrReplaceTempView("t")
+    wrong, known = [], 0
+    for entry in (*UNNAMED, *UNNAMED_CALLS):
+        text = f"SELECT {entry.strip()} FROM t"
+        try:
+            theirs = spark.sql(text).columns
+        except Exception:
+            continue
+        try:
+            ours = session.sql(text).columns
+        except PlanError as error:
+            ours = [str(error).splitlines()[0]]
+        known += ours == theirs
+        if ours != theirs:
+            wrong.append(f"{text}: {ours}, Spark {theirs}")
+    assert not wrong, "\n".join(wrong)
+    assert known >= 480

@@ -40,6 +40,10 @@ EDGE: dict[str, Verb] = {
     "unpivot": lambda t, u, k, F: t.unpivot("s", ["a", "b"], "k", "v"),
     "unpivot wider": lambda t, u, k, F: t.unpivot(["s", "ts"], ["a", "d"], "k", "v"),
     "melt the rest": lambda t, u, k, F: u.melt(["s", "ts"], None, "k", "v"),
+    "one column twice, then once": lambda t, u, k, F: t.select("a", "a").select("a"),
+    "elements and fields of calls": lambda t, u, k, F: t.selectExpr(
+        "array(a, b)[0]", "struct(a, b).a", "array(b)[0]+1"
+    ),
     "pivot in a window": lambda t, u, k, F: t.groupBy(F.window("ts", "10 seconds")).pivot("s", ["x"]).sum("b"),
 }
 IN_SPARK: dict[str, Verb] = {
@@ -105,6 +109,23 @@ IN_SPARK: dict[str, Verb] = {
     "by name, full": lambda t, u, k, F: t.join(u, "a", "full").drop(u.s, u.ts),
     "by name, three": lambda t, u, k, F: t.join(u, ["a", "s"]).drop(u.ts).join(k, "a").drop(k.c),
     "by name, all but the key of one side": lambda t, u, k, F: t.join(u, "a").drop(t.a, u.s, u.ts),
+    "two columns of one name": lambda t, u, k, F: t.select("a", F.col("b").alias("a")),
+    "renamed to a name that is there": lambda t, u, k, F: t.withColumnRenamed("b", "a").drop("st", "arr"),
+    "all of both sides": lambda t, u, k, F: t.join(u, t.a == u.a).select("*"),
+    "drop, with a time of both sides": lambda t, u, k, F: t.join(u, t.a == u.a).drop(u.a),
+    "by name, with a time of both sides": lambda t, u, k, F: t.join(u, "a"),
+    "both sides without duplicates": lambda t, u, k, F: t.drop("st", "arr").join(u, "a").distinct(),
+    "both sides, other names": lambda t, u, k, F: u.join(k, u.a == k.a).toDF("p", "q", "r", "v", "w", "x"),
+    "both sides, one name renamed": lambda t, u, k, F: u.join(k, "a").withColumnRenamed("c", "z").select("a", "s"),
+    "both sides, one more column": lambda t, u, k, F: t.join(u, "a").withColumn("q", t.b + u.c).select("q", u.s),
+    "both sides, a group": lambda t, u, k, F: t.join(u, "a").groupBy(t.s).agg(F.max(u.s), F.sum("b")),
+    "both sides, a pivot": lambda t, u, k, F: t.join(u, "a").groupBy(t.s).pivot("b", [1, 2]).agg(F.max(u.s)),
+    "both sides, united": lambda t, u, k, F: u.join(k, "a").union(u.join(k, "a")),
+    "names of expressions of one side": lambda t, u, k, F: t.join(u, t.a == u.a).select(t.a + 1, F.upper(u.s)),
+    "both sides in a function": lambda t, u, k, F: (
+        u.join(k, "a").inSpark(lambda df: df.toDF(*"pqrvw")) if hasattr(u, "inSpark") else u.join(k, "a").toDF(*"pqrvw")
+    ),
+    "elements of calls in Spark": lambda t, u, k, F: t.selectExpr("map('k', a)['k']", "array(st)[0].x"),
     "semi": lambda t, u, k, F: t.join(u, t.a == u.a, "left_semi"),
     "a table": lambda t, u, k, F: t.join(k, t.a == k.a, "left_anti").select("a", "b"),
     "json": lambda t, u, k, F: t.select(F.to_json(F.struct("a", "b")).alias("q")),
@@ -124,12 +145,18 @@ REFUSED: dict[str, tuple[Verb, str]] = {
         "cannot stand after pivot",
     ),
     "a name of both sides": (lambda t, u, k, F: t.join(u, t.a == u.a).select("a"), "`a` is ambiguous"),
-    "all of both sides": (lambda t, u, k, F: t.join(u, t.a == u.a).select("*"), "column `a` appears twice"),
-    "a join that is not selected": (lambda t, u, k, F: t.join(u, t.a == u.a).distinct(), "select the columns first"),
-    "a join that is not selected, written": (
-        lambda t, u, k, F: t.join(u, t.a == u.a).writeStream.toTable("x"),
+    "nulls of a join that is not selected": (
+        lambda t, u, k, F: t.join(u, t.a == u.a).fillna(0),
         "select the columns first",
     ),
+    "a join that is not selected, written": (
+        lambda t, u, k, F: t.join(u, t.a == u.a).writeStream.toTable("x"),
+        "column `a` appears twice, and rows that are stored need columns of different names",
+    ),
+    "a group by a name of both sides": (lambda t, u, k, F: t.join(u, "a").groupBy("ts").count(), "`ts` is ambiguous"),
+    "a new column for two": (lambda t, u, k, F: t.join(u, "a").withColumn("ts", F.lit(1)), "`ts` is ambiguous"),
+    "time of both sides": (lambda t, u, k, F: t.join(u, "a").withWatermark("ts", "1 second"), "`ts` is ambiguous"),
+    "a name of both sides in brackets": (lambda t, u, k, F: t.join(u, "a")["ts"], "`ts` is ambiguous"),
     "a column of nobody": (lambda t, u, k, F: t.join(u, t.a == k.a).select(t.a), "column `a` belongs to a stream that"),
     "a column that was renamed": (
         lambda t, u, k, F: t.join(u.withColumnRenamed("a", "x"), t.a == u.a).select(t.b),

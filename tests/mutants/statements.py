@@ -78,7 +78,7 @@ STATEMENTS = (
     Mutant(
         "EXCEPT after a star takes nothing away",
         "plan/sql/scope.py",
-        "        kept.remove(gone[0])\n",
+        "        kept = [c for c in kept if c.column != gone[0].column]\n",
         "",
         test=_ROWS,
     ),

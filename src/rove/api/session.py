@@ -248,9 +248,10 @@ class Session:
     def sql(self, text: str) -> Stream:
         """A query as a SQL statement over the session's streams. It means the same as in Spark, or it is refused by
         name."""
+        from rove.api.verbs.joined import stream_of
         from rove.plan.sql.query import translate
 
-        return Stream(self, translate(text, lambda name: self.stream(name).plan))
+        return stream_of(self, translate(text, lambda name: self.stream(name).plan))
 
     def collect(self, stream: Stream) -> pa.Table:
         """All rows of a stream over the data this session was given."""

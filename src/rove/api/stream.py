@@ -37,6 +37,7 @@ from rove.plan.build import Item
 from rove.plan.explain import explain
 from rove.plan.expressions.parse import parse_expression
 from rove.plan.operators import At, Deduplicate, Filter, InSpark, Map, Operator, Scan, Watermark, column_of
+from rove.plan.shown import Shown, below_names
 from rove.plan.spark.streaming import REFUSED_VERBS
 from rove.plan.sql.in_spark.left_to_spark import makes_rows
 from rove.plan.sql.query import translate
@@ -74,32 +75,32 @@ class Stream(Replacing, Printed):
     @property
     def schema(self) -> pa.Schema:
         """The columns, as an Arrow schema."""
-        return self._plan.schema
+        return self.plan.schema
 
     @property
     def columns(self) -> list[str]:
-        return list(self._plan.schema.names)
+        return list(self.schema.names)
 
     @property
     def dtypes(self) -> list[tuple[str, str]]:
         """Names with Spark's type names."""
-        return [(f.name, type_name(f.type)) for f in self._plan.schema]
+        return [(f.name, type_name(f.type)) for f in self.schema]
 
     def alias(self, alias: str) -> Stream:
         """The stream under a name, by which a join can tell its columns: `F.col("alias.column")`."""
         return Stream(self._session, self._rows(), alias, self._owners)
 
     def __repr__(self) -> str:
-        return f"Stream[{schema_text(self._plan.schema)}]"
+        return f"Stream[{schema_text(self.schema)}]"
 
     def __getitem__(self, name: Any) -> Any:
         if not isinstance(name, str):
             return bracketed(self, name)
         build.selected(self._rows(), [column_item(Column(path(name)), None)])  # refuse an unknown name here, not later
-        return self._own(name) if name in self._plan.schema.names else Column(path(name))
+        return self._own(name) if name in self.columns else Column(path(name))
 
     def __getattr__(self, name: str) -> Column:
-        if not name.startswith("_") and name in self._plan.schema.names:
+        if not name.startswith("_") and name in self.columns:
             return self._own(name)
         if why := REFUSED_VERBS.get(name):
             raise NoSuchVerb(f"{name}(…) cannot be used on a stream: {why}")
@@ -211,7 +212,7 @@ class Stream(Replacing, Printed):
 
     def union(self, other: Stream) -> Stream:
         """The rows of both streams, columns matched by position."""
-        return self._with(build.united(self._rows(), other._rows()))
+        return self._with(build.united(self._result(), other._result()))
 
     unionAll = union
 
@@ -252,7 +253,7 @@ class Stream(Replacing, Printed):
 
     def groupBy(self, *cols: Column | str | list[Column | str]) -> GroupedStream:
         """Group by an event-time window and any other columns."""
-        return GroupedStream(self, [listed_item(c, self._types()) for c in flat(cols)])
+        return GroupedStream(self, [listed_item(c, self._types(), self._readable) for c in flat(cols)])
 
     groupby = groupBy
 
@@ -319,7 +320,7 @@ class Stream(Replacing, Printed):
         edge or Spark            └─ Project train, boarding
         edge or Spark               └─ Source trains: train string, coach int, boarding int
         """
-        placed = At(self._plan, where)
+        placed = below_names(self.plan, lambda rows: At(rows, where))
         checked_name(where, "a node")
         return self._with(placed)
 
@@ -329,7 +330,7 @@ class Stream(Replacing, Printed):
         """Run the rest of the pipeline in the cloud, as a function from DataFrame to DataFrame.
 
         A function that cannot be imported by name is sent by value, if `rove cloud` allows it (`--trust-functions`)."""
-        return self._with(InSpark(self._plan, func))
+        return self._with(InSpark(self.plan, func))
 
     @property
     def writeStream(self) -> StreamWriter:
@@ -340,7 +341,7 @@ class Stream(Replacing, Printed):
 
     def explain(self) -> None:
         """Print the plan, where each operator can run, and why."""
-        print(explain(self._plan))
+        print(explain(self.plan))
 
     def toArrow(self) -> pa.Table:
         """All rows of this query over the session's own data, the lower part at the edge, the rest in Spark. For trying
@@ -350,12 +351,12 @@ class Stream(Replacing, Printed):
     @property
     def isStreaming(self) -> bool:
         """True for a stream, false for a table."""
-        return not self._plan.static
+        return not self.plan.static
 
     def _statement(self, parts: tuple[str, str, str], other: Stream | None = None) -> Stream:
         """A SQL statement over this stream (`INPUT`) and another one (`OTHER`). The user wrote its middle part, which
         is all that errors show."""
-        plans = {INPUT: self._rows()} | ({} if other is None else {OTHER: other._rows()})
+        plans = {INPUT: self._result()} | ({} if other is None else {OTHER: other._result()})
         before, own, _ = parts
         try:
             return self._with(translate("".join(parts), plans.__getitem__))
@@ -375,6 +376,10 @@ class Stream(Replacing, Printed):
         return unmarked(text)
 
     def _with(self, plan: Operator) -> Stream:
+        if isinstance(plan, Shown):
+            from rove.api.verbs.joined import stream_of
+
+            return stream_of(self._session, plan)
         same = isinstance(plan, Filter | Watermark | Deduplicate | At) and plan.input is self._plan
         return Stream(self._session, plan, self._name if same else "", passed(self._owners, self._plan, plan))
 
@@ -385,6 +390,14 @@ class Stream(Replacing, Printed):
         if isinstance(last, InSpark):
             raise PlanError("after inSpark(…) only Spark knows the columns; put this step into its function")
         return self._plan
+
+    def _result(self) -> Operator:
+        """The plan with all columns that users see. Two of them may have one name."""
+        return self._rows()
+
+    def _read(self, items: list[Item]) -> tuple[Operator, list[Item]]:
+        """The plan that the entries of a verb read, and the entries over its columns."""
+        return self._rows(), items
 
     def _deduplicated(self, subset: list[str] | None, within_watermark: bool) -> Stream:
         names = tuple(column_of(self._rows().schema, n).name for n in subset or ())

@@ -32,6 +32,7 @@ from rove.model.messages import Sink
 from rove.plan.codec import encode
 from rove.plan.operators import Aggregate, Source, walk
 from rove.plan.optimizer import optimize
+from rove.plan.shown import repeated
 from rove.plan.spark.streaming import refuse_unstreamable
 from rove.plan.stages import Stages
 
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 STRATEGY = "bottom_up"
 FORMATS = ("parquet", "console", "memory", "postgres", "noop", "files", "log")
+STORED = ("table", "postgres")  # sinks in Spark that store rows by the names of their columns
 # All other options go to Spark.
 OPTIONS = ("strategy", "returnTimeout", "replaceTimeout", "replication", "routes", "degrade", "onFault")
 FOLD = "fold"  # a value of `degrade`
@@ -258,6 +260,11 @@ class StreamWriter:
                 raise PlanError(
                     "output modes and triggers are for Spark; a query that ends on a node emits rows as they come"
                 )
+        if (cloud is None or cloud.kind in STORED) and (twice := repeated(self._stream.columns)) is not None:
+            raise PlanError(
+                f"column `{twice}` appears twice, and rows that are stored need columns of different names; give them "
+                "names with AS in SQL, alias(…) in select, or toDF(…)"
+            )
         streams = [op.stream for op in walk(self._stream.plan) if isinstance(op, Source)]
         if unknown := [stream for stream in self._patience_of if stream not in streams]:
             raise PlanError(

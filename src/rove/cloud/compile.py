@@ -41,6 +41,7 @@ from rove.plan.operators import (
     Watermark,
 )
 from rove.plan.rules.split_aggregates import merge_aggregates
+from rove.plan.shown import Shown, repeated
 
 # Formats whose files are read with the plan's columns. Other formats know their own columns.
 TOLD_THEIR_COLUMNS = ("avro", "csv", "json", "orc", "parquet", "text", "xml")
@@ -82,11 +83,14 @@ def compile_plan(plan: Operator, frames: Mapping[str, Any]) -> Any:
                 return frame.dropDuplicatesWithinWatermark(named) if within else frame.dropDuplicates(named)
             case InSpark(input=below, function=function):
                 return _applied(function, build(below))
+            case Shown(input=below, columns=columns):
+                return build(below).select(*(_named(F.col(quoted(c)), c, name) for name, c in columns))
             case SparkAggregate(input=below, groups=groups, aggregates=aggregates):
                 grouped = build(below).groupBy(*(F.expr(sql(e)).alias(name) for name, e in groups))
                 return grouped.agg(*(F.expr(a.text).alias(a.name) for a in aggregates))
-            case SparkSelect(members=members, text=text):
-                return _select(text, [build(m) for m in members])
+            case SparkSelect(members=members, text=text, columns=columns):
+                made = _select(text, [build(m) for m in members])
+                return made if repeated(made.columns) is None else made.toDF(*columns.names)
             case Join():
                 return _join(operator, build(operator.left), build(operator.right))
             case Aggregate(mode="final"):
@@ -142,6 +146,11 @@ def refusal(error: Exception | str) -> str:
     """Spark's reason to refuse a query, in one line, without its numbers and links."""
     said = str(error).strip().splitlines()[0]
     return re.sub(r"^\[[A-Z0-9_.]+\] | SQLSTATE: .*$|(?<=\w)#\d+L?", "", said)
+
+
+def _named(column: Any, own: str, name: str) -> Any:
+    """A column under a name. Under its own name it stays the same column to Spark."""
+    return column if own == name else column.alias(name)
 
 
 def _received(received: Received, frame: Any) -> Any:

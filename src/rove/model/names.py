@@ -51,6 +51,11 @@ def by_owner(text: str) -> str:
     return _MARKED.sub(lambda found: f"`{relation_of(int(found[2]))}`.`{found[1]}`", text)
 
 
+def unowned(text: str) -> str:
+    """SQL without the relations that marks stand for."""
+    return re.sub(f"`?{_MARK}\\d+`?\\.", "", text)
+
+
 def relation_of(owner: int) -> str:
     """The name of the relation that a mark stands for."""
     return f"{_MARK}{owner}"

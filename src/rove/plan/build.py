@@ -14,7 +14,7 @@ import pyarrow.types as pt
 from sqlglot import exp
 
 from rove.model.errors import ExpressionError, PlanError, TypeMismatch
-from rove.model.names import quoted
+from rove.model.names import quoted, unowned
 from rove.model.schema import BOOLEAN, TIMESTAMP, UNKNOWN, WINDOW, is_spark_only, type_name
 from rove.plan.aggregates import (
     AGGREGATE_NAMES,
@@ -45,6 +45,7 @@ from rove.plan.operators import (
     column_of,
     struct_field,
 )
+from rove.plan.shown import Shown, by_position, projection, shown
 from rove.plan.sql.column_names import Types, spark_name
 from rove.plan.sql.filters import without_filters
 from rove.plan.sql.reading import Reading
@@ -72,6 +73,10 @@ JOINS = {
 }
 
 
+_MAPS = frozenset(  # functions that make maps, of which there are no sets
+    "map map_concat map_filter map_from_arrays map_from_entries map_zip_with str_to_map transform_keys "
+    "transform_values".split()
+)
 NO_WINDOW = "without a window a group never ends; Spark holds that state, and output mode `update` shows it"
 
 
@@ -101,7 +106,7 @@ def item_of(node: exp.Expression, text: str, types: Types | None = None) -> Item
     node, alias = named(node, text)
     if alias is not None:
         return Item(bare(node), text, alias, aliased=True)
-    name = spark_name(node, types) or node.sql("spark", normalize_functions=False)
+    name = spark_name(node, types) or unowned(node.sql("spark", normalize_functions=False))
     # PySpark's F.mean is F.avg, and so is its name.
     return Item(bare(node), text, name.replace("mean(", "avg(", 1) if name.startswith("mean(") else name)
 
@@ -124,17 +129,20 @@ def filtered(plan: Operator, node: exp.Expression, text: str) -> Operator:
 def selected(plan: Operator, items: Sequence[Item]) -> Operator:
     """`select`. If it computes a window, rows whose time is null are dropped, as Spark does."""
     columns: list[Named] = []
+    copies: list[bool] = []
     for each in items:
         columns.extend(_expanded(plan, each))
-    return projected(plan, columns)
+        copies.extend([not each.aliased] * (len(columns) - len(copies)))
+    return projected(plan, columns, copies)
 
 
-def projected(plan: Operator, columns: Sequence[Named]) -> Operator:
-    """A projection of typed columns. If a column is a window, rows whose time is null are filtered out first."""
+def projected(plan: Operator, columns: Sequence[Named], copies: Sequence[bool] = ()) -> Operator:
+    """A projection of typed columns, some of which are `copies`: columns of the plan that were not renamed. If a column
+    is a window, rows whose time is null are filtered out first."""
     times = {n.args[0] for _, e in columns for n in walk(e) if isinstance(n, Call) and n.name == "window"}
     for time in sorted(times, key=str):
         plan = Filter(plan, RULES["isnotnull"]((time,)))
-    return Project(plan, tuple(columns))
+    return projection(plan, columns, copies)
 
 
 def _expanded(plan: Operator, each: Item) -> list[Named]:
@@ -170,10 +178,7 @@ def with_column(plan: Operator, name: str, node: exp.Expression, text: str) -> O
 
 def renamed(plan: Operator, old: str, new: str) -> Operator:
     """`withColumnRenamed`. An unknown column name is ignored, as in Spark."""
-    return Project(
-        plan,
-        tuple((new if f.name.lower() == old.lower() else f.name, Column(f.type, f.name)) for f in plan.schema),
-    )
+    return shown(plan, [(new if f.name.lower() == old.lower() else f.name, f.name) for f in plan.schema])
 
 
 def dropped(plan: Operator, names: Sequence[str]) -> Operator:
@@ -187,6 +192,9 @@ def dropped(plan: Operator, names: Sequence[str]) -> Operator:
 
 def united(plan: Operator, other: Operator, by_name: bool = False) -> Operator:
     """`union` by position or by name. Each column gets the type that holds both sides."""
+    if isinstance(plan, Shown) or isinstance(other, Shown):
+        both = united(by_position(plan), by_position(other))
+        return shown(both, list(zip(plan.schema.names, both.schema.names, strict=True)))
     left = plan.schema
     if len(left) != len(other.schema):
         raise PlanError(f"union of {len(left)} and {len(other.schema)} columns; both sides need the same number")
@@ -361,6 +369,9 @@ def _unsigned(node: exp.Expression, schema: pa.Schema, text: str) -> exp.Express
 def _exact(node: exp.Expression, schema: pa.Schema, text: str) -> exp.Expression:
     """A value that is equal to another just if Spark counts both as one. Spark takes 0.0 and -0.0, and all NaN, as
     one value, but not in the sets that count them here; as text without a sign of zero they are."""
+    if isinstance(node, exp.Anonymous) and node.name.lower() in _MAPS:
+        why = "count(DISTINCT …) of map values is not exact over a stream; count sort_array(map_entries(…))"
+        raise TypeMismatch(why, text, span(node))
     unsigned = _unsigned(node, schema, text)
     if unsigned is node:
         return node

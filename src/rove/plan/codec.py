@@ -48,6 +48,7 @@ from rove.plan.operators import (
     Union,
     Watermark,
 )
+from rove.plan.shown import Shown
 from rove.plan.stages import Stages
 from rove.plan.user_functions import Pickler, Reader, by_name, unread, write_function
 from rove.plan.windows import Window
@@ -171,6 +172,8 @@ def _write(operator: Operator, inputs: Sequence[Stage], pickled: Pickler | None)
             return wire.Scan(inputs[0], keys, _calls(aggregates, below), every)
         case InSpark(function=function):
             return wire.InSpark(inputs[0], write_function(function, pickled))
+        case Shown(columns=columns):
+            return wire.Shown(inputs[0], columns)
     raise PlanError(f"{type(operator).__name__} cannot be written into a plan's bytes")
 
 
@@ -228,6 +231,8 @@ def _read_over(below: Operator, word: wire.Unary, function: Reader) -> Operator:
             return Scan(below, word.keys, calls(word.calls), word.every_us)
         case wire.InSpark():
             return InSpark(below, function(word.function))
+        case wire.Shown():
+            return Shown(below, word.columns)
 
 
 def _at(number: int, known: Sequence[Operator]) -> Operator:

@@ -26,6 +26,7 @@ from rove.plan.operators import (
     Watermark,
 )
 from rove.plan.optimizer import optimize
+from rove.plan.shown import Shown
 from rove.plan.sites import site
 
 
@@ -103,6 +104,8 @@ def describe(operator: Operator) -> str:
             return f"Scan{by}: {', '.join(f'{a.shown} AS {a.name}' for a in operator.aggregates)}"
         case InSpark(function=function):
             return f"InSpark {getattr(function, '__name__', function)}"
+        case Shown(columns=columns):
+            return f"Shown {', '.join(n if n == c else f'{c} AS {n}' for n, c in columns)}"
     return type(operator).__name__
 
 

@@ -42,8 +42,7 @@ class Traits:
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """Any step of a plan. `schema` is its output, `traits` describe its event time. It is `static` if it reads tables
-    and no stream."""
+    """Any step of a plan. `schema` is its output, `traits` its event time. It is `static` if it reads tables only."""
 
     schema: pa.Schema = field(init=False, repr=False, compare=False)
     traits: Traits = field(init=False, repr=False, compare=False)
@@ -59,6 +58,9 @@ class Operator:
 
     def _settle(self, schema: pa.Schema, traits: Traits) -> None:
         """Store what the constructor worked out. This is the only write to a frozen operator."""
+        if not isinstance(self, InSpark):
+            for below in self.inputs:
+                refuse_repeated(below.schema.names)
         object.__setattr__(self, "schema", schema)
         object.__setattr__(self, "traits", traits)
         tables = bool(self.inputs) and all(i.static for i in self.inputs)
@@ -107,7 +109,9 @@ class Table(Operator):
 
 
 @dataclass(frozen=True, slots=True)
-class _Unary(Operator):
+class Unary(Operator):
+    """A step over one input."""
+
     input: Operator
 
     @property
@@ -119,7 +123,7 @@ class _Unary(Operator):
 
 
 @dataclass(frozen=True, slots=True)
-class Filter(_Unary):
+class Filter(Unary):
     """Keeps the rows for which the condition is true."""
 
     condition: Expr
@@ -133,7 +137,7 @@ class Filter(_Unary):
 
 
 @dataclass(frozen=True, slots=True)
-class Project(_Unary):
+class Project(Unary):
     """Computes the output columns, in order."""
 
     columns: tuple[Named, ...]
@@ -162,7 +166,7 @@ class Project(_Unary):
 
 
 @dataclass(frozen=True, slots=True)
-class Watermark(_Unary):
+class Watermark(Unary):
     """Declares the event-time column and how late a row may be against its own origin."""
 
     column: str
@@ -184,7 +188,7 @@ class Watermark(_Unary):
 
 
 @dataclass(frozen=True, slots=True)
-class Map(_Unary):
+class Map(Unary):
     """A user's function over whole record batches. It is stateless, as `mapInArrow` is in Spark."""
 
     function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]] = field(compare=False)
@@ -198,7 +202,7 @@ class Map(_Unary):
 
 
 @dataclass(frozen=True, slots=True)
-class At(_Unary):
+class At(Unary):
     """A hint where the steps below it run, down to the next hint: `device`, `edge`, `cloud`, or a node's name.
 
     It does not change rows. No rule moves a step across it.
@@ -249,7 +253,7 @@ class Union(_Several):
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregate(_Unary):
+class Aggregate(Unary):
     """A windowed groupBy. `mode` is whole, or partial below and final above a cut.
 
     Whole and final come out as `window, keys…, results…`; partial as `__pane, keys…, states…`, one row for a pane and
@@ -295,7 +299,7 @@ class Aggregate(_Unary):
 
 
 @dataclass(frozen=True, slots=True)
-class SparkAggregate(_Unary):
+class SparkAggregate(Unary):
     """A groupBy whose windows only Spark computes: sessions, and aggregates of aggregates."""
 
     groups: tuple[Named, ...]
@@ -385,7 +389,7 @@ class Join(Operator):
 
 
 @dataclass(frozen=True, slots=True)
-class Deduplicate(_Unary):
+class Deduplicate(Unary):
     """One row for each value of the columns; all columns if none are named."""
 
     columns: tuple[str, ...]
@@ -400,7 +404,7 @@ class Deduplicate(_Unary):
 
 
 @dataclass(frozen=True, slots=True)
-class _Ordered(_Unary):
+class _Ordered(Unary):
     """The common part of operators that run over rows in event-time order. They emit once every `every_us`."""
 
     keys: tuple[str, ...]
@@ -445,9 +449,8 @@ class Scan(_Ordered):
 
 
 @dataclass(frozen=True, slots=True)
-class InSpark(_Unary):
-    """The rest of the pipeline as a user's function from DataFrame to DataFrame. Rove does not know its output
-    columns."""
+class InSpark(Unary):
+    """The rest of the pipeline as a user's function from DataFrame to DataFrame. Only Spark knows its columns."""
 
     function: Callable[[Any], Any] = field(compare=False)
     identity: int = field(init=False, repr=False)

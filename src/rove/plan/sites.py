@@ -32,6 +32,7 @@ from rove.plan.operators import (
     Union,
     Watermark,
 )
+from rove.plan.shown import Shown
 
 # A window over the starts of other windows may close before those windows do, and Spark has one event time for both.
 _STARTS = "Spark cannot close a window over the starts of other windows; write window(`window`, …) to use their ends"
@@ -101,6 +102,8 @@ def _own_refusal(operator: Operator) -> str | None:
             return why
         case InSpark():
             return "inSpark hands the rest to Spark"
+        case Shown():
+            return "two columns have one name, which Spark gives them at the end"
     return f"{type(operator).__name__} has no form at the edge"
 
 

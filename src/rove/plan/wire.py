@@ -223,7 +223,13 @@ class SparkSelect(Form, frozen=True, tag=16):
     needs_update: bool
 
 
-Unary = Filter | Project | Watermark | Map | Aggregate | SparkAggregate | Deduplicate | CountWindow | Scan | InSpark
+class Shown(Form, frozen=True, tag=17):
+    input: Number
+    columns: tuple[tuple[str, str], ...]
+
+
+Single = Filter | Project | Watermark | Map | Aggregate | SparkAggregate | Deduplicate | CountWindow | Scan
+Unary = Single | InSpark | Shown
 Operator = Source | Received | Table | Union | Join | SparkSelect | Unary
 
 

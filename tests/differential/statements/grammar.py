@@ -10,11 +10,12 @@ from dataclasses import dataclass
 
 from tests.differential.statements.around import AROUND
 from tests.differential.statements.clause import Clause
+from tests.differential.statements.doubles import DOUBLES
 from tests.differential.statements.lists import LISTS
 from tests.differential.statements.reasons import REASONS
 from tests.differential.statements.relations import RELATIONS
 
-CLAUSES = (*LISTS, *RELATIONS, *AROUND, *REASONS)
+CLAUSES = (*LISTS, *RELATIONS, *AROUND, *DOUBLES, *REASONS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,7 +151,7 @@ class Judge:
         try:
             made = self.session.sql(text) if isinstance(text, str) else text.of(self.session.stream, rove_functions)
             plan = asked.plan = made.plan
-            asked.promised = _schema(pa.table({f.name: pa.nulls(0, f.type) for f in plan.schema}, schema=plan.schema))
+            asked.promised = _schema(plan.schema.empty_table())
             asked.cut = highest_cut(optimize(plan))
         except RoveError as error:
             asked.refusal, asked.said = str(error).splitlines()[0], str(error)

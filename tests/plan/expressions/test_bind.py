@@ -69,7 +69,6 @@ def test_a_type_mismatch_points_into_the_text() -> None:
         "Train || coach + 1",
         "coach & 1 << 2",
         "speed > 1 = coach IN (1)",
-        "array(1, 2)[0]",
         "1 +",
         "a b c",
     ],
@@ -77,6 +76,10 @@ def test_a_type_mismatch_points_into_the_text() -> None:
 def test_what_the_parser_and_spark_group_differently_is_not_guessed(text: str) -> None:
     with pytest.raises(ParseError):
         bind(text, SCHEMA)
+
+
+def test_an_element_of_the_result_of_a_call_is_read() -> None:
+    assert sql(bind("array(coach, 2)[0]", SCHEMA)) == "(array(coach, 2))[0]"
 
 
 def test_a_refused_part_keeps_its_columns_and_its_meaning() -> None:

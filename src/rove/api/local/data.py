@@ -21,6 +21,7 @@ from rove.model.ids import Origin, checked_name
 from rove.model.schema import schema_text, type_name
 from rove.plan.operators import Operator
 from rove.plan.optimizer import optimize
+from rove.plan.shown import Shown
 from rove.plan.spark.cuts import Cut, highest_cut
 
 LocalData = Rows
@@ -241,6 +242,9 @@ def _is_list(kind: pa.DataType) -> bool:
 
 def collect(plan: Operator, data: LocalData) -> pa.Table:
     """All rows of a plan, with as much of it as possible at the edge."""
+    if isinstance(plan, Shown):
+        rows = collect(plan.input, data)
+        return rows.select([column for _, column in plan.columns]).rename_columns(plan.schema.names)
     return run_cut(highest_cut(optimize(plan)), data)
 
 

@@ -46,7 +46,8 @@ class GroupedStream:
             texts = [f"{f}({'*' if c == '*' else path(c)})" for c, f in exprs[0].items()]
             return self._computed([build.item(t) for t in texts])
         columns = [checked_column(e, "agg") for e in exprs]
-        return self._computed([column_item(c, c.name, self._stream._types()) for c in columns])
+        stream = self._stream
+        return self._computed([column_item(c, c.name, stream._types(), stream._readable) for c in columns])
 
     def count(self) -> Stream:
         return self._computed([build.item("count(1) AS `count`")])
@@ -71,15 +72,17 @@ class GroupedStream:
     def _computed(self, outputs: list[Item]) -> Stream:
         if not outputs:
             raise PlanError("agg needs at least one aggregate, for example F.count('*')")
-        plan = self._stream._rows()
         if self._sets:
             keys, all_of_them = [g.text for g in self._groups], [*self._groups, *outputs]
             entries = ", ".join(i.written for i in all_of_them)
             after = f" FROM {INPUT} GROUP BY {self._sets} ({', '.join(keys)})"
             return self._stream._statement(("SELECT ", entries, after))
+        plan, groups = self._stream._read(self._groups)
+        _, outputs = self._stream._read(outputs)
         if self._pivot is not None:
-            outputs = pivots.outputs(plan, *self._pivot, outputs)
-        return self._stream._with(build.grouped(plan, self._groups, outputs))
+            _, (key,) = self._stream._read([self._pivot[0]])
+            outputs = pivots.outputs(plan, key, self._pivot[1], outputs)
+        return self._stream._with(build.grouped(plan, groups, outputs))
 
 
 @checks_arguments

@@ -31,6 +31,12 @@ def _spelled(call: exp.Expression, name: str) -> exp.Expression:
     return call
 
 
+def _word_kept(parser: Any) -> exp.Expression:
+    """EXTRACT, which remembers how its field was written."""
+    word = parser._curr.text if parser._curr else ""
+    return _spelled(parser._parse_extract(), word)
+
+
 def _typed(value: exp.Expression, dtype: exp.DataType) -> exp.Cast:
     """A constant with its type before it."""
     found = exp.Cast(this=value, to=dtype)
@@ -50,6 +56,7 @@ class RoveSpark(Spark):
         }
         QUERY_MODIFIER_TOKENS: ClassVar = set(QUERY_MODIFIER_PARSERS)
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
+        ARRAY_CONSTRUCTORS: ClassVar[dict[str, Any]] = {}  # `array(a, b)[0]` is an element of a call's result
         NO_PAREN_FUNCTION_PARSERS: ClassVar = {
             k: v for k, v in Spark.Parser.NO_PAREN_FUNCTION_PARSERS.items() if k in ("CASE", "IF")
         }
@@ -68,7 +75,10 @@ class RoveSpark(Spark):
             k: v
             for k, v in Spark.Parser.FUNCTION_PARSERS.items()
             if k in ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "POSITION", "SUBSTRING", "OVERLAY")
-        } | {"SUBSTR": lambda self: _spelled(self._parse_substring(), "substr")}
+        } | {
+            "SUBSTR": lambda self: _spelled(self._parse_substring(), "substr"),
+            "EXTRACT": lambda self: _word_kept(self),
+        }
 
 
 _DIALECT = RoveSpark()

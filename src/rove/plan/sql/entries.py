@@ -81,7 +81,7 @@ def listed(plan: Operator, entries: Sequence[Entry], text: str) -> Operator:
             kept = [Item(exp.column(c, quoted=True), text, c) for c in plan.schema.names]
             plan = build.selected(plan, [*kept, Item(node, text, name)])
             node = exp.column(name, quoted=True)
-        shown.append(Item(node, text, entry.name))
+        shown.append(Item(node, text, entry.name, aliased=entry.aliased))
     return build.selected(plan, shown)
 
 

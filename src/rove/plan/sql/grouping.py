@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from rove.model.errors import ExpressionError
+from rove.model.errors import ExpressionError, UnknownColumn
 from rove.plan import build
 from rove.plan.aggregates import AggregateCall
 from rove.plan.build import Item
@@ -128,6 +128,9 @@ class _Over:
         def entry(name: exp.Column) -> exp.Expression | None:
             parts = [p.name.lower() for p in name.parts]
             found = [e.node for e in entries if len(parts) == 1 and e.name.lower() == parts[0]]
+            if len(found) > 1:
+                why = f"`{name.name}` is ambiguous: {len(found)} columns have this name; give them names of their own"
+                raise UnknownColumn(why, self.text, span(name))
             return exp.Paren(this=_spelled(found[0], entries)) if found else None
 
         def is_key(name: exp.Column) -> bool:

@@ -18,6 +18,7 @@ from rove.plan.expressions.functions import RULES
 from rove.plan.expressions.parse import span
 from rove.plan.expressions.tree import Column
 from rove.plan.operators import Join, Operator, Project
+from rove.plan.shown import Shown, free_name
 from rove.plan.sql.reading import Reading
 from rove.plan.sql.resolve import resolved
 from rove.plan.sql.scope import Scope, Visible, column
@@ -35,6 +36,13 @@ class Relation:
 
     plan: Operator
     scope: Scope
+
+    @classmethod
+    def of(cls, plan: Operator, name: str = "") -> Relation:
+        """A plan under a name. Columns of one name are told apart by their columns in the plan."""
+        if isinstance(plan, Shown):
+            return cls(plan.input, Scope(tuple(Visible(name, each, column) for each, column in plan.columns)))
+        return cls(plan, Scope.of(plan, name))
 
 
 def joined(
@@ -109,10 +117,7 @@ def apart(left: Relation, right: Relation) -> Relation:
     moved: dict[str, str] = {}
     for name in right.plan.schema.names:
         if name.lower() in taken:
-            n = 1
-            while (new := f"__{n}_{name}").lower() in taken | own:
-                n += 1
-            moved[name] = new
+            moved[name] = free_name(name, taken | own)
     if not moved:
         return right
     fields = right.plan.schema

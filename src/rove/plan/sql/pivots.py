@@ -85,7 +85,7 @@ def pivoted(found: Relation, pivot: exp.Pivot, text: str) -> tuple[Relation, exp
     group = exp.Group(expressions=[g.node.copy() for g in groups]) if groups else None
     plan = aggregated(found.plan, Scope.of(found.plan, ""), [*groups, *made], group, None, text)
     check_cells(plan, len(groups), text, pivot)
-    return Relation(plan, Scope.of(plan, "")), alias
+    return Relation.of(plan), alias
 
 
 def check_cells(plan: Operator, groups: int, text: str, place: exp.Expression) -> None:

@@ -21,10 +21,10 @@ from rove.plan.expressions.parse import parse_query, span
 from rove.plan.expressions.tree import sql
 from rove.plan.expressions.types import Refused, common_type
 from rove.plan.operators import INLINE, Deduplicate, Operator, Table
+from rove.plan.shown import below_names
 from rove.plan.sql.joins import Relation, joined
 from rove.plan.sql.pivots import pivoted
 from rove.plan.sql.reading import Reading, refused
-from rove.plan.sql.scope import Scope
 
 Lookup = Callable[[str], Operator]
 Names = Mapping[str, Relation]  # what WITH has named, in small letters
@@ -99,14 +99,14 @@ class Translator:
                     inner = part.take("this")
                     if isinstance(inner, exp.Query):
                         plan = self.query(inner, self._with(part.take("with_"), names))
-                        found = Relation(plan, Scope.of(plan, ""))
+                        found = Relation.of(plan)
                     else:
                         found = self.relation(inner, names, inside=True)
                 case exp.Table():
                     found = self.named(part.take("this"), names)
                 case exp.Values():
                     plan = inline_table(part.list("expressions"), self.text)
-                    found = Relation(plan, Scope.of(plan, ""))
+                    found = Relation.of(plan)
                 case _:
                     raise ExpressionError("name a stream or a subquery after FROM", self.text, span(node))
             if alias := part.take("alias"):
@@ -132,7 +132,7 @@ class Translator:
             plan = self.lookup(identifier.name)
         except PlanError as error:
             raise ExpressionError(str(error), self.text, span(identifier)) from None
-        return Relation(plan, Scope.of(plan, identifier.name))
+        return Relation.of(plan, identifier.name)
 
     def _union(self, part: Reading, names: Names) -> Operator:
         second = part.take("expression")
@@ -143,7 +143,7 @@ class Translator:
             raise error.at(self.text, span(second)) from None
         except PlanError as error:
             raise ExpressionError(str(error), self.text, span(second)) from None
-        return Deduplicate(both, ()) if part.take("distinct") else both
+        return below_names(both, lambda rows: Deduplicate(rows, ())) if part.take("distinct") else both
 
     def _with(self, node: exp.Expression | None, names: Names) -> Names:
         if node is None:
@@ -155,7 +155,7 @@ class Translator:
             for each in part.list("expressions"):
                 with Reading(each, self.text) as cte:
                     plan = self.query(cte.take("this"), found)
-                    relation = self._renamed(Relation(plan, Scope.of(plan, "")), alias := cte.take("alias"))
+                    relation = self._renamed(Relation.of(plan), alias := cte.take("alias"))
                 name = alias.name.lower()
                 if name in own:
                     raise ExpressionError(f"WITH names `{alias.name}` twice", self.text, span(alias))

@@ -80,8 +80,9 @@ class Scope:
             if is_owner(parts[0]):
                 both = "both sides of the join have it from the same stream; give each an alias, and write F.col('x.y')"
                 raise UnknownColumn(f"`{parts[1]}` is ambiguous: {both}", text, span(node))
-            of = ", ".join(f"{c.relation}.{c.name}" if c.relation else c.name for c in found)
-            raise UnknownColumn(f"`{'.'.join(parts)}` is ambiguous: {of}", text, span(node))
+            of = list(dict.fromkeys(f"{c.relation}.{c.name}" if c.relation else c.name for c in found))
+            why = ", ".join(of) if len(of) > 1 else f"{len(found)} columns have this name; give them names of their own"
+            raise UnknownColumn(f"`{'.'.join(parts)}` is ambiguous: {why}", text, span(node))
         return column(found[0].column, fields, node, ".".join(parts[len(parts) - len(fields) - 1 :]))
 
     def unknown(self, node: exp.Column, text: str) -> UnknownColumn:
@@ -129,7 +130,7 @@ def excepted(found: Sequence[Visible], names: Sequence[exp.Expression], text: st
         if len(gone) != 1 or gone[0] not in kept:
             hint = nearest(each.name, [c.name for c in kept])
             raise UnknownColumn(f"EXCEPT: `{each.name}` is not one column of `*`; {hint}", text, span(each))
-        kept.remove(gone[0])
+        kept = [c for c in kept if c.column != gone[0].column]
     return kept
 
 

@@ -14,6 +14,7 @@ from rove.model.errors import ExpressionError
 from rove.plan import build
 from rove.plan.expressions.parse import span
 from rove.plan.operators import Deduplicate, Operator
+from rove.plan.shown import below_names
 from rove.plan.sql.entries import entries_of, listed
 from rove.plan.sql.grouping import aggregated, refuse_ordinals
 from rove.plan.sql.in_spark import left_to_spark, memberships
@@ -36,7 +37,7 @@ def select(asked: Translator, part: Reading, names: Names) -> Operator:
         with Reading(distinct, asked.text):
             pass
     given = part.look()
-    if "group" in given and any(star_of(node) is not None for node in given.get("expressions", ())):
+    if "group" in given and any(map(_has_star, given.get("expressions", ()))):
         refuse_ordinals(given["group"], asked.text)
     _check_order([Reading(source, asked.text).take("this")], given, asked.text)
     asks = memberships.taken(asked, part, names)
@@ -44,7 +45,15 @@ def select(asked: Translator, part: Reading, names: Names) -> Operator:
         plan = left_to_spark.block(asked, part, source, names, why, asks)
     else:
         plan = _select(asked, part, source, names, asks)
-    return plan if distinct is None else Deduplicate(plan, ())
+    return plan if distinct is None else below_names(plan, lambda rows: Deduplicate(rows, ()))
+
+
+def _has_star(node: exp.Expression) -> bool:
+    """Whether an entry lists columns by a star. The star of `count(*)` lists none."""
+    return any(
+        not (isinstance(above := star.parent, exp.Anonymous) and above.name.lower() == "count")
+        for star in node.find_all(exp.Star)
+    )
 
 
 def _one_row(part: Reading, text: str) -> exp.From:

@@ -21,6 +21,7 @@ from rove.plan.expressions.parse import RoveSpark, parse_expression, parse_query
 from rove.plan.expressions.tokens import NO_OVER
 from rove.plan.expressions.tree import Column, fallible, refusal_of
 from rove.plan.operators import VIEW, Filter, Operator, Project, SparkSelect
+from rove.plan.shown import shown
 from rove.plan.sql.entries import WINDOWS
 from rove.plan.sql.filters import can_skip_nulls, has_distinct, without_filters
 from rove.plan.sql.in_spark.memberships import Membership, kept
@@ -140,7 +141,8 @@ def block(
     if parse_query(text) != select:
         raise ParseError("Rove cannot hand this statement to Spark unchanged; use inSpark(…)", asked.text)
     needs_update = outputs.groups and not _closes(select, outputs, plans)
-    return SparkSelect(tuple(plans), text, outputs.schema, outputs.traits(plans), why, needs_update)
+    made = SparkSelect(tuple(plans), text, outputs.schema, outputs.traits(plans), why, needs_update)
+    return shown(made, list(zip(outputs.names, made.schema.names, strict=True)))
 
 
 def _closes(select: exp.Expression, outputs: Outputs, plans: Sequence[Operator]) -> bool:
@@ -237,7 +239,7 @@ def _replace(
         with Reading(item, asked.text) as part:
             part.skip("alias", "pivots", "joins")
             plan = asked.query(part.take("this"), names)
-        members[view] = Relation(plan, Scope.of(plan, ""))
+        members[view] = Relation.of(plan)
         item.replace(_table(view, item))
         return
     if isinstance(item.this, exp.Identifier) and _is_inner_name(item, select):

@@ -146,8 +146,9 @@ def _inside(asked: Translator, each: Membership, names: Names) -> _Inside:
         with Reading(query, text) as part:
             return _plain(asked, part, each, names)
     plan = asked.query(query, names)
-    columns = [column(name, (), each.place, name) for name in plan.schema.names] if each.values else []
-    return _Inside(Relation(plan, Scope.of(plan, "")), tuple(columns))
+    relation = Relation.of(plan)
+    columns = [column(c.column, (), each.place, c.name) for c in relation.scope.columns] if each.values else []
+    return _Inside(relation, tuple(columns))
 
 
 def _is_plain(query: exp.Select, text: str) -> bool:
@@ -194,6 +195,8 @@ def _split(condition: exp.Expression | None, scope: Scope) -> tuple[list[exp.Exp
 
 def _clearer(error: UnknownColumn, each: Membership, outer: Scope) -> ExpressionError:
     """A name that exists outside is not unknown: it is read where it cannot be."""
+    if "is ambiguous" in error.reason:
+        return error
     reads = (c for c in each.query.find_all(exp.Column) if span(c) == error.span)
     if any(outer.find([p.name for p in c.parts])[0] for c in reads):
         return ExpressionError(_READS_OUTSIDE, error.text, error.span)

@@ -17,6 +17,7 @@ from rove.model.schema import UNKNOWN
 from rove.plan import build
 from rove.plan.expressions.parse import span
 from rove.plan.operators import Operator, Traits
+from rove.plan.shown import free_name
 from rove.plan.sql.entries import own_name
 from rove.plan.sql.joins import Relation
 from rove.plan.sql.resolve import resolved
@@ -38,6 +39,7 @@ class Outputs:
     schema: pa.Schema
     plain: tuple[Visible | None, ...]
     groups: bool
+    names: tuple[str, ...]  # as users see them; those of the schema are all different
 
     def traits(self, plans: Sequence[Operator]) -> Traits:
         """Event time goes through if a column of it does and nothing is grouped."""
@@ -55,6 +57,8 @@ def outputs_of(select: exp.Expression, members: Mapping[str, Relation], text: st
     types = {(c.relation.lower(), c.name.lower()): t for c, t in columns}
     scope = Scope(tuple(c for c, _ in columns))
     fields: list[tuple[str, pa.DataType]] = []
+    names: list[str] = []
+    used: set[str] = set()
     plain: list[Visible | None] = []
     items: list[exp.Expression] = []
     grouped_by = _names_of_sets(select.args.get("group"))
@@ -63,12 +67,15 @@ def outputs_of(select: exp.Expression, members: Mapping[str, Relation], text: st
             items.append(made)
             for given, read in _names(made, scope, types, text, items):
                 name = grouped_by.get(given.lower(), given) if isinstance(made, exp.Column) else given
-                fields.append((name, types[read.relation.lower(), read.name.lower()] if read else UNKNOWN))
+                own = free_name(name, used) if name.lower() in used else name
+                used.add(own.lower())
+                names.append(name)
+                fields.append((own, types[read.relation.lower(), read.name.lower()] if read else UNKNOWN))
                 plain.append(read)
     select.set("expressions", items)
-    own = (call for call in select.find_all(exp.Anonymous) if call.parent_select is select)
-    grouped = select.args.get("group") is not None or any(build.is_aggregate(call) for call in own)
-    return Outputs(pa.schema(fields), tuple(plain), grouped)
+    calls = (call for call in select.find_all(exp.Anonymous) if call.parent_select is select)
+    grouped = select.args.get("group") is not None or any(build.is_aggregate(call) for call in calls)
+    return Outputs(pa.schema(fields), tuple(plain), grouped, tuple(names))
 
 
 def _names_of_sets(group: exp.Expression | None) -> dict[str, str]:
