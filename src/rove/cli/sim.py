@@ -101,9 +101,6 @@ def sim(
         said = [{**asdict(o), "replay": replay(o.seed, sizes[o.seed])} for o in failures]
         print_json({**tally.sums(), "failures": said})
         raise typer.Exit(code)
-    for outcome in failures:
-        print(f"seed {outcome.seed} broke a law {outcome.trouble}")
-        print(f"  replay it: {replay(outcome.seed, sizes[outcome.seed])}")
     if left := len(sizes) - len(tally.outcomes):
         why = "by Ctrl-C" if tally.interrupted else f"after {len(failures)} failures"
         print(f"stopped {why}, with {left:,} seeds left to run")
@@ -118,6 +115,12 @@ def sim(
 
 def _more(seeds: list[int]) -> str:
     return " …" if len(seeds) > SHOWN_MAX else ""
+
+
+def _print_failure(outcome: Outcome, nodes: int) -> None:
+    """Print a failure when it is found: thousands of seeds take an hour."""
+    print(f"seed {outcome.seed} broke a law {outcome.trouble}")
+    print(f"  replay it: {replay(outcome.seed, nodes)}", flush=True)
 
 
 def replay(seed: int, nodes: int) -> str:
@@ -140,6 +143,8 @@ def run(sizes: Sizes, processes: int, quiet: bool) -> Tally:
                 progress.advance(task)
                 if outcome.trouble:
                     progress.update(task, description=f"seeds ({len(tally.failures)} failed)")
+                    if not quiet:
+                        _print_failure(outcome, sizes[outcome.seed])
                 if len(tally.failures) >= FAILURES_MAX:
                     break
         except KeyboardInterrupt:
