@@ -119,6 +119,7 @@ FUNCTIONS: Mapping[str, set[str]] = {
     "data/ends/exits.py": {"Exits.__init__.count"},
     "data/fragment/deployment/deployment.py": {"Deployment.read"},
     "data/fragment/reconfigure/moves.py": {"Moves._merge.read", "Moves.take.read"},
+    "data/fragment/saved.py": {"Saving.restore.read"},
     "data/fragment/running_fragment.py": {"RunningFragment.__init__.read"},
     "data/link/queue.py": {"Queue.keep.wanted"},
     "data/log/segments/partition.py": {"Partition.recover.read"},

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from random import Random
 from typing import Any
 
 import pyarrow as pa
 from hypothesis import strategies as st
+from msgspec.msgpack import decode, encode
 
 import rove
 from rove import functions as F
 from rove.data.fragment.local import Arrival, LocalPipeline
+from rove.data.fragment.saved import SavedPipeline
 from rove.model.batch import Batch, merge_empties, named
 from rove.model.ids import Origin
 from rove.model.schema import parse_schema
@@ -197,7 +198,7 @@ class Run:
         for stream, batch in feed:
             if stream in origins and batch.header.origin not in origins[stream]:
                 origins[stream].append(batch.header.origin)
-        self.origins, self.plan = origins, plan
+        self.origins, self.plan, self.name = origins, plan, name
         self.pipeline = LocalPipeline({"out": plan}, origins, name)
         self.emitted: list[Arrival] = []
 
@@ -213,13 +214,10 @@ class Run:
 
     def moved(self) -> Run:
         """A new pipeline that goes on from this one's snapshot, carried as bytes."""
-        from rove.model.state import decode, encode
-
         other = Run.__new__(Run)
         other.origins, other.plan, other.emitted = self.origins, self.plan, list(self.emitted)
-        other.pipeline = LocalPipeline({"out": self.plan}, self.origins)
-        saved = zip(self.pipeline.snapshot(), other.pipeline.snapshot(), strict=True)
-        other.pipeline.restore([replace(s, state=decode(encode(s.state), new.state.schemas)) for s, new in saved])
+        other.pipeline, other.name = LocalPipeline({"out": self.plan}, self.origins, self.name), self.name
+        other.pipeline.restore(decode(encode(self.pipeline.snapshot()), type=SavedPipeline))
         return other
 
     def output(self) -> list[tuple[int, int, bytes]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from tests.mutants.below import BELOW
 from tests.mutants.books import BOOKS
+from tests.mutants.checkpoints import CHECKPOINTS
 from tests.mutants.coordinator import COORDINATOR
 from tests.mutants.deaths import DEATHS
 from tests.mutants.ends import ENDS
@@ -35,6 +36,7 @@ MUTANTS = (
     *STORES,
     *ENDS,
     *LOGS,
+    *CHECKPOINTS,
     *COORDINATOR,
     *INVARIANTS,
     *ROUTES,

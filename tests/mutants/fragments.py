@@ -150,8 +150,8 @@ FRAGMENTS = (
     Mutant(
         "the intake is not restored",
         "data/fragment/intake.py",
-        "        self._next |= {origin: number for origin, number in table.items() if origin in self._next}\n",
-        "",
+        "            self._next[origin] = following\n            if begin:",
+        "            if begin:",
         test="tests/data/operators/test_stateful.py::test_an_operator_restored_from_a_snapshot_goes_on_as_if_nothing_had_happened",
     ),
     Mutant(
@@ -299,7 +299,7 @@ FRAGMENTS = (
     Mutant(
         "earlier input is not read back after a restart",
         "data/fragment/deployment/deployment.py",
-        "            self.replay.pending.on_disk(query, memory, self.folders.upto(memory))\n",
+        "            self.replay.pending.on_disk(query, memory, self.folders.upto(memory), begin)\n",
         "",
         seed=0,
     ),
@@ -357,8 +357,8 @@ FRAGMENTS = (
     Mutant(
         "a node without memory of a query forgets its fragments that still open",
         "data/worker.py",
-        "fragments = (running | self.opening()).values()",
-        "fragments = running.values()",
+        "for q, r in self._fragments.running.items()} | self.opening()).values()",
+        "for q, r in self._fragments.running.items()}).values()",
         test="tests/data/fragment/test_opening.py::test_a_fragment_that_waits_is_remembered_for_the_next_start",
     ),
     Mutant(
@@ -378,14 +378,14 @@ FRAGMENTS = (
     Mutant(
         "the low watermark is not restored",
         "data/fragment/watermarks.py",
-        "        self.low = low\n",
-        "",
+        "        self.low = max(self.low, low)\n",
+        "        pass\n",
         test="tests/data/operators/test_restoring.py::test_watermarks_of_origins_and_their_lowest_are_restored",
     ),
     Mutant(
         "the watermarks of origins are not restored",
         "data/fragment/watermarks.py",
-        "        self._marks |= {origin: mark for origin, mark in marks.items() if origin in self._marks}\n",
+        "        for origin, mark in marks.items():\n            self.heard(origin, mark)\n",
         "",
         test="tests/data/operators/test_restoring.py::test_watermarks_of_origins_and_their_lowest_are_restored",
     ),

@@ -327,7 +327,7 @@ MOVES = (
     Mutant(
         "an operator whose state came again waits for batches that an earlier start has lost",
         "data/fragment/intake.py",
-        "        self._onward = {origin for origin, following in self._next.items() if following}\n",
+        "        self.onward = {origin for origin, following in self._next.items() if following}\n",
         "        pass\n",
         test="tests/data/fragment/test_intake.py::"
         "test_an_origin_goes_on_anywhere_after_an_earlier_start_has_taken_its_next_batches",

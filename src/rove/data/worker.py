@@ -12,6 +12,7 @@ and a source is told to wait before the room is used up.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 from rove.data import troubles
 from rove.data.accounts import Accounts
@@ -34,6 +35,7 @@ from rove.data.events import (
     Remember,
     Stop,
 )
+from rove.data.fragment.deployment.checkpoints import Checkpoints
 from rove.data.fragment.deployment.deployment import Deployment
 from rove.data.fragment.deployment.fragments import Fragments
 from rove.data.fragment.deployment.opening import Openings
@@ -117,11 +119,12 @@ class Worker:
             exits=self._exits,
             accounts=self.accounts,
         )
-        pending = PendingInput()
-        ends = (self.output, self.input_log, self._exits)
+        pending, ends = PendingInput(), (self.output, self.input_log, self._exits)
         self._leaving_states = LeavingStates(self._fragments, self.store, *ends, pending)
+        self._checkpoints = Checkpoints(self._turn, self._fragments, self.store, *ends[:2], settings.checkpoint_bytes)
         self._replay = Replay(
             pending=pending,
+            checkpoints=self._checkpoints,
             sources=self.sources,
             leaving_states=self._leaving_states,
             turn=self._turn,
@@ -377,8 +380,8 @@ class Worker:
     def _tick(self) -> None:
         self._replay.catch_up()
         self._leaving_states.pump(self._turn.now)
-        self._turn.commands += self.output.flush(self._turn.now)
-        self._turn.commands += self.input_log.flush(self._turn.now)
+        self._checkpoints.advance()
+        self._turn.commands += [*self.output.flush(self._turn.now), *self.input_log.flush(self._turn.now)]
         self._turn.commands += self._retention.tick(self._turn.now)
         self._find()
         self._turn.commands += self._neighbours.flush(self.room, self._turn.now)
@@ -392,8 +395,7 @@ class Worker:
         if self._changed:
             self._fragments.forget_plans(fragment.plan for fragment in self.opening().values())
         if self._changed and self.durable:  # stored before the nodes below are told that they may begin
-            running = {query: each.fragment for query, each in self._fragments.running.items()}
-            fragments = (running | self.opening()).values()
+            fragments = ({q: r.fragment for q, r in self._fragments.running.items()} | self.opening()).values()
             below = self._neighbours.below.everything()
             kept = Remember(tuple(fragments), self._neighbours.peers, dict(self._fragments.plans), below)
             self._turn.commands.append(kept)
@@ -403,7 +405,7 @@ class Worker:
             self._report_due = self._turn.now + self.settings.report_us
             self._keep_positions()
             self._turn.commands += self.reports()
-            self._turn.commands += self.output.retire()
+            self._turn.commands += [*self.output.retire(), *self.input_log.trim(self._turn.now)]
         self._hold_sources()
 
     @property
@@ -448,8 +450,7 @@ class Worker:
 
     def on_disk(self) -> Iterator[Header]:
         """The batches that wait on its disk, of any start."""
-        yield from (entry.header for entry in self.store if entry.disk_bytes)
-        yield from self._retention.left_behind()
+        return chain((entry.header for entry in self.store if entry.disk_bytes), self._retention.left_behind())
 
     def troubles(self) -> dict[str, str]:
         """What is wrong with its disk, by folder or part."""

@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from rove.model.errors import StateError
 from rove.model.foreign.arrow_head import read_rows
-from rove.model.ids import Origin
 
 _DECODER = msgspec.msgpack.Decoder(tuple[str, dict[str, int], dict[str, list[bytes]]])
 
@@ -37,17 +36,6 @@ class Snapshot:
             raise StateError(
                 f"this is a snapshot of {self.kind}, not of {kind}; restore it into the operator it is from"
             )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Saved:
-    """The state of one operator: its stage, its snapshot, what it has taken, and the watermarks of its origins."""
-
-    of: str
-    state: Snapshot
-    taken: dict[Origin, int]
-    marks: dict[Origin, int]
-    low: int
 
 
 def encode(snapshot: Snapshot) -> bytes:

@@ -36,6 +36,7 @@ from rove.sim.draws.forger import FORGER, check_believed, check_refused, plan_fo
 from rove.sim.draws.forgeries import plan_forgeries
 from rove.sim.draws.liar import plan_liar
 from rove.sim.draws.surprises import (
+    plan_checkpoints,
     plan_clocks,
     plan_files,
     plan_forgetful,
@@ -72,6 +73,7 @@ DRAWS: tuple[Draw, ...] = (
     plan_updates,
     plan_asides,
     plan_liar,
+    plan_checkpoints,
 )  # each has a random generator of its own
 STRATEGIES = ("bottom_up", "bottom_up", "shortest_path", "cloud_only", "ilp")
 

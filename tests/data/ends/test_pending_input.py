@@ -16,7 +16,10 @@ UPTO = Mark(0, 0, 0, Position(10))
 
 def some(query: QueryId, *sizes: int) -> list[PendingBatch]:
     headers = [Header(origin=Origin("o"), seq=n, through=n, query=query) for n in range(len(sizes))]
-    return [PendingBatch(query, h, bytes(size) if size else None) for h, size in zip(headers, sizes, strict=True)]
+    return [
+        PendingBatch(query, h, bytes(size) if size else None, Position(h.seq))
+        for h, size in zip(headers, sizes, strict=True)
+    ]
 
 
 def part(first: int, count: int, over: bool = False) -> LogRead:

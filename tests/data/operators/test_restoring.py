@@ -51,21 +51,25 @@ def test_watermarks_of_origins_and_their_lowest_are_restored() -> None:
     before, after = Watermarks([A, B]), Watermarks([A, B])
     before.heard(A, 5)
     before.heard(B, 7)
-    after.load(before.table(), before.low)
+    after.take_over(before.everything(), before.low)
     after.validate()
     assert (after.low, after.table()) == (5, {A: 5, B: 7})
     assert not after.heard(B, 9)
     assert after.heard(A, 8)
     assert after.low == 8
+    before.expect([joined := Origin("s", "joined")])
+    after = Watermarks([A, B, joined])
+    after.take_over(before.everything(), before.low)
+    assert after.low == 5
     fresh = Watermarks([A])
-    fresh.load({A: 3}, MICROS_MIN)
+    fresh.take_over({A: 3}, MICROS_MIN)
     assert fresh.expect([B]) is False
 
 
 def test_batches_that_were_taken_before_a_snapshot_are_duplicates_after_it() -> None:
     before, after = Intake([A]), Intake([A])
     before.offer(A, named(A, 0, rows(1)))
-    after.load(before.table())
+    after.take_over(before.everything())
     assert after.offer(A, named(A, 0, rows(1))) == []
     assert after.duplicates == 1
     assert [batch.header.seq for batch in after.offer(A, named(A, 1, rows(2)))] == [1]

@@ -55,7 +55,8 @@ class Appending:
     @property
     def idle(self) -> bool:
         """Whether nothing waits for the disk. After trouble, readers may still have to be told how far to read."""
-        return not self.partition.pending_bytes and not self.waiting and self.partition.trouble is None
+        waits = self.partition.pending_bytes or self.waiting or self.partition.keeps
+        return not waits and self.partition.trouble is None
 
     def retire(self, now: int) -> Group | None:
         """The deletes of segments that are not needed."""

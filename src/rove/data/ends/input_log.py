@@ -1,7 +1,8 @@
 """The input log of stateful operators, from which they are computed again after a crash.
 
 Law: on a node with a disk, the input of stateful operators is written, acked, and only then computed. After a restart
-the same batches come out under the same names, so their receivers drop the duplicates.
+the same batches come out under the same names, so their receivers drop the duplicates. A checkpoint says what operators
+hold after the input before a position; input that two checkpoints cover is deleted.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from rove.data.events import DiskDone, OnDisk
 from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.link.receipts import FrameReceipt
 from rove.data.log.folders import Folders
+from rove.data.log.segments.checkpoint import Checkpoint
+from rove.data.log.segments.commands import Position
 from rove.model.batch import Header, HeaderKind, of_query
 from rove.model.disk_folders import InputFolder, read_folder
 from rove.model.errors import RoveError, must
@@ -93,7 +96,26 @@ class InputLog:
         if log is None or folder is None or event.folder != self._of[query := folder.query]:
             return None
         safe = log.done(event)
-        return [PendingBatch(query, each.header, each.rows) for each in safe if each.header is not None]
+        return [PendingBatch(query, each.header, each.rows, each.position) for each in safe if each.header is not None]
+
+    def checkpoint(self, query: QueryId) -> Checkpoint | None:
+        """The newest checkpoint that was on the disk when the log was opened. It is given out once."""
+        checkpoints = self._logs[query].partition.checkpoints
+        found, checkpoints.found = checkpoints.found, None
+        return found
+
+    def keep(self, query: QueryId, position: Position, body: bytes) -> bool:
+        """Write a checkpoint of the input before a position. Returns whether it is small enough."""
+        return self._log(query).partition.keep(position, body)
+
+    def is_keeping(self, query: QueryId) -> bool:
+        """Whether a checkpoint waits for the disk."""
+        return self._logs[query].partition.keeps
+
+    def trim(self, now: int) -> list[OnDisk]:
+        """The deletes of input that two checkpoints cover. O(queries, and segments that go)."""
+        groups = ((query, log.retire(now)) for query, log in self._logs.items() if log.partition.segments)
+        return [OnDisk(self._of[query], group) for query, group in groups if group is not None]
 
     def unwritten(self) -> dict[QueryId, str]:
         """By query, why the disk does not accept its input. O(queries that wait)."""

@@ -7,7 +7,7 @@ open. A folder of late rows is opened when the first late rows come, and they wa
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from rove.data.fragment.frontier import Frontier
 from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.link.receipts import FrameReceipt
 from rove.data.log.folders import Folders
+from rove.data.log.segments.commands import Position
 from rove.data.log.segments.partition import Partition, check_rows
 from rove.data.rows import encode_rows
 from rove.model.batch import Header, HeaderKind
@@ -244,6 +245,18 @@ class Output:
         for (query, stage), frontier in self._discarded.items():
             for origin, spans in frontier.spans():
                 yield query, str(Taker(str(stage), origin.side)), origin.unsided, spans
+
+    def reached(self, query: QueryId) -> dict[str, Position] | None:
+        """How far each folder of a query goes, with what waits for the disk; None if a batch waits for a folder that is
+        not open yet. O(folders)."""
+        if any(early.query == query for waiting in self._early.values() for early in waiting):
+            return None
+        return {name: end.partition.end for name, end in self._ends.items() if end.query == query}
+
+    def is_safe(self, reached: Mapping[str, Position]) -> bool:
+        """Whether all that was `reached` is on the disk, in folders that are open. O(folders)."""
+        ends = ((self._ends.get(name), upto) for name, upto in reached.items())
+        return all(end is not None and end.partition.committed >= upto for end, upto in ends)
 
     def damage(self) -> dict[QueryId, str]:
         """What is damaged in the folders of which query. O(folders)."""

@@ -30,6 +30,7 @@ class PendingBatch(NamedTuple):
     query: QueryId
     header: Header
     payload: Payload | None
+    position: Position  # in the input log
 
 
 class CaughtUp(NamedTuple):
@@ -76,9 +77,9 @@ class PendingInput:
         self._queries: dict[QueryId, _Query] = {}
         self.bytes = 0
 
-    def on_disk(self, query: QueryId, folder: str, upto: Mark) -> None:
-        """Read back the earlier input of a query, because its operators start again."""
-        self._queries.setdefault(query, _Query()).reading = _Reading(folder, upto)
+    def on_disk(self, query: QueryId, folder: str, upto: Mark, begin: Position = START) -> None:
+        """Read back the earlier input of a query from a position on, because its operators start again."""
+        self._queries.setdefault(query, _Query()).reading = _Reading(folder, upto, begin)
 
     def in_memory(self, batches: list[PendingBatch]) -> None:
         """Add batches of one query that have just become safe."""
@@ -105,7 +106,7 @@ class PendingInput:
             if event.trouble:
                 reading.due_us, reading.pause_us = now + reading.pause_us, min(2 * reading.pause_us, PAUSE_US_MAX)
                 return
-            batches = [PendingBatch(query, found.header, found.payload) for found in event.entries]
+            batches = [PendingBatch(query, found.header, found.payload, found.position) for found in event.entries]
             self.bytes += sum(map(_size, batches))
             each.read += batches
             reading.position, reading.pause_us = event.next, PAUSE_US_MIN

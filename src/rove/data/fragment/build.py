@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from rove.data.fragment.intake import Intake
 from rove.data.fragment.watermarks import Watermarks
@@ -25,6 +26,7 @@ from rove.data.operators.shared_results import SharedResults, key_of
 from rove.data.operators.stateless_run import compiled, rows_through
 from rove.data.operators.watermark import WatermarkConfig
 from rove.data.operators.window import WindowConfig
+from rove.model.batch import Batch
 from rove.model.errors import EdgeRefusal, PlanError
 from rove.model.ids import Origin, Stage
 from rove.plan.explain import describe
@@ -198,6 +200,12 @@ class Steps:
     def inputs_of(self, stage: Stage) -> tuple[Stage, ...]:
         """The stages of the batches that an operator takes, by its sides."""
         return tuple(self._stages.inputs[stage])
+
+    def at_input(self, stage: Stage, name: Origin, batch: Batch) -> Batch:
+        """A batch as the operator of a stage receives it: its stage is that of the operator's input."""
+        inputs = self.inputs_of(stage)
+        side = name.side[-1] if name.side and len(inputs) > 1 else 0
+        return Batch(replace(batch.header, stage=inputs[side]), batch.data)
 
     def name_of(self, stage: Stage) -> Origin | None:
         """The name of a stateful operator here; None if there is none."""

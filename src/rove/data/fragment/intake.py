@@ -34,7 +34,7 @@ class Intake:
         self._begin: dict[Origin, int] = {}  # where origins began, if the intake `forgets`
         self._forgets = forgets
         self._anywhere: set[Origin] = set()  # origins that may begin anywhere, because another node has forgotten them
-        self._onward: set[Origin] = set()  # origins that go on anywhere: an earlier start has taken the next batches
+        self.onward: set[Origin] = set()  # origins that go on anywhere: an earlier start has taken the next batches
         self._held: dict[Origin, dict[int, Batch]] = {}
         # Of those, batches whose senders have not confirmed that they heard the ack.
         self._unconfirmed: dict[Origin, dict[int, Confirmation]] = {}
@@ -70,7 +70,7 @@ class Intake:
         if self.closed or origin in self.shut:
             self._keep(origin, batch, confirmation)
             return []
-        if origin in self._onward and header.seq >= expected:
+        if origin in self.onward and header.seq >= expected:
             return [*self._go_on_at(origin, header.seq), *self.offer(origin, batch, confirmation)]
         begins = expected == 0 and origin not in self._begin and self._may_begin(origin)
         if begins:
@@ -91,7 +91,7 @@ class Intake:
 
     def offer_early(self, origin: Origin, batch: Batch) -> list[Batch]:
         """The same for a batch that came too early on the node where the operator was."""
-        if origin not in self._onward or self.closed:
+        if origin not in self.onward or self.closed:
             return self.offer(origin, batch)
         if batch.header.through >= self._next[origin]:
             self._keep(origin, batch, None)
@@ -100,11 +100,11 @@ class Intake:
     def go_on_anywhere(self) -> None:
         """An earlier start of this node without a disk may have taken the next batches of these origins. Each goes on
         with the first batch that comes, because a route keeps the order. The gap before it is skipped."""
-        self._onward = {origin for origin, following in self._next.items() if following}
+        self.onward = {origin for origin, following in self._next.items() if following}
 
     def _go_on_at(self, origin: Origin, seq: int) -> list[Batch]:
         """An origin goes on with this number. Returns the earlier batches that were held."""
-        self._onward.discard(origin)
+        self.onward.discard(origin)
         early, following = self._held.get(origin, {}), self._next[origin]
         ready = [early.pop(number) for number in sorted(early) if number < seq]
         for header in (batch.header for batch in ready):
@@ -156,8 +156,8 @@ class Intake:
             number = min(self._held.get(origin, ()), default=0)
         if number:
             self._next[origin] = self._begin[origin] = number
-            self._onward |= {origin} if self._forgets or origin.unsided in self.forgotten else set()
-        if origin in self._onward and (first := min(self._held.get(origin, ()), default=0)) > number:
+            self.onward |= {origin} if self._forgets or origin.unsided in self.forgotten else set()
+        if origin in self.onward and (first := min(self._held.get(origin, ()), default=0)) > number:
             self._go_on_at(origin, first)
             number = first
         held = self.leave(origin) if origin in self._gone else []
@@ -261,10 +261,9 @@ class Intake:
         """What another node had taken is lost. The origins that are known now begin with the first batch that comes."""
         self._anywhere |= {origin for origin, following in self._next.items() if not following}
 
-    def load(self, table: dict[Origin, int]) -> None:
-        """Restore what `table` returned, for the origins that are waited for now."""
-        self._next |= {origin: number for origin, number in table.items() if origin in self._next}
-        self._held, self._unconfirmed = {}, {}
+    def hold(self, origin: Origin, batch: Batch) -> None:
+        """Hold a batch that came too early, as another intake did."""
+        self._held.setdefault(origin, {})[batch.header.seq] = batch
 
     def validate(self) -> None:
         """Raise if a held batch did not come too early. O(batches held)."""
@@ -295,7 +294,7 @@ class Intake:
             expected, first = self._next.get(origin, 0), min(self._held[origin])
             if expected == 0 and origin not in self._begin and self._may_begin(origin):
                 self._begin[origin] = expected = first
-            if origin in self._onward and first >= expected:
+            if origin in self.onward and first >= expected:
                 self._go_on_at(origin, first)
                 expected = self._next[origin]
             ready += [(origin, batch) for batch in self._ready(origin, expected)]

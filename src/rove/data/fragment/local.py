@@ -10,11 +10,13 @@ import pyarrow as pa
 
 from rove.data.fragment.emitted import Emitted
 from rove.data.fragment.pipeline import Pipeline
-from rove.model.batch import Batch, named
+from rove.data.fragment.saved import SavedPipeline
+from rove.data.rows import decode_rows
+from rove.model.batch import Batch, Header, named
 from rove.model.errors import DataError, PlanError, UnknownOrigin
+from rove.model.events import Payload
 from rove.model.ids import Origin, Stage
 from rove.model.schema import conformed, schema_text
-from rove.model.state import Saved
 from rove.plan.explain import describe
 from rove.plan.operators import Operator, Received, Source, walk
 from rove.plan.rules.split_aggregates import merge_aggregates
@@ -56,6 +58,7 @@ class LocalPipeline:
             Stage(n): Origin(_fingerprint(op), name, stage=0) for n, op in enumerate(stages.operators) if stateful(op)
         }
         waits = {stage: self._origins.get(stream, ()) for stream, (stage, _) in self._sources.items()}
+        self._stages = stages
         self._pipeline = Pipeline(stages, waits, makes)
         self._sinks = _sinks_above(stages)
         self._outputs: dict[Stage, list[str]] = {}
@@ -96,11 +99,15 @@ class LocalPipeline:
             )
         return self._at_sinks(self._pipeline.finish())
 
-    def snapshot(self) -> list[Saved]:
-        return self._pipeline.snapshot()
+    def snapshot(self) -> SavedPipeline:
+        return self._pipeline.saving.save()
 
-    def restore(self, saved: list[Saved]) -> None:
-        self._pipeline.restore(saved)
+    def restore(self, saved: SavedPipeline) -> None:
+        self._pipeline.saving.restore(saved, self._read)
+
+    def _read(self, header: Header, rows: Payload | None) -> Batch:
+        data = None if rows is None else decode_rows(rows, self._stages.operators[header.stage].schema, header.rows)
+        return Batch(header, data)
 
     def _at_sinks(self, emitted: list[Emitted]) -> list[Arrival]:
         for each in emitted:

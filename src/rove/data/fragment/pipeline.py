@@ -23,7 +23,7 @@ from rove.data.fragment.build import Door, Step, Steps, ends
 from rove.data.fragment.emitted import Emitted
 from rove.data.fragment.reconfigure.moves import Moves
 from rove.data.fragment.reconfigure.shares import Shares
-from rove.data.fragment.saved import restore, snapshot
+from rove.data.fragment.saved import Saving
 from rove.data.link.unheard import Confirmation
 from rove.data.operators.faulted import TEXT_MAX, Fault, rows_outside, set_aside, try_parts
 from rove.data.operators.join import JoinLogic
@@ -38,7 +38,6 @@ from rove.model.clock import END
 from rove.model.errors import DataError, must
 from rove.model.ids import Origin, Stage, Taker, read_taker
 from rove.model.spans import Coverage, Spans, minus
-from rove.model.state import Saved
 from rove.plan.stages import Stages, stateful
 
 
@@ -69,9 +68,11 @@ class Pipeline:
         self._with_memory = self._steps.with_memory
         self.faults = 0  # batches with rows that could not be computed
         self.fault = ""  # the reason of the first one
+        self.recounts = 0  # how often something was counted in another way after it had left
         self.counts: dict[Origin, Count] = {}  # by origin
         self._ends = ends(stages)
         self.moves, self.shares = Moves(self, self._steps), Shares(self, self._steps)
+        self.saving = Saving(self, self._steps)
         self._coming: tuple[Header, Confirmation] | None = None  # the batch that is processed, if it needs one
 
     def process(self, stage: Stage, batch: Batch, confirmation: Confirmation | None = None) -> list[Emitted]:
@@ -98,6 +99,13 @@ class Pipeline:
             for step in self._with_memory:
                 if step.waits is not None and step.intake is not None and str(step.stage) == found.of:
                     step.intake.counted[origin, found.side] = spans
+
+    def skip_as(self, other: Pipeline) -> None:
+        """Skip what another pipeline of the same operators was told to `skip`."""
+        told = {step.identity: step.intake.counted for step in other._with_memory if step.intake is not None}
+        for step in self._with_memory:
+            if step.intake is not None:
+                step.intake.counted = told.get(step.identity, {})
 
     def let_in(self, step: Step, name: Origin, emitted: list[Emitted], anyway: bool = False) -> None:
         for each in () if step.intake is None else step.intake.go_on(name, anyway):
@@ -278,14 +286,6 @@ class Pipeline:
         steps = (s for s in self._with_memory if s.arriving is None or s.arriving.has_frontier)
         return {step.stage: step.waits.low for step in steps if step.waits is not None and not step.lifts}
 
-    def snapshot(self) -> list[Saved]:
-        """The states of all stateful operators."""
-        return snapshot(self._with_memory)
-
-    def restore(self, saved: list[Saved]) -> None:
-        """Restore the states of another pipeline of the same stages."""
-        restore(self._with_memory, saved)
-
     def adopt(self, other: Pipeline, alike: bool = True) -> None:
         """Take over the operators of another pipeline with their state. The plans are `alike` (plan/rules/amend), or
         only operators that are the same in both go on."""
@@ -295,7 +295,7 @@ class Pipeline:
             if (old := running.get(step.identity)) is not None:
                 step.logic, step.intake, step.waits, step.open = old.logic, old.intake, old.waits, old.open
                 step.deserted, step.arriving, step.arrived = old.deserted, old.arriving, old.arrived
-        self.counts, self.faults = other.counts, other.faults
+        self.counts, self.faults, self.recounts = other.counts, other.faults, other.recounts
         self.moves.leaving = other.moves.leaving
         self.shares.adopt(other.shares)
         mine, theirs = self._stages.operators, other._stages.operators
@@ -315,6 +315,7 @@ class Pipeline:
         if not stateful(self._stages.operators[header.stage]):  # operators that took the rest of the batch count them
             times = sum(True for _ in self._takers(header.origin.unsided, header.seq))
         rows = min(count.late, header.born * times)
+        self.recounts += 1
         count.late -= rows
         count.evicted += rows
 

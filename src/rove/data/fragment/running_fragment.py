@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
+import msgspec
 import pyarrow as pa
 from msgspec.structs import replace
 
@@ -17,6 +18,7 @@ from rove.data.fragment.emitted import Emitted
 from rove.data.fragment.lifecycle import FRAGMENT, HOLDS, REPLAYS, FragmentState
 from rove.data.fragment.pipeline import Pipeline
 from rove.data.fragment.reconfigure.migration import STATE_SCHEMA
+from rove.data.fragment.saved import SavedPipeline
 from rove.data.link.queue import Queue
 from rove.data.link.unheard import Confirmation
 from rove.data.operators.faulted import fault_schema
@@ -24,7 +26,7 @@ from rove.data.operators.folded import folded_schema, folds_into, window_at
 from rove.data.operators.shared_results import SharedResults
 from rove.data.rows import decode_rows, unpack_rows
 from rove.model.batch import Batch, Header
-from rove.model.errors import PlanError, ProtocolError, must
+from rove.model.errors import PlanError, ProtocolError, StateError, must
 from rove.model.events import Payload
 from rove.model.ids import NodeId, Origin, Stage
 from rove.model.lifecycle import Machine
@@ -35,6 +37,8 @@ from rove.plan.operators import Source
 from rove.plan.rules.amend import misfit
 from rove.plan.stages import Stages, ordered
 from rove.plan.user_functions import Reader, by_name, later, unread
+
+_SAVED = msgspec.msgpack.Decoder(SavedPipeline)
 
 
 class RunningFragment:
@@ -92,6 +96,27 @@ class RunningFragment:
         if fragment.plan == old.plan:
             new.fault, new.pipeline.fault = self.fault, self.pipeline.fault
         return new
+
+    def save(self) -> bytes | None:
+        """Everything that its operators know, as bytes; None while a state of one of them is on its way, or output is
+        kept. O(state)."""
+        if self.kept or self.machine.state is not FragmentState.RUNNING or not self.pipeline.saving.is_settled:
+            return None
+        return msgspec.msgpack.encode(self.pipeline.saving.save())
+
+    def restore(self, body: bytes) -> None:
+        """Let operators, which have taken nothing yet, go on as they were when this was saved. Bytes that were not
+        saved by an operator of this query raise a StateError."""
+        try:
+            found = _SAVED.decode(body)
+        except msgspec.DecodeError as error:
+            raise StateError(f"this is no checkpoint of query `{self.fragment.query}`: {error}") from error
+        makes, lifts = {**self.fragment.makes, **found.names}, self.fragment.lifts
+        goes_on, before = self.fragment.next is not None, self.pipeline
+        self.pipeline = Pipeline(self.stages, {}, makes, self.runs, self._forgets, goes_on, self._shared, lifts)
+        self.pipeline.skip_as(before)
+        self._settle()
+        self.pipeline.saving.restore(found, self.read)
 
     def goes_on_with(self, fragment: Fragment, plan: bytes) -> bool:
         """Whether operators go on as they are in a newer version: its plan is the same, or was amended."""

@@ -102,9 +102,3 @@ class Watermarks:
         must(lowest <= self.low, "the low watermark has followed the lowest promise", self.low, lowest)
         both = self._marks.keys() & self._left.keys()
         must(not both, "an origin is waited for or it is not", [*both][:3])
-
-    def load(self, marks: dict[Origin, int], low: int) -> None:
-        """Restore what `table` returned, for the origins that are waited for now."""
-        self._marks |= {origin: mark for origin, mark in marks.items() if origin in self._marks}
-        self._heap = sorted((mark, self._numbers[origin]) for origin, mark in self._marks.items())
-        self.low = low

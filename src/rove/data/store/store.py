@@ -83,6 +83,11 @@ class Store:
         self._fold(entry)
         return entry
 
+    @property
+    def order(self) -> int:
+        """The order of the newest batch that was put here."""
+        return self._count
+
     def copy(self, entry: KeptBatch) -> KeptBatch:
         """A copy of a batch for another route. From now on the batch may arrive, so it is not evicted. O(1)."""
         found = KeptBatch(entry.header, entry.payload, None)

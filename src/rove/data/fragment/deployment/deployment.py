@@ -171,7 +171,9 @@ class Deployment:
         running.machine.step(FragmentEvent.DEPLOYED)
         if self.input_log.begin(query, memory := str(InputFolder(query, fragment.anew))):
             running.machine.step(FragmentEvent.OPENED)
-            self.replay.pending.on_disk(query, memory, self.folders.upto(memory))
+            begin = self.replay.checkpoints.restore(running)
+            self.output.wait(running)
+            self.replay.pending.on_disk(query, memory, self.folders.upto(memory), begin)
         if fragment.feeds and (fragment.holds or (opening.resumes and not fragment.overtakes)):
             running.machine.step(FragmentEvent.RESUMED)
         self.turn.commands += self.routes.turned(query, route, running, self.turn.now)
@@ -266,6 +268,7 @@ class Deployment:
             self.accounts.stopped(running, self.output)
             self.output.close(query)
             self.input_log.close(query)
+            self.replay.checkpoints.forget(query)
             self.replay.pending.forget(
                 query
             )  # it is on the disk, and is read from there if the query is deployed again

@@ -18,6 +18,7 @@ from rove.data.ends.output import Output
 from rove.data.ends.pending_input import PendingBatch, PendingInput
 from rove.data.ends.wait_changes import apply_change
 from rove.data.events import LogRead
+from rove.data.fragment.deployment.checkpoints import Checkpoints
 from rove.data.fragment.deployment.fragments import Fragments
 from rove.data.fragment.entrance import Entrance
 from rove.data.fragment.lifecycle import FragmentEvent
@@ -49,6 +50,7 @@ class Replay:
     leaving_states: LeavingStates
     pending: PendingInput
     sources: Sources
+    checkpoints: Checkpoints
 
     def became_safe(self, batches: list[PendingBatch]) -> None:
         """These batches are on the disk now."""
@@ -79,6 +81,7 @@ class Replay:
                 break
             if isinstance(found, PendingBatch):
                 self._again(found)
+                self.checkpoints.computed(found)
             elif (running := self.fragments.running.get(found.query)) is not None:
                 running.machine.step(FragmentEvent.CAUGHT_UP)
                 self._close_gaps(running)

@@ -11,7 +11,6 @@ from collections.abc import Callable, Container, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
-from msgspec.structs import replace
 
 from rove.data.fragment.build import Step, Steps
 from rove.data.fragment.emitted import Emitted
@@ -61,18 +60,13 @@ class Moves:
                 known.again(origin)
             elif known is None and step is not None and step.logic is not None and step.intake is not None:
                 taken, came = list(self._pipeline.taken_by([step])), list(step.intake.early())
-                along = [(name, self._at_input(stage, name, batch)) for name, batch in came if origin in leads]
+                along = [(name, self._steps.at_input(stage, name, batch)) for name, batch in came if origin in leads]
                 self.leaving[stage] = Leaving(step, step.logic, step.intake, origin, taken, along)
                 for open_origin, rows in step.open.rows().items():
                     self._pipeline.count(open_origin).open -= rows
                 step.open = OpenRows()
                 early += [(_side(name), batch) for name, batch in came if origin not in leads]
         return early
-
-    def _at_input(self, stage: Stage, name: Origin, batch: Batch) -> Batch:
-        """A batch as an operator receives it: its stage is that of the operator's input."""
-        inputs = self._steps.inputs_of(stage)
-        return Batch(replace(batch.header, stage=inputs[_side(name) if len(inputs) > 1 else 0]), batch.data)
 
     def forget(self, kept: Container[Stage]) -> None:
         """Only the states of these operators are still to be kept; the others have arrived."""

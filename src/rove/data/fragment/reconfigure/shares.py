@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from rove.data.fragment.build import Step, Steps
 from rove.data.fragment.emitted import Emitted
 from rove.data.fragment.intake import Intake
@@ -25,6 +27,15 @@ if TYPE_CHECKING:
     from rove.data.fragment.pipeline import Pipeline
 
 
+class SavedShares(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """The origins that operators have let go, and those that are taken batch by batch."""
+
+    released: dict[Origin, Begin]
+    lifts: dict[Stage, tuple[Origin, ...]]
+    lifted: tuple[tuple[Stage, Origin], ...]
+    begun: tuple[Origin, ...]
+
+
 class Shares:
     """The origins that operators of one pipeline let go, and those that are lifted in it."""
 
@@ -37,6 +48,21 @@ class Shares:
     def adopt(self, other: Shares) -> None:
         """Take over what another pipeline has let go and lifted."""
         self.released, self.lifted, self.begun = other.released, other.lifted, other.begun
+
+    def saved(self) -> SavedShares:
+        """What was let go and lifted, to be restored in another pipeline."""
+        return SavedShares(
+            released=self.released,
+            lifts={stage: tuple(origins) for stage, origins in self._steps.lifted.items()},
+            lifted=tuple(self.lifted),
+            begun=tuple(self.begun),
+        )
+
+    def restore(self, found: SavedShares) -> None:
+        """Go on with what another pipeline has let go and lifted."""
+        self.know(found.lifts)
+        self.released, self.lifted = found.released, dict.fromkeys(found.lifted)
+        self.begun = dict.fromkeys(found.begun)
 
     # Where the device was
 

@@ -15,7 +15,9 @@ from zlib import crc32
 import pyarrow as pa
 from msgspec.structs import replace
 
+from rove.data.log.segments import checkpoint
 from rove.data.log.segments.carrier import Carrier
+from rove.data.log.segments.checkpoint import Checkpoint, Checkpoints
 from rove.data.log.segments.commands import Command, Delete, Group, Position, Publish, Replace, SyncFolder
 from rove.data.log.segments.damage import Damaged, TooMuchPending
 from rove.data.log.segments.expiry import Sealed, expired, missed
@@ -58,6 +60,7 @@ class _Flight:
     failed: bool = False
     published: bool = True
     mends: bool = False  # it makes an index whole again
+    checkpoint: Position | None = None  # that of the checkpoint in it
 
 
 class Partition:
@@ -77,6 +80,7 @@ class Partition:
         self.missed: dict[str, int] = {}  # entries deleted before a consumer had read them
         self.segments: list[Sealed] = []
         self.landed: tuple[Entry, ...] = ()  # the entries of the last synced group
+        self.checkpoints = Checkpoints()
         self._schema, self._carrier = schema.serialize().to_pybytes(), Carrier(schema)
         self._now_us = self._retry_us = self._retry_after_us = self._token = self._number = 0
         self._flight: _Flight | None = None
@@ -99,6 +103,7 @@ class Partition:
         partition.ledger, partition.segments, partition.consumers = found.ledger, found.sealed, found.consumers
         partition.quarantine = found.damage[: partition.settings.quarantine]
         partition.damaged, partition.mended = len(found.damage), found.mended
+        partition.checkpoints = found.checkpoints
         partition.end, partition.committed = found.position, found.committed
         commands, partition._number = found.commands, found.number
         if found.open is None:
@@ -206,6 +211,8 @@ class Partition:
         self.committed, self._published = flight.end, flight.published
         if self._published:
             self.trouble, self._retry_after_us = None, 0
+        if flight.checkpoint is not None and (before := self.checkpoints.landed(flight.checkpoint)) is not None:
+            self.consumed(checkpoint.CONSUMER, before)
         return safe
 
     def failed(self, token: int, error: str) -> None:
@@ -228,6 +235,19 @@ class Partition:
         if consumer not in self.consumers:
             self._consumers_stored = False
         self.consumers[consumer] = max(self.consumers.get(consumer, position), position)
+
+    @property
+    def keeps(self) -> bool:
+        """Whether a checkpoint is still to be written."""
+        return self.checkpoints.waits is not None or (self._flight is not None and self._flight.checkpoint is not None)
+
+    def keep(self, position: Position, body: bytes) -> bool:
+        """Write a checkpoint of all entries before a position, with the next group. Returns whether it is small enough.
+        Entries below the checkpoint before it are not needed once it is written."""
+        if len(body) > checkpoint.CHECKPOINT_BYTES_MAX:
+            return False
+        self.checkpoints.waits = Checkpoint(position, body)
+        return True
 
     def detach(self, consumer: str) -> None:
         """A consumer will not come back, so nothing is kept for it."""
@@ -290,6 +310,8 @@ class Partition:
         if not self._consumers_stored:
             commands.append(self._remember_consumers())
             self._consumers_stored = True
+        kept = self.checkpoints.waits
+        commands += self.checkpoints.take_off()
         for part in handed:
             commands += part.write_rows()
         for part in handed:
@@ -301,7 +323,13 @@ class Partition:
         commands.append(self._publish(self._open, self.end))
         entries = tuple(entry for part in handed for entry in part.entries)
         flight = _Flight(
-            commands=commands, repair=repair, sealed=sealed, end=self.end, bytes=self.pending_bytes, entries=entries
+            commands=commands,
+            repair=repair,
+            sealed=sealed,
+            end=self.end,
+            bytes=self.pending_bytes,
+            entries=entries,
+            checkpoint=None if kept is None else kept.position,
         )
         self._closing = []
         return flight

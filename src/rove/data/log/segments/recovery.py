@@ -15,6 +15,7 @@ from zlib import crc32
 
 import pyarrow as pa
 
+from rove.data.log.segments import checkpoint
 from rove.data.log.segments import format as f
 from rove.data.log.segments.carrier import Carrier, Read
 from rove.data.log.segments.commands import START, Command, Delete, Position, Replace, Sync, SyncFolder, Truncate
@@ -23,7 +24,7 @@ from rove.data.log.segments.expiry import Sealed
 from rove.data.log.segments.ledger import Ledger, untaken
 from rove.data.log.segments.mending import Index, mended, told
 from rove.data.log.segments.segment import Segment
-from rove.model.errors import SchemaMismatch
+from rove.model.errors import DiskError, SchemaMismatch
 
 HEAD_BYTES = 64 * 1024  # most heads are smaller
 
@@ -39,6 +40,7 @@ class Recovered:
     position: Position = START
     committed: Position = START
     consumers: dict[str, Position] = field(default_factory=dict)
+    checkpoints: checkpoint.Checkpoints = field(default_factory=checkpoint.Checkpoints)
     damage: list[Damaged] = field(default_factory=list)
     commands: list[Command] = field(default_factory=list)
     mended: list[str] = field(default_factory=list)  # indexes that were damaged and are whole again
@@ -71,9 +73,23 @@ def recover(schema: pa.Schema, files: Mapping[str, int], read: Read) -> Recovere
     if mark is not None:
         _expect_marked(found, mark)
     found.committed = min(mark.position, found.position) if mark is not None else Position(0)
+    _find_checkpoint(found, files, read)
     if found.commands:
         found.commands.append(SyncFolder())
     return found
+
+
+def _find_checkpoint(found: Recovered, files: Mapping[str, int], read: Read) -> None:
+    """The newest checkpoint. If a disk has lost entries that it had confirmed, the checkpoint may be ahead of those
+    that are left. Then it is written again with their end: later entries get the positions of those that are gone."""
+    oldest = found.sealed[0].first if found.sealed else found.position if found.open is None else found.open.first
+    kept = checkpoint.CONSUMER in found.consumers or any(file in files for file in checkpoint.FILES)
+    found.checkpoints, notices, damage = checkpoint.find(files, read, trimmed=kept and oldest > START)
+    if damage:
+        raise DiskError(f"{damage}, and earlier entries are deleted; restore the files, or stop the query")
+    found.mended += notices
+    if found.checkpoints.newest > found.position:
+        found.checkpoints = found.checkpoints.moved_to(found.position)
 
 
 def _segments(

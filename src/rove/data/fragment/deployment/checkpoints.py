@@ -1,0 +1,123 @@
+"""Checkpoints of the operators on a node with a disk, so that a restart computes only the input since the last one.
+
+Law: a checkpoint holds what the operators of a query know after the input before one position. It is written when all
+that they gave out before is safe: on the disk of an output, or acked by the next node. Until then the input before it
+would still be needed, to give that out again. Nothing stops meanwhile.
+
+A checkpoint is due when the input since the last one is some times as large as the state. So checkpoints write no more
+than a part of what the input takes, and a restart reads no more than that and the state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rove.data.ends.input_log import InputLog
+from rove.data.ends.output import Output
+from rove.data.ends.pending_input import PendingBatch
+from rove.data.events import Note
+from rove.data.fragment.deployment.fragments import Fragments
+from rove.data.fragment.running_fragment import RunningFragment
+from rove.data.log.segments.checkpoint import Checkpoint
+from rove.data.log.segments.commands import START, Position
+from rove.data.store.store import Store
+from rove.data.turn import Turn
+from rove.model.ids import QueryId
+
+TIMES = 4  # how often the state fits into the input since the last checkpoint, when the next one is due
+ENTRY_BYTES = 256  # the bytes counted for an entry of the input besides its rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """A checkpoint that waits until what was given out before it is safe: batches up to `order` in the store, and the
+    folders of outputs as far as they were `reached`."""
+
+    position: Position
+    body: bytes
+    order: int
+    reached: dict[str, Position]
+    recounts: int
+
+
+@dataclass(slots=True)
+class _Progress:
+    """How far a query has computed its input, and how many bytes of it since the last checkpoint."""
+
+    position: Position = START
+    since_bytes: int = 0
+    state_bytes: int = 0  # of the last checkpoint
+    taken: _Taken | None = None
+
+
+class Checkpoints:
+    """For all queries of one node. One is due after `least_bytes` of input at the earliest."""
+
+    def __init__(
+        self, turn: Turn, fragments: Fragments, store: Store, output: Output, input_log: InputLog, least_bytes: int
+    ) -> None:
+        self._turn, self._fragments, self._store = turn, fragments, store
+        self._output, self._input_log = output, input_log
+        self._least_bytes = least_bytes
+        self._progress: dict[QueryId, _Progress] = {}
+
+    def restore(self, running: RunningFragment) -> Position:
+        """Let operators go on from the checkpoint on the disk, if there is one. Returns the position of the first input
+        that they have not taken. Their input log was just opened."""
+        query = running.fragment.query
+        found = self._input_log.checkpoint(query) or Checkpoint(START, b"")
+        if found.body:
+            running.restore(found.body)
+        self._progress[query] = _Progress(found.position, state_bytes=len(found.body))
+        return found.position
+
+    def computed(self, batch: PendingBatch) -> None:
+        """A batch of the input log was computed. O(1)."""
+        progress = self._progress.get(batch.query)
+        if progress is not None:
+            progress.position = Position(batch.position + 1)
+            progress.since_bytes += ENTRY_BYTES + (0 if batch.payload is None else len(batch.payload))
+
+    def forget(self, query: QueryId) -> None:
+        """The node has left or stopped a query."""
+        self._progress.pop(query, None)
+
+    def advance(self) -> None:
+        """Take the checkpoints that are due, and write those that wait if they may be written. O(queries with an input
+        log, and the state of those that are due)."""
+        for query, progress in self._progress.items():
+            running = self._fragments.running.get(query)
+            if running is None:
+                continue
+            if progress.taken is not None:
+                self._write(running, progress, progress.taken)
+            elif progress.since_bytes >= max(self._least_bytes, TIMES * progress.state_bytes):
+                self._take(running, progress)
+
+    def _take(self, running: RunningFragment, progress: _Progress) -> None:
+        query = running.fragment.query
+        if self._input_log.is_keeping(query) or any(s.kind == "discard" for s in running.fragment.sinks.values()):
+            return  # what is discarded is counted in memory only
+        reached = self._output.reached(query)
+        body = None if reached is None else running.save()
+        if reached is None or body is None:
+            return
+        recounts = running.pipeline.recounts
+        progress.taken = _Taken(progress.position, body, self._store.order, reached, recounts)
+        progress.since_bytes, progress.state_bytes = 0, len(body)
+
+    def _write(self, running: RunningFragment, progress: _Progress, taken: _Taken) -> None:
+        query = running.fragment.query
+        if running.pipeline.recounts != taken.recounts:  # its counts are not those that a restart would have
+            progress.taken = None
+        elif self._has_left(query, taken.order) and self._output.is_safe(taken.reached):
+            progress.taken = None
+            if not self._input_log.keep(query, taken.position, taken.body):
+                text = f"the operators of query `{query}` hold {len(taken.body):,} bytes, too many for a checkpoint"
+                self._turn.commands.append(Note(f"{text}; a restart computes the input since the last one again"))
+
+    def _has_left(self, query: QueryId, order: int) -> bool:
+        """Whether the next node has acked what this node answers for, up to an order in the store. O(batches of the
+        query that others answer for)."""
+        own = (entry for entry in self._store.of(query) if entry.receipt is None and entry.original is None)
+        return all(entry.order > order for entry in own)
