@@ -28,6 +28,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     backlog: BacklogOrder = "beside"  # batches kept while a route was cut are sent beside new ones
     silent_us: int = 3_000_000  # a parent that is silent for this long is away
     report_us: int = 1_000_000
-    checkpoint_bytes: int = 1_000_000  # the least input of a query's operators between two checkpoints of them
+    checkpoint_bytes: int = 256_000  # the least input of a query's operators between two checkpoints of them
+    checkpoint_us: int = 1_000_000  # the least time between two
     keys: bool = False  # whether peers must prove their identity
     trusts: bool = False  # whether it runs users' functions that come by value

@@ -121,7 +121,7 @@ class Worker:
         )
         pending, ends = PendingInput(), (self.output, self.input_log, self._exits)
         self._leaving_states = LeavingStates(self._fragments, self.store, *ends, pending)
-        self._checkpoints = Checkpoints(self._turn, self._fragments, self.store, *ends[:2], settings.checkpoint_bytes)
+        self._checkpoints = Checkpoints(self._turn, self._fragments, self.store, *ends[:2], settings)
         self._replay = Replay(
             pending=pending,
             checkpoints=self._checkpoints,

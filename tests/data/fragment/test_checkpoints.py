@@ -80,7 +80,7 @@ class Gateway:
     ) -> None:
         self.shelf, self.next, self.now, self.starts, self.fed = shelf, next, 0, 0, 0
         made = WorkerSettings(node=NodeId("gateway"), kind="gateway", report_us=1, parents=(UP,))
-        self.settings = replace(made, checkpoint_bytes=checkpoint_bytes, **settings)
+        self.settings = replace(made, checkpoint_bytes=checkpoint_bytes, checkpoint_us=0, **settings)
         self.begin()
 
     def begin(self) -> list[Command]:

@@ -28,7 +28,8 @@ JUMPS = (0, 0, 0, 1, 4)
 JUMPS_US = (-21_600 * SECOND_US, -3_600 * SECOND_US, -90 * SECOND_US, 90 * SECOND_US, 3_600 * SECOND_US)
 ROWS_MAX = 8
 LATE = (0, 0, 0, 1, 3)
-CHECKPOINTS_BYTES = (300, 1_000, 4_000, 16_000, 1_000_000)
+CHECKPOINTS_BYTES = (300, 1_000, 4_000, 16_000, 256_000)
+CHECKPOINTS_US = (0, 0, 300_000, SECOND_US)
 TWINS = (0, 0, 0, 0, 0, 0, 0, 1)
 FILES = 0.6  # the share of devices with a disk that read files
 FAR = 1_000  # between the starts of two clocks: one that has gone back counts from here down
@@ -109,7 +110,8 @@ def plan_checkpoints(world: World, random: Random) -> None:
     """Plan nodes that take checkpoints of their operators after little input, so that most restarts begin with one."""
     for name in sorted(world.nodes):
         node = world.nodes[name]
-        node.settings = replace(node.settings, checkpoint_bytes=random.choice(CHECKPOINTS_BYTES))
+        least_bytes, least_us = random.choice(CHECKPOINTS_BYTES), random.choice(CHECKPOINTS_US)
+        node.settings = replace(node.settings, checkpoint_bytes=least_bytes, checkpoint_us=least_us)
 
 
 def plan_late_joins(world: World, random: Random) -> None:

@@ -4,8 +4,9 @@ Law: a checkpoint holds what the operators of a query know after the input befor
 that they gave out before is safe: on the disk of an output, or acked by the next node. Until then the input before it
 would still be needed, to give that out again. Nothing stops meanwhile.
 
-A checkpoint is due when the input since the last one is some times as large as the state. So checkpoints write no more
-than a part of what the input takes, and a restart reads no more than that and the state.
+A checkpoint is due when the input since the last one is some times as large as the state, and not before some bytes of
+input and some time. So checkpoints write no more than a part of what the input takes, and a restart reads no more than
+that and the state.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from rove.data.fragment.deployment.fragments import Fragments
 from rove.data.fragment.running_fragment import RunningFragment
 from rove.data.log.segments.checkpoint import Checkpoint
 from rove.data.log.segments.commands import START, Position
+from rove.data.settings import WorkerSettings
 from rove.data.store.store import Store
 from rove.data.turn import Turn
 from rove.model.ids import QueryId
@@ -47,18 +49,25 @@ class _Progress:
     position: Position = START
     since_bytes: int = 0
     state_bytes: int = 0  # of the last checkpoint
+    due_us: int = 0  # when the next one may be taken
     taken: _Taken | None = None
 
 
 class Checkpoints:
-    """For all queries of one node. One is due after `least_bytes` of input at the earliest."""
+    """For all queries of one node."""
 
     def __init__(
-        self, turn: Turn, fragments: Fragments, store: Store, output: Output, input_log: InputLog, least_bytes: int
+        self,
+        turn: Turn,
+        fragments: Fragments,
+        store: Store,
+        output: Output,
+        input_log: InputLog,
+        settings: WorkerSettings,
     ) -> None:
         self._turn, self._fragments, self._store = turn, fragments, store
         self._output, self._input_log = output, input_log
-        self._least_bytes = least_bytes
+        self._least_bytes, self._least_us = settings.checkpoint_bytes, settings.checkpoint_us
         self._progress: dict[QueryId, _Progress] = {}
 
     def restore(self, running: RunningFragment) -> Position:
@@ -91,8 +100,11 @@ class Checkpoints:
                 continue
             if progress.taken is not None:
                 self._write(running, progress, progress.taken)
-            elif progress.since_bytes >= max(self._least_bytes, TIMES * progress.state_bytes):
+            elif self._turn.now >= progress.due_us and progress.since_bytes >= self._due_bytes(progress):
                 self._take(running, progress)
+
+    def _due_bytes(self, progress: _Progress) -> int:
+        return max(self._least_bytes, TIMES * progress.state_bytes)
 
     def _take(self, running: RunningFragment, progress: _Progress) -> None:
         query = running.fragment.query
@@ -105,6 +117,7 @@ class Checkpoints:
         recounts = running.pipeline.recounts
         progress.taken = _Taken(progress.position, body, self._store.order, reached, recounts)
         progress.since_bytes, progress.state_bytes = 0, len(body)
+        progress.due_us = self._turn.now + self._least_us
 
     def _write(self, running: RunningFragment, progress: _Progress, taken: _Taken) -> None:
         query = running.fragment.query
