@@ -21,6 +21,7 @@ from rove.data.link.receipts import FrameReceipt
 from rove.data.log.folders import Folders
 from rove.data.log.segments.checkpoint import Checkpoint
 from rove.data.log.segments.commands import Position
+from rove.data.log.settings import LogSettings
 from rove.model.batch import Header, HeaderKind, of_query
 from rove.model.disk_folders import InputFolder, read_folder
 from rove.model.errors import RoveError, must
@@ -29,6 +30,9 @@ from rove.model.ids import Origin, QueryId
 from rove.model.spans import Spans, minus
 
 NO_COLUMNS = pa.schema([])  # one folder holds rows of all stages
+# Input is deleted when checkpoints cover it, and never because of its age or size. Its segments are small: a restart
+# reads the whole index of the last one.
+INPUT_SETTINGS = LogSettings(segment_bytes=8 * 1024 * 1024, segment_entries=4_096)
 
 
 class InputLog:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from rove.data.accounts import Accounts
 from rove.data.ends.exits import Exits
-from rove.data.ends.input_log import NO_COLUMNS, InputLog
+from rove.data.ends.input_log import INPUT_SETTINGS, NO_COLUMNS, InputLog
 from rove.data.ends.output import Output
 from rove.data.fragment.deployment.fragments import Fragments
 from rove.data.fragment.deployment.opening import OpeningFragment, Openings
@@ -109,7 +109,9 @@ class Deployment:
             needs = self._needs(opening)
             opening.folders = tuple(needs)
             self.fragments.plans[fragment.plan] = opening.plan
-            if [name for name, schema in needs.items() if self.folders.want(name, schema) is None]:
+            memory = str(InputFolder(fragment.query, fragment.anew))
+            own = {memory: INPUT_SETTINGS}
+            if [name for name, schema in needs.items() if self.folders.want(name, schema, own.get(name)) is None]:
                 self.fragments.stopped.pop(fragment.query, None)
                 self.openings.wait(opening)
                 return False
