@@ -53,7 +53,7 @@ def test_watermarks_of_origins_and_their_lowest_are_restored() -> None:
     before.heard(B, 7)
     after.take_over(before.everything(), before.low)
     after.validate()
-    assert (after.low, after.table()) == (5, {A: 5, B: 7})
+    assert (after.low, after.everything()) == (5, {A: 5, B: 7})
     assert not after.heard(B, 9)
     assert after.heard(A, 8)
     assert after.low == 8

@@ -83,9 +83,6 @@ class Watermarks:
         """The origins that are waited for. O(1)."""
         return self._marks.keys()
 
-    def table(self) -> dict[Origin, int]:
-        return dict(sorted(self._marks.items()))
-
     def everything(self) -> dict[Origin, int]:
         """The watermarks of all origins, also of those that are not waited for."""
         return self._marks | self._left
