@@ -18,6 +18,7 @@ READERS = {
     "data/store/packing.py": {"ParquetFile"},  # any, after a look at their pages
     "data/log/segments/disk_work/reader.py": {"read_record_batch", "read_schema"},  # this node's log, with a checksum
     "data/log/segments/recovery.py": {"read_schema"},  # the same
+    "data/fragment/deployment/checkpoints.py": {"read_schema"},  # the same
     "cloud/source/shape.py": {"read_schema"},  # the same
     "cloud/source/rows.py": {"open_stream", "read_schema"},  # the same
     "plan/expressions/codec.py": {"open_stream", "read_schema"},  # plans of users, which the coordinator sends

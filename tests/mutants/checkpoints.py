@@ -42,6 +42,13 @@ CHECKPOINTS = (
         test=f"{HERE}::test_late_rows_that_are_evicted_after_a_checkpoint_was_taken_stay_evicted",
     ),
     Mutant(
+        "a restart does not open the folders of late rows that the checkpoint covers",
+        "data/fragment/deployment/checkpoints.py",
+        "            self._output.open_again(query, folders)\n",
+        "",
+        test=f"{HERE}::test_readers_are_told_of_late_rows_again_although_none_come_after_the_restart",
+    ),
+    Mutant(
         "counts begin at zero after a checkpoint",
         "data/fragment/saved.py",
         "        pipeline.counts, pipeline.faults, pipeline.fault = found.counts, found.faults, found.fault\n",

@@ -11,6 +11,7 @@ from rove.control.deployment.deployment import Deployment
 from rove.model.ids import NodeId, QueryId, Stage
 from rove.plan.stages import Stages, merges, stateful
 from rove.sim.draws import swaps
+from rove.sim.draws.surprises import plan_checkpoints
 from rove.sim.scenario import run_seed
 from tests.simulation.story import Story
 from tests.simulation.test_transcripts import LOG, counts
@@ -23,6 +24,11 @@ def test_devices_that_swap_edges_lose_no_row_and_double_none(seed: int, monkeypa
     monkeypatch.setattr(swaps, "SWAPS", 1.0)
     outcome = run_seed(seed, 3, (swaps.plan_swaps,))
     assert outcome.trouble == ""
+
+
+def test_devices_swap_edges_that_take_checkpoints() -> None:
+    """Late rows were on the disk of the gateway, and after a power cut nobody told readers of them."""
+    assert run_seed(212, 3, (swaps.plan_swaps, plan_checkpoints)).trouble == ""
 
 
 def hinted(condition: str = "") -> Stages:

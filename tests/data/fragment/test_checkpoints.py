@@ -13,6 +13,7 @@ from rove import functions as F
 from rove.data.events import Command, DiskAnswer, DiskDone, DiskWork, OnDisk, ReadLog
 from rove.data.log.segments.checkpoint import FILES, find
 from rove.data.log.segments.disk_work.reader import Reader
+from rove.data.log.segments.format import MARK_FILE
 from rove.data.rows import encode_rows
 from rove.data.settings import WorkerSettings
 from rove.data.worker import Worker
@@ -79,6 +80,7 @@ class Gateway:
         self, shelf: SimShelf, checkpoint_bytes: int = 2_000, next: NodeId | None = None, **settings: object
     ) -> None:
         self.shelf, self.next, self.now, self.starts, self.fed = shelf, next, 0, 0, 0
+        self.late_until = 10**6
         made = WorkerSettings(node=NodeId("gateway"), kind="gateway", report_us=1, parents=(UP,))
         self.settings = replace(made, checkpoint_bytes=checkpoint_bytes, checkpoint_us=0, **settings)
         self.begin()
@@ -113,7 +115,10 @@ class Gateway:
         for _ in range(batches):
             n, self.fed = self.fed, self.fed + 1
             conn, origin = ((b"1", ONE), (b"2", TWO))[n % 2]
-            times = [n * SECOND, n * SECOND - (60 * SECOND if n > 60 else 0) if n % 5 == 0 else n * SECOND]
+            times = [
+                n * SECOND,
+                n * SECOND - (60 * SECOND if 60 < n < self.late_until else 0) if n % 5 == 0 else n * SECOND,
+            ]
             rows = pa.record_batch([["a", "b"], pa.array(times, pa.int64()), [n, 1]], names=SCHEMA.names).cast(SCHEMA)
             self.numbers[conn] += 1
             header = Header(origin=origin, seq=n // 2, through=n // 2, rows=2, born=2, query="q")
@@ -243,6 +248,19 @@ def test_late_rows_that_are_evicted_after_a_checkpoint_was_taken_stay_evicted() 
     gateway.do(gateway.worker.handle(Tick(), gateway.now))
     assert reads(gateway.begin())[0] > 0
     assert gateway.books() == before
+
+
+def test_readers_are_told_of_late_rows_again_although_none_come_after_the_restart() -> None:
+    """A power cut may take the mark that tells readers how far they may read."""
+    gateway = Gateway(SimShelf(Random(1)), checkpoint_bytes=500)
+    gateway.late_until = 2 * BATCHES
+    gateway.feed(4 * BATCHES)
+    before = gateway.results()
+    (late,) = {folder for folder, *_ in before if "late-" in str(folder)}
+    gateway.shelf.disk(str(late)).harm(MARK_FILE, "deleted", 0.0)
+    gateway.begin()
+    gateway.tick()
+    assert gateway.results() == before
 
 
 def test_a_damaged_checkpoint_is_made_again_from_the_one_before() -> None:

@@ -52,6 +52,7 @@ class Output:
         self._dirty: dict[str, Appending] = {}
         self._early: dict[str, deque[_Early]] = {}
         self._early_bytes = 0
+        self._again: dict[str, QueryId] = {}  # folders of an earlier start that are being opened
         self._discarded: dict[tuple[str, Stage], Frontier[Origin]] = {}
         self.counts: dict[tuple[str, Origin], Count] = {}  # by query and origin
         self.duplicates: dict[tuple[str, Origin], int] = {}
@@ -176,9 +177,24 @@ class Output:
             self._add(name, query, partition)
         self._append(name, header, rows, receipt)
 
+    def columns(self, query: QueryId) -> dict[str, pa.Schema]:
+        """The folders of a query, with the columns of each. O(folders)."""
+        return {name: end.partition.schema for name, end in self._ends.items() if end.query == query}
+
+    def open_again(self, query: QueryId, folders: Mapping[str, pa.Schema]) -> None:
+        """Open folders that an earlier start has written, although nothing new comes for them: readers may not have
+        been told of all that is there."""
+        for name, schema in folders.items():
+            if name not in self._ends:
+                self._again[name] = query
+                if self._folders.want(name, schema) is not None:
+                    self.opened(name)
+
     def opened(self, folder: str) -> None:
         """A folder is open. Late rows that waited for it are written there."""
-        partition = self._folders.get(folder)
+        partition, again = self._folders.get(folder), self._again.pop(folder, None)
+        if again is not None and partition is not None and folder not in self._ends:
+            self._add(folder, again, partition)
         for query, header, rows, receipt in self._early.pop(folder, ()):
             self._early_bytes -= 0 if rows is None else len(rows)
             if folder not in self._ends and partition is not None:
@@ -279,6 +295,9 @@ class Output:
             headers = self._ends.pop(name).close()
             dropped += headers if self._watermarks.pop(name, None) is not None else []
             self._dirty.pop(name, None)
+            self._folders.forget(name)
+        for name in [n for n, each in self._again.items() if each == query]:
+            del self._again[name]
             self._folders.forget(name)
         for name in [n for n, early in self._early.items() if early[0].query == query]:
             for _, _, rows, receipt in self._early.pop(name):

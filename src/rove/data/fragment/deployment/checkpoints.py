@@ -11,7 +11,12 @@ that and the state.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
+
+import msgspec
+import pyarrow as pa
 
 from rove.data.ends.input_log import InputLog
 from rove.data.ends.output import Output
@@ -24,6 +29,7 @@ from rove.data.log.segments.commands import START, Position
 from rove.data.settings import WorkerSettings
 from rove.data.store.store import Store
 from rove.data.turn import Turn
+from rove.model.errors import StateError
 from rove.model.ids import QueryId
 
 TIMES = 4  # how often the state fits into the input since the last checkpoint, when the next one is due
@@ -53,6 +59,24 @@ class _Progress:
     taken: _Taken | None = None
 
 
+_Body: TypeAlias = tuple[dict[str, bytes], bytes]
+_BODY = msgspec.msgpack.Decoder(_Body)
+
+
+def body_of(folders: Mapping[str, pa.Schema], operators: bytes) -> bytes:
+    """A checkpoint as bytes: the folders of outputs, which the next start has to open, and what the operators know."""
+    return msgspec.msgpack.encode(({name: bytes(schema.serialize()) for name, schema in folders.items()}, operators))
+
+
+def read_body(body: bytes) -> tuple[dict[str, pa.Schema], bytes]:
+    """The inverse of `body_of`, for bytes whose checksum is right."""
+    try:
+        folders, operators = _BODY.decode(body)
+        return {name: pa.ipc.read_schema(pa.py_buffer(data)) for name, data in folders.items()}, operators
+    except (msgspec.DecodeError, pa.ArrowException) as error:
+        raise StateError(f"this is no checkpoint: {error}") from error
+
+
 class Checkpoints:
     """For all queries of one node."""
 
@@ -76,7 +100,9 @@ class Checkpoints:
         query = running.fragment.query
         found = self._input_log.checkpoint(query) or Checkpoint(START, b"")
         if found.body:
-            running.restore(found.body)
+            folders, operators = read_body(found.body)
+            running.restore(operators)
+            self._output.open_again(query, folders)
         self._progress[query] = _Progress(found.position, state_bytes=len(found.body))
         return found.position
 
@@ -111,10 +137,10 @@ class Checkpoints:
         if self._input_log.is_keeping(query) or any(s.kind == "discard" for s in running.fragment.sinks.values()):
             return  # what is discarded is counted in memory only
         reached = self._output.reached(query)
-        body = None if reached is None else running.save()
-        if reached is None or body is None:
+        operators = None if reached is None else running.save()
+        if reached is None or operators is None:
             return
-        recounts = running.pipeline.recounts
+        body, recounts = body_of(self._output.columns(query), operators), running.pipeline.recounts
         progress.taken = _Taken(progress.position, body, self._store.order, reached, recounts)
         progress.since_bytes, progress.state_bytes = 0, len(body)
         progress.due_us = self._turn.now + self._least_us
