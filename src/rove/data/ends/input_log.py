@@ -30,9 +30,9 @@ from rove.model.ids import Origin, QueryId
 from rove.model.spans import Spans, minus
 
 NO_COLUMNS = pa.schema([])  # one folder holds rows of all stages
-# Input is deleted when checkpoints cover it, and never because of its age or size. Its segments are small: a restart
-# reads the whole index of the last one.
-INPUT_SETTINGS = LogSettings(segment_bytes=8 * 1024 * 1024, segment_entries=4_096)
+# Input is deleted when checkpoints cover it, and never because of its age or size. Segments are deleted whole, so they
+# are small.
+INPUT_SETTINGS = LogSettings(segment_bytes=8 * 1024 * 1024)
 
 
 class InputLog:

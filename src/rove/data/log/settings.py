@@ -11,7 +11,7 @@ class LogSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How large segments grow, how much may wait for the disk, and how long entries are kept."""
 
     segment_bytes: int = 64 * 1024 * 1024
-    segment_entries: int = 65_536  # a bound for headers without rows, which fill only the index
+    segment_entries: int = 4_096  # a restart reads the whole index of the last segment, and takes as much memory
     segment_us: int = 3_600 * SECOND_US
     pending_bytes: int = 64 * 1024 * 1024  # rows and headers that wait for the disk; past it, append refuses
     keep_us: int | None = None  # delete older entries, read or not
