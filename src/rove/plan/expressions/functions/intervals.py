@@ -8,6 +8,7 @@ that it was written in, because they are a part of its type in Spark.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from decimal import Decimal
 
 import pyarrow as pa
@@ -59,6 +60,7 @@ UNIT_US = {
 UNIT_MONTHS = {"year": 12, "quarter": 3, "month": 1}
 _ORDER = ("day", "hour", "minute", "second")
 _WHOLE = ("day", "second")
+_FIELD = {"week": "day", "millisecond": "second", "microsecond": "second"}  # of other units
 
 
 @function("interval")
@@ -85,8 +87,29 @@ def interval(args: tuple[Expr, ...]) -> Expr:
     size = Decimal(written) * UNIT_US[first]
     if size != int(size):
         raise Refused("intervals finer than a microsecond are left to Spark")
-    field = {"week": "day", "millisecond": "second", "microsecond": "second"}.get(first, first)
+    field = _FIELD.get(first, first)
     return _duration(int(size), field, field)
+
+
+def in_one_unit(pieces: Sequence[tuple[str, str]]) -> tuple[str, str] | None:
+    """A length in several units as the text and the unit of one literal: `1 day 2 hours` is `1 02` from day to hour.
+    None if Spark has no such literal."""
+    units = [unit.lower().removesuffix("s") for _, unit in pieces]
+    if any("." in value and unit != "second" for (value, _), unit in zip(pieces, units, strict=True)):
+        return None
+    values = [Decimal(value) for value, _ in pieces]
+    if set(units) <= {"year", "month"}:
+        count = sum(int(v) * UNIT_MONTHS[u] for v, u in zip(values, units, strict=True))
+        if len(set(units)) == 1:
+            return str(count // UNIT_MONTHS[units[0]]), units[0]
+        return f"{'-' if count < 0 else ''}{abs(count) // 12}-{abs(count) % 12}", "year to month"
+    if not set(units) <= UNIT_US.keys():
+        return None
+    size = sum(v * UNIT_US[u] for v, u in zip(values, units, strict=True))
+    first, *_, last = sorted((_FIELD.get(u, u) for u in units), key=_ORDER.index)
+    if size != int(size):
+        return None
+    return _in_fields(int(size), first, last), first if first == last else f"{first} to {last}"
 
 
 def _span(written: str, first: str, last: str) -> Expr:
