@@ -15,6 +15,7 @@ from rove.model.errors import ExpressionError, RoveError, UnknownColumn, Unknown
 from rove.plan import build
 from rove.plan.build import Item
 from rove.plan.expressions.bind import bind_node
+from rove.plan.expressions.identifiers import BY_TEXT
 from rove.plan.expressions.parse import span
 from rove.plan.operators import Operator
 from rove.plan.sql.column_names import Types, spark_name
@@ -50,7 +51,8 @@ def entries_of(nodes: Sequence[exp.Expression], scope: Scope, types: Types, text
             found.append(Entry(_resolved(inner, scope, text, found), name.name, aliased=True))
         else:
             inside = _resolved(node, scope, text, found)
-            found.append(Entry(inside, node.name if isinstance(node, exp.Column) else own_name(inside, types, text)))
+            plain = isinstance(node, exp.Column) and not node.meta.get(BY_TEXT)
+            found.append(Entry(inside, node.name if plain else own_name(inside, types, text)))
     return [replace(e, node=without_filters(build.bare(e.node))) for e in found]
 
 

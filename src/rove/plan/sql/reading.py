@@ -56,6 +56,11 @@ class Reading:
         self._node, self._text = node, text
         self._left = {name: value for name, value in node.args.items() if _is_set(value)}
 
+    @property
+    def node(self) -> exp.Expr:
+        """The node, of which nothing counts as read by that."""
+        return self._node
+
     def take(self, name: str) -> Any:
         """An argument, or None. From now on it counts as read."""
         return self._left.pop(name, None)
@@ -78,7 +83,7 @@ class Reading:
         """The arguments that are not read yet."""
         return dict(self._left)
 
-    def change(self, name: str, value: exp.Expr | None) -> None:
+    def change(self, name: str, value: exp.Expr | list[Any] | None) -> None:
         """Put another value in the place of an argument that is not read yet; None if nothing is left of it."""
         self._node.set(name, value)
         self._left.pop(name, None)

@@ -50,7 +50,7 @@ _ALLOWED: dict[type[exp.Expr], frozenset[str]] = {
     exp.Subquery: frozenset(("this", "alias", "with_", "pivots", "joins")),
     exp.Table: frozenset(("this", "alias", "joins", "pivots", "laterals")),
     exp.Join: frozenset(("this", "on", "using", "side", "kind", "method")),
-    exp.Union: frozenset(("this", "expression", "distinct", "with_")),
+    **dict.fromkeys((exp.Union, exp.Except, exp.Intersect), frozenset(("this", "expression", "distinct", "with_"))),
     exp.Group: frozenset(("expressions", "cube", "rollup", "grouping_sets", "all")),
     exp.Lateral: frozenset(("this", "view", "outer", "alias")),
     exp.With: frozenset(("expressions",)),
@@ -58,6 +58,9 @@ _ALLOWED: dict[type[exp.Expr], frozenset[str]] = {
     exp.Star: frozenset(("except_",)),
     exp.Values: frozenset(("expressions", "alias")),
 }
+# What a query that reads tables only may have too. A stream has no end, so it cannot be sorted or counted off.
+OVER_TABLES = frozenset("order sort limit offset sample".split())
+_BY_TABLES = "ORDER BY, LIMIT and OVER of a query over tables are computed by Spark"
 _NEVER: dict[type[exp.Expr], str] = {
     exp.Window: NO_OVER,
     exp.Except: "EXCEPT needs all rows of a stream that never ends",
@@ -65,6 +68,7 @@ _NEVER: dict[type[exp.Expr], str] = {
     exp.Pivot: "streaming Spark has no PIVOT; write max(v) FILTER (WHERE key = 'x') AS x, … beside what Spark computes",
     exp.All: "Spark has no comparison with ALL (SELECT …); use max or min",
 }
+_FINE_OVER_TABLES = (exp.Window, exp.Except, exp.Intersect)
 _NO_STREAM = (
     "streaming Spark has no stream in a subquery of an expression; join it (LEFT SEMI JOIN for IN and EXISTS), or read "
     "a table: session.read"
@@ -76,8 +80,10 @@ _NOT_BESIDE = (
 )
 
 
-def reason(part: Reading, source: exp.From) -> str:
-    """Why Spark has to compute a SELECT; empty if Rove can."""
+def reason(part: Reading, source: exp.From, over_tables: bool = False) -> str:
+    """Why Spark has to compute a SELECT; empty if Rove can. `over_tables` says that it has what only tables allow."""
+    if over_tables:
+        return _BY_TABLES
     asked = part.look()
     items = [source.this, *(j.this for j in asked.get("joins", []))]
     if asked.get("laterals") or any(isinstance(i, exp.Lateral) or i.args.get("laterals") for i in items):
@@ -88,6 +94,12 @@ def reason(part: Reading, source: exp.From) -> str:
     if group is not None and any(group.args.get(k) for k in ("cube", "rollup", "grouping_sets")):
         return "grouping sets are computed by Spark"
     return next((why for node in _expressions(asked) if (why := _expression_reason(node))), "")
+
+
+def needs_tables(part: Reading) -> bool:
+    """Whether a SELECT has what only a query over tables can have."""
+    asked = part.look()
+    return bool(asked.keys() & OVER_TABLES) or any(e.find(exp.Window) for e in _expressions(asked))
 
 
 def makes_rows(node: exp.Expr) -> bool:
@@ -116,14 +128,21 @@ def _expression_reason(root: exp.Expression) -> str:
 
 
 def block(
-    asked: Translator, part: Reading, source: exp.From, names: Names, why: str, asks: Sequence[Membership]
+    asked: Translator,
+    part: Reading,
+    source: exp.From,
+    names: Names,
+    why: str,
+    asks: Sequence[Membership],
+    over_tables: bool = False,
 ) -> Operator:
     """The SELECT as one step in Spark over the plans of what it names after FROM. The rows it reads are those that its
-    memberships in streams keep."""
+    memberships in streams keep. Without `over_tables` the caller removes its duplicates."""
     select = part.whole().copy()
     select.set("with_", None)
-    select.set("distinct", None)
-    _check(select, asked.text)
+    if not over_tables:
+        select.set("distinct", None)
+    _check(select, asked.text, over_tables)
     _check_generators(select, asked.text)
     members: dict[str, Relation] = {}
     for item in _items(select):
@@ -191,16 +210,18 @@ def _kept(
     return {**members, table.name: Relation(plan, relation.scope)}
 
 
-def _check(select: exp.Expression, text: str) -> None:
-    """Refuse what Spark cannot do over a stream, and what Spark has no word for."""
+def _check(select: exp.Expression, text: str, over_tables: bool) -> None:
+    """Refuse what Spark cannot do over a stream, and what Spark has no word for. A subquery reads tables only."""
+    inside = {id(n) for query in select.find_all(exp.Query) if query is not select for n in query.walk()}
     for node in select.walk():
         refuse_no_value(node, text)
+        table = over_tables or id(node) in inside
         for kind, why in _NEVER.items():
-            if isinstance(node, kind) and not node.args.get("unpivot"):
+            if isinstance(node, kind) and not node.args.get("unpivot") and not (table and kind in _FINE_OVER_TABLES):
                 raise ExpressionError(why, text, span(node))
         allowed = _ALLOWED.get(type(node))
         for name, value in node.args.items():
-            if allowed is not None and value and name not in allowed:
+            if allowed is not None and value and name not in allowed and not (table and name in OVER_TABLES):
                 raise refused(name, node, text)
 
 
@@ -295,6 +316,8 @@ def _narrowed(view: str, relation: Relation, select: exp.Expression) -> Operator
 
 def _counts_rows(star: exp.Star) -> bool:
     above = star.parent
+    if star.args.get("except_"):
+        return False
     return isinstance(above, exp.Anonymous) and above.name.lower() == "count" and len(above.expressions) == 1
 
 
