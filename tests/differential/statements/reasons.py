@@ -17,6 +17,7 @@ REASONS: tuple[Clause, ...] = tuple(
         SELECT *, explode(array(1)) AS e FROM (SELECT a, s, b FROM t) PIVOT (sum(b) FOR s IN ('x')) AS p
         SELECT explode(array(1)) AS x
         SELECT explode(arr) AS x FROM (t JOIN k ON t.a = k.a)
+        SELECT explode(arr) AS x FROM t JOIN (k JOIN k AS m ON k.a = m.a) ON t.a = k.a
         SELECT v, w FROM t UNPIVOT ((v, w) FOR k IN ((a, b)))
         SELECT a FROM t LATERAL VIEW inline(array(st)) e
         SELECT nope.*, explode(arr) AS x FROM t

@@ -37,6 +37,25 @@ RELATIONS: tuple[Clause, ...] = (
     Clause("from", "t CROSS JOIN (SELECT count(*) AS n) o", {"list": "a, n"}),
     Clause("from", "t CROSS JOIN (SELECT *) o", {"list": "a"}),
     Clause("from", "t JOIN u ON t.a = u.a", {"list": "count(*) AS n", "group": "window(u.ts, '10 seconds')"}),
+    *(
+        Clause("from", f"t JOIN ({query}) AS x ON t.a = x.a", {"list": "t.a, t.b, x.*"})
+        for query in (
+            "SELECT a, c FROM k ORDER BY c DESC LIMIT 1",
+            "SELECT DISTINCT a FROM k ORDER BY a LIMIT 2 OFFSET 1",
+            "SELECT a, row_number() OVER (ORDER BY c) AS r FROM k",
+            "SELECT a FROM k EXCEPT SELECT c FROM k",
+            "SELECT a FROM k EXCEPT ALL SELECT c FROM k",
+            "SELECT a FROM k INTERSECT SELECT c FROM k",
+            "SELECT a, c FROM k INTERSECT SELECT c, 1L FROM k",
+            "SELECT a FROM k UNION SELECT 5 INTERSECT SELECT c FROM k",
+            "SELECT a FROM u INTERSECT SELECT c FROM k",
+            "SELECT a, max(c) AS m FROM k GROUP BY a ORDER BY m",
+        )
+    ),
+    Clause("from", "IDENTIFIER('t')"),
+    Clause("from", "IDENTIFIER('T') AS x", {"list": "x.a, IDENTIFIER('x.b')"}),
+    Clause("from", "IDENTIFIER('db.t')"),
+    Clause("from", "t UNPIVOT (v FOR k IN (a, b)) AS p JOIN u ON v = u.a", {"list": "v, c"}),
     Clause("from", "t AS x", {"list": "x.a, x.b"}),
     Clause("from", "t AS x ", {"list": "t.a"}),
     Clause("from", "u AS x(k, l, m, n)", {"list": "k, x.l, m"}),
