@@ -46,6 +46,7 @@ LISTS: tuple[Clause, ...] = (
         IDENTIFIER(s)
         IDENTIFIER('a b')
         IDENTIFIER('upper')(s)
+        IDENTIFIER('st').x
         """,
     ),
     # Signs, counts of several columns, subqueries over tables, lengths of time
@@ -72,6 +73,8 @@ LISTS: tuple[Clause, ...] = (
         INTERVAL 1 DAY 2 HOURS, INTERVAL '1 day -2 hours', INTERVAL 1 YEAR 2 MONTHS, INTERVAL 36 HOURS 70 MINUTES
         INTERVAL 1 WEEK 2 DAYS, INTERVAL -1 DAY 2 HOURS, INTERVAL 1 HOUR 1.5 SECONDS, INTERVAL +'5' DAY
         ts + INTERVAL 1 DAY 2 HOURS 3 MINUTES, ts - INTERVAL 90 SECONDS 1 MINUTE AS q
+        INTERVAL 1 YEAR AS y, INTERVAL 3 DAYS AS d, INTERVAL 1 DAY + INTERVAL 2 HOURS
+        a + ts
         INTERVAL 1 MONTH 2 DAYS AS q
         ts + INTERVAL 1 DAY + 2 hours
         """,

@@ -41,7 +41,10 @@ RELATIONS: tuple[Clause, ...] = (
         Clause("from", f"t JOIN ({query}) AS x ON t.a = x.a", {"list": "t.a, t.b, x.*"})
         for query in (
             "SELECT a, c FROM k ORDER BY c DESC LIMIT 1",
-            "SELECT DISTINCT a FROM k ORDER BY a LIMIT 2 OFFSET 1",
+            "SELECT DISTINCT a FROM k ORDER BY a LIMIT 2",
+            "SELECT a FROM k ORDER BY a OFFSET 1",
+            "SELECT a, c FROM k QUALIFY row_number() OVER (ORDER BY c) = 1",
+            "SELECT a FROM k UNION SELECT c FROM k ORDER BY a DESC LIMIT 2",
             "SELECT a, row_number() OVER (ORDER BY c) AS r FROM k",
             "SELECT a FROM k EXCEPT SELECT c FROM k",
             "SELECT a FROM k EXCEPT ALL SELECT c FROM k",

@@ -19,6 +19,8 @@ def named_by_text(call: exp.Anonymous, text: str) -> exp.Expr:
     """The name that IDENTIFIER stands for: a column, or after FROM a stream or table."""
     if isinstance(call.parent, exp.Aliases):
         raise ParseError("IDENTIFIER cannot name a function here; write the name", text, _place(call))
+    if isinstance(call.parent, exp.Dot):
+        raise ParseError("put the field into the text: IDENTIFIER('struct.field')", text, _place(call))
     written = _constant(call.expressions[0]) if len(call.expressions) == 1 else None
     if written is None:
         raise ParseError("IDENTIFIER needs one constant text, such as IDENTIFIER('a')", text, _place(call))

@@ -214,7 +214,9 @@ def _parse(statement: str, text: str) -> exp.Expression:
         each.replace(exp.Anonymous(this=_WITHOUT_PARENTHESES[type(each)]))
     for each in nodes[0].find_all(exp.Interval):
         _move_sign(each, text)
-    for total in [a for a in nodes[0].find_all(exp.Add) if UNITS in a.meta and UNITS not in a.parent.meta]:
+    for total in [
+        a for a in nodes[0].find_all(exp.Add) if UNITS in a.meta and not (a.parent and UNITS in a.parent.meta)
+    ]:
         total.replace(_one_interval(total, list(total.find_all(exp.Interval)), text))
     for each in [i for i in nodes[0].find_all(exp.Interval) if i.args.get("unit") is None]:
         if pieces := _pieces(each):

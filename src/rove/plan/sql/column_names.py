@@ -328,7 +328,9 @@ class _Inside:
         return None
 
     def _same(self, node: exp.Expression) -> bool:
-        """Whether both sides are timestamps, or numbers and texts."""
+        """Whether both sides are timestamps, lengths of time, or numbers and texts."""
+        if isinstance(node.this, exp.Interval) and isinstance(node.expression, exp.Interval):
+            return True
         kinds = [self._type(side) for side in (node.this, node.expression)]
         if set(kinds) <= {TIMESTAMP, DATE}:
             return isinstance(node, exp.Sub)

@@ -21,6 +21,8 @@ from rove.plan.expressions.tree import sql
 from rove.plan.expressions.types import Refused, common_type
 from rove.plan.operators import INLINE, Deduplicate, Operator, Table
 from rove.plan.shown import below_names
+from rove.plan.sql.in_spark.left_to_spark import OVER_TABLES
+from rove.plan.sql.in_spark.memberships import reads_stream
 from rove.plan.sql.joins import Relation, joined
 from rove.plan.sql.pivots import pivoted
 from rove.plan.sql.reading import Reading, refused
@@ -80,6 +82,8 @@ class Translator:
             match node:
                 case exp.Select():
                     return select(self, part, names)
+                case exp.SetOperation() if part.look().keys() & OVER_TABLES and not reads_stream(self, node, names):
+                    return self.query(_selected_from(part), names)
                 case exp.Union():
                     part.skip("side", "kind")
                     return self._union(part, names)
@@ -190,6 +194,15 @@ class Translator:
                 f"`{name}` names {len(columns)} columns, and there are {len(listed)}", self.text, span(alias)
             )
         return Relation(relation.plan, relation.scope.under(name, columns))
+
+
+def _selected_from(part: Reading) -> exp.Select:
+    """`… UNION … ORDER BY x LIMIT 2` as `SELECT * FROM (… UNION …) ORDER BY x LIMIT 2`, which means the same."""
+    after = {name: value for name, value in part.look().items() if name in OVER_TABLES}
+    inner = part.whole().copy()
+    for name in (*after, "with_"):
+        inner.set(name, None)
+    return exp.Select(expressions=[exp.Star()], from_=exp.From(this=exp.Subquery(this=inner)), **after)
 
 
 def _limits_nothing(part: Reading) -> bool:

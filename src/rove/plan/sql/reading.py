@@ -7,6 +7,7 @@ other modules of this folder reach arguments through a reading only.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, cast
 
@@ -24,7 +25,7 @@ REFUSED: dict[str, tuple[str, str]] = {
     "limit": ("LIMIT", "which rows of a stream come first is not defined; limit what the query has written"),
     "offset": ("OFFSET", "which rows of a stream come first is not defined; limit what the query has written"),
     "sample": ("TABLESAMPLE", "a sample is another one at each run; use a condition such as `id % 10 = 0`"),
-    "qualify": ("QUALIFY", "Spark has no such clause, and no row numbers over a stream; group by a window"),
+    "qualify": ("QUALIFY", "streaming Spark has no row numbers over a stream; group by a window"),
     "windows": ("WINDOW", "streaming Spark has no OVER; group by a window of event time"),
     "locks": ("FOR UPDATE", "Spark has no locks; leave it out"),
     "into": ("INTO", "say where rows end with writeStream"),
@@ -83,7 +84,7 @@ class Reading:
         """The arguments that are not read yet."""
         return dict(self._left)
 
-    def change(self, name: str, value: exp.Expr | list[Any] | None) -> None:
+    def change(self, name: str, value: exp.Expr | Sequence[exp.Expr] | None) -> None:
         """Put another value in the place of an argument that is not read yet; None if nothing is left of it."""
         self._node.set(name, value)
         self._left.pop(name, None)

@@ -26,8 +26,10 @@ from rove.model.schema import (
     STRING,
     TIMESTAMP,
     TINYINT,
+    UNKNOWN,
     VOID,
     YEAR_MONTH,
+    spark_only,
     type_name,
 )
 from rove.plan.expressions.functions.casts import cast
@@ -161,7 +163,10 @@ def _fields(literal: Literal) -> tuple[str, str]:
 
 def in_some_fields(expr: Expr) -> bool:
     """Whether the value is an interval in other fields than day to second, or holds one. At the edge all day-time
-    intervals have one type. Spark has a type for each choice of fields, and prints them differently."""
+    intervals have one type. Spark has a type for each choice of fields, and prints them differently. The same goes for
+    a literal in years or in months alone."""
+    if isinstance(expr, Literal) and expr.dtype == YEAR_MONTH:
+        return spark_type(expr) != YEAR_MONTH
     if not _holds_intervals(expr.dtype):
         return False
     match expr:
@@ -171,6 +176,14 @@ def in_some_fields(expr: Expr) -> bool:
             within = [in_some_fields(a) for a in args if _holds_intervals(a.dtype)]
             return any(within) if pt.is_nested(dtype) else bool(within) and all(within)
     return False
+
+
+def spark_type(expr: Expr) -> pa.DataType:
+    """Spark's type of an interval in some fields, as far as it is known."""
+    if isinstance(expr, Literal) and expr.text is not None:
+        fields = expr.text.rpartition("' ")[2].lower()
+        return spark_only(f"interval {fields}")
+    return UNKNOWN
 
 
 def _holds_intervals(dtype: pa.DataType) -> bool:

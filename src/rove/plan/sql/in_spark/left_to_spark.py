@@ -21,7 +21,7 @@ from rove.plan.expressions.parse import RoveSpark, parse_expression, parse_query
 from rove.plan.expressions.tokens import NO_OVER
 from rove.plan.expressions.tree import Column, fallible, refusal_of
 from rove.plan.operators import VIEW, Filter, Operator, Project, SparkSelect
-from rove.plan.shown import shown
+from rove.plan.shown import repeated, shown
 from rove.plan.sql.entries import WINDOWS
 from rove.plan.sql.filters import can_skip_nulls, has_distinct, without_filters
 from rove.plan.sql.in_spark.memberships import Membership, kept
@@ -59,7 +59,8 @@ _ALLOWED: dict[type[exp.Expr], frozenset[str]] = {
     exp.Values: frozenset(("expressions", "alias")),
 }
 # What a query that reads tables only may have too. A stream has no end, so it cannot be sorted or counted off.
-OVER_TABLES = frozenset("order sort limit offset sample".split())
+OVER_TABLES = frozenset("order sort limit qualify sample".split())
+_NO_OFFSET = "OFFSET is not read here, also over tables; number the rows: row_number() OVER (ORDER BY …)"
 _BY_TABLES = "ORDER BY, LIMIT and OVER of a query over tables are computed by Spark"
 _NEVER: dict[type[exp.Expr], str] = {
     exp.Window: NO_OVER,
@@ -99,7 +100,7 @@ def reason(part: Reading, source: exp.From, over_tables: bool = False) -> str:
 def needs_tables(part: Reading) -> bool:
     """Whether a SELECT has what only a query over tables can have."""
     asked = part.look()
-    return bool(asked.keys() & OVER_TABLES) or any(e.find(exp.Window) for e in _expressions(asked))
+    return bool(asked.keys() & {*OVER_TABLES, "offset"}) or any(e.find(exp.Window) for e in _expressions(asked))
 
 
 def makes_rows(node: exp.Expr) -> bool:
@@ -153,7 +154,7 @@ def block(
     _distinct_as_sets(select, members, asked.text)
     if asks:
         members = _kept(asked, select, members, asks, names)
-    plans = [_narrowed(view, relation, select) for view, relation in members.items()]
+    plans = [_narrowed(view, relation, select, asked.text) for view, relation in members.items()]
     if len(plans) == 1 and not select.args.get("laterals"):
         plans = [_filtered(plans[0], select, asked.text)]
     text = str(select.sql(dialect=RoveSpark, normalize_functions=False, comments=False))
@@ -212,13 +213,15 @@ def _kept(
 
 def _check(select: exp.Expression, text: str, over_tables: bool) -> None:
     """Refuse what Spark cannot do over a stream, and what Spark has no word for. A subquery reads tables only."""
-    inside = {id(n) for query in select.find_all(exp.Query) if query is not select for n in query.walk()}
+    inside = {id(n) for query in select.find_all(exp.Query) if id(query) != id(select) for n in query.walk()}
     for node in select.walk():
         refuse_no_value(node, text)
         table = over_tables or id(node) in inside
         for kind, why in _NEVER.items():
             if isinstance(node, kind) and not node.args.get("unpivot") and not (table and kind in _FINE_OVER_TABLES):
                 raise ExpressionError(why, text, span(node))
+        if table and node.args.get("offset"):
+            raise ExpressionError(_NO_OFFSET, text, span(node.args["offset"]))
         allowed = _ALLOWED.get(type(node))
         for name, value in node.args.items():
             if allowed is not None and value and name not in allowed and not (table and name in OVER_TABLES):
@@ -296,7 +299,7 @@ def _is_inner_name(table: exp.Expression, select: exp.Expression) -> bool:
     return False
 
 
-def _narrowed(view: str, relation: Relation, select: exp.Expression) -> Operator:
+def _narrowed(view: str, relation: Relation, select: exp.Expression, text: str) -> Operator:
     """The plan under the names of its scope, without columns that the text cannot refer to."""
     columns = [(c.name, c.column) for c in relation.scope.columns if c.listed]
     stars = [s for s in select.find_all(exp.Star) if not _counts_rows(s)]
@@ -309,6 +312,9 @@ def _narrowed(view: str, relation: Relation, select: exp.Expression) -> Operator
     said = {i.name.lower() for i in select.find_all(exp.Identifier)}
     plan = relation.plan
     kept = [(n, c) for n, c in columns if whole or n.lower() in said or c == plan.traits.event_time] or columns[:1]
+    if (twice := repeated(n for n, _ in kept)) is not None:
+        why = f"column `{twice}` appears twice in what FROM names; give both columns names of their own"
+        raise ExpressionError(why, text, span(select.args["from_"]))
     if [n for n, _ in kept] == plan.schema.names and all(n == c for n, c in kept):
         return plan
     return Project(plan, tuple((n, Column(plan.schema.field(c).type, c)) for n, c in kept))

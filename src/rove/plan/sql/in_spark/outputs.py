@@ -101,13 +101,21 @@ def visible(select: exp.Expression, members: Mapping[str, Relation], text: str) 
             using = list(dict.fromkeys(c.name.lower() for c, _ in found if c.listed and c.name.lower() in theirs))
         if using:
             keys, others = _named_first(found, using), _named_first(own, using)
-            first = [(Visible("", c.name, c.name), t) for c, t in keys]
+            shown = others if join is not None and join.args.get("side") == "RIGHT" else keys
+            whose = ["" if join is not None and join.args.get("side") == "FULL" else _whose(c) for c, _ in shown]
+            first = [(Visible("", c.name, o or c.name), t) for (c, t), o in zip(keys, whose, strict=False)]
             found = [*first, *_behind(found, keys)]
             own = _behind(own, others)
         found += own
     for lateral in select.args.get("laterals") or []:
         found += _lateral(lateral, text)
     return found
+
+
+def _whose(column: Visible) -> str:
+    """The relation by which the text for Spark names a column. A key of USING has none of its own, but the column that
+    it shows has: another column of its name may be there."""
+    return column.relation or (column.column if column.column != column.name else "")
 
 
 def _named_first(columns: Sequence[_Typed], names: Sequence[str]) -> list[_Typed]:
@@ -186,7 +194,7 @@ def _spread(node: exp.Expression, scope: Scope, text: str) -> list[exp.Expressio
 
 
 def _column(column: Visible) -> exp.Column:
-    table = exp.to_identifier(column.relation, quoted=True) if column.relation else None
+    table = exp.to_identifier(whose, quoted=True) if (whose := _whose(column)) else None
     return exp.Column(this=exp.to_identifier(column.name, quoted=True), **({"table": table} if table else {}))
 
 
