@@ -53,7 +53,9 @@ def refuse_completion(args: list[str]) -> None:
     if not find_spec("typer"):
         sys.exit(f"rove: {args[0]} needs more packages: pip install 'rove[coordinator]'")
     if len(args) > 1:
-        sys.exit(f"rove: {args[0]} takes no `{args[1]}`: it is for the shell in which it is typed. Type it there, alone")
+        sys.exit(
+            f"rove: {args[0]} takes no `{args[1]}`: it is for the shell in which it is typed. Type it there, alone"
+        )
 
 
 def _on_a_device() -> None:

@@ -110,7 +110,9 @@ def start_worker(
     if section is None:
         raise SetupError("the settings describe no worker; give the flag --name")
     if begin == "kept" and not section.folder:
-        raise SetupError(f"`{section.node}` keeps nowhere how far files were read; give a folder with --from: --data DIR")
+        raise SetupError(
+            f"`{section.node}` keeps nowhere how far files were read; give a folder with --from: --data DIR"
+        )
     run_worker(_settled(section))
 
 

@@ -77,6 +77,9 @@ REFUSED = {
     "SELECT a FROM t, u": "`a` is ambiguous|needs an equality",
     "SELECT u.a FROM t": "no column `u.a`",
     "SELECT t.a FROM t JOIN u ON t.b < u.c": "needs an equality",
+    "SELECT explode(arr) AS x FROM t JOIN u ON t.b < u.c": "needs an equality",
+    "SELECT explode(arr) AS x FROM t, u WHERE t.a = t.b": "needs an equality",
+    "SELECT x FROM t JOIN u ON t.a = u.a JOIN u AS v LATERAL VIEW explode(arr) e AS x": "needs an equality",
     "SELECT a FROM t WHERE a NOT IN (SELECT a FROM u)": "no NOT IN with a stream",
     "SELECT a FROM t WHERE a > 1 OR a IN (SELECT a FROM u)": "no stream in a subquery",
     "SELECT x FROM t LATERAL VIEW explode(arr) e AS x WHERE x IN (SELECT x FROM t) OR x > 1": "no stream in a subquery",
@@ -123,6 +126,12 @@ OVER_A_STREAM = {
 def test_a_subquery_over_a_stream_may_not(session: rove.Session, text: str) -> None:
     with pytest.raises(PlanError, match=OVER_A_STREAM[text]):
         session.sql(text)
+
+
+@pytest.mark.parametrize("join", ["JOIN u ON t.a = u.a", ", u WHERE u.a = t.a", "JOIN u USING (a)", "NATURAL JOIN u"])
+def test_two_streams_are_joined_on_an_equality_beside_explode(session: rove.Session, join: str) -> None:
+    assert session.sql(f"SELECT explode(arr) AS x FROM t {join}").columns == ["x"]
+    assert session.sql("SELECT explode(arr) AS x FROM t CROSS JOIN k").columns == ["x"]
 
 
 def test_a_union_that_casts_a_text_is_made_by_spark(session: rove.Session) -> None:

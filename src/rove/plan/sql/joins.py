@@ -24,7 +24,7 @@ from rove.plan.sql.resolve import resolved
 from rove.plan.sql.scope import Scope, Visible, column
 
 _LEFT_ONLY = ("left_semi", "left_anti")
-_NO_KEYS = (
+NO_KEYS = (
     "a join of two streams needs an equality of a column of each side, because streaming Spark has no other; "
     "add `ON a.key = b.key`"
 )
@@ -93,7 +93,7 @@ def join_on(
     except PlanError as error:
         raise ExpressionError(str(error), text, span(place)) from None
     if not left.static and not right.static and not _equates(on, left, right):
-        raise ExpressionError(_NO_KEYS, text, span(place))
+        raise ExpressionError(NO_KEYS, text, span(place))
     return made
 
 

@@ -35,7 +35,6 @@ REFUSED: dict[str, tuple[str, str]] = {
     "recursive": ("WITH RECURSIVE", "recursion is not read here; write the steps out"),
     "by_name": ("BY NAME", "name the columns on both sides in the same order"),
     "hints": ("a hint on a table", "write hints after SELECT"),
-    "except_": ("EXCEPT", "only `*` and `t.*` as whole entries may have it"),
     "replace": ("REPLACE", "Spark has no `* REPLACE`; name the columns"),
     "rename": ("RENAME", "Spark has no `* RENAME`; name the columns"),
     "ilike": ("ILIKE", "Spark has no `* ILIKE`; name the columns"),

@@ -166,7 +166,7 @@ def in_some_fields(expr: Expr) -> bool:
     intervals have one type. Spark has a type for each choice of fields, and prints them differently. The same goes for
     a literal in years or in months alone."""
     if isinstance(expr, Literal) and expr.dtype == YEAR_MONTH:
-        return spark_type(expr) != YEAR_MONTH
+        return bool(spark_type(expr) != YEAR_MONTH)
     if not _holds_intervals(expr.dtype):
         return False
     match expr:

@@ -26,6 +26,7 @@ from rove.plan.sql.entries import WINDOWS
 from rove.plan.sql.filters import can_skip_nulls, has_distinct, without_filters
 from rove.plan.sql.in_spark.memberships import Membership, kept
 from rove.plan.sql.in_spark.outputs import Outputs, outputs_of, visible
+from rove.plan.sql.in_spark.stream_joins import refuse_unequal
 from rove.plan.sql.joins import Relation
 from rove.plan.sql.reading import Reading, refused
 from rove.plan.sql.resolve import resolved
@@ -146,10 +147,12 @@ def block(
     _check(select, asked.text, over_tables)
     _check_generators(select, asked.text)
     members: dict[str, Relation] = {}
+    places = [span(join) for join in select.args.get("joins") or []]
     for item in _items(select):
         _replace(item, asked, names, members, select)
     if not members:
         raise ExpressionError("the statement reads no stream; name one after FROM", asked.text, span(source))
+    refuse_unequal(select, members, asked.text, places)
     outputs = outputs_of(select, members, asked.text)
     _distinct_as_sets(select, members, asked.text)
     if asks:
