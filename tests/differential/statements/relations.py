@@ -55,6 +55,10 @@ RELATIONS: tuple[Clause, ...] = (
             "SELECT a, max(c) AS m FROM k GROUP BY a ORDER BY m",
         )
     ),
+    Clause("from", "t LEFT JOIN LATERAL explode(arr) AS x(v)", {"list": "a, v"}),
+    Clause("from", "t LEFT JOIN LATERAL explode(arr) AS x(v) ON true", {"list": "a, v"}),
+    Clause("from", "t LEFT JOIN LATERAL (SELECT explode(arr) AS v) AS x ON v > 1", {"list": "a, v"}),
+    Clause("from", "t JOIN LATERAL explode(arr) AS x(v)", {"list": "a, v"}),
     Clause("from", "IDENTIFIER('t')"),
     Clause("from", "IDENTIFIER('T') AS x", {"list": "x.a, IDENTIFIER('x.b')"}),
     Clause("from", "IDENTIFIER('db.t')"),

@@ -134,6 +134,13 @@ def test_two_streams_are_joined_on_an_equality_beside_explode(session: rove.Sess
     assert session.sql("SELECT explode(arr) AS x FROM t CROSS JOIN k").columns == ["x"]
 
 
+def test_no_condition_is_added_to_an_outer_join_with_lateral(session: rove.Session) -> None:
+    """Spark gives other rows with ON TRUE than without it."""
+    texts = [f"SELECT a, v FROM t LEFT JOIN LATERAL explode(arr) AS x(v){on}" for on in ("", " ON TRUE")]
+    made = [op.text for t in texts for op in walk(session.sql(t).plan) if isinstance(op, SparkSelect)]
+    assert [text.endswith("AS x(v)") for text in made] == [True, False]
+
+
 def test_a_union_that_casts_a_text_is_made_by_spark(session: rove.Session) -> None:
     found = session.sql("SELECT a, ts FROM t UNION ALL SELECT s, ts FROM t")
     assert found.dtypes == [("a", "bigint"), ("ts", "timestamp")]

@@ -88,6 +88,18 @@ class RoveSpark(Spark):
                 found.meta.update(start=first.start, end=others[-1].end)
             return found
 
+        def _parse_join(self, *args: Any, **named: Any) -> Any:
+            start = self._index
+            found = super()._parse_join(*args, **named)
+            if isinstance(found, exp.Join) and isinstance(found.this, exp.Lateral):
+                depth, has_on = 0, False
+                for token in self._tokens[start : self._index]:
+                    depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(token.token_type, 0)
+                    has_on |= not depth and token.token_type == TokenType.ON
+                if not has_on and found.args.get("side"):
+                    found.set("on", None)  # the parser writes ON TRUE, which makes another outer join in Spark
+            return found
+
         UNARY_PARSERS: ClassVar = {
             **Spark.Parser.UNARY_PARSERS,
             TokenType.PLUS: lambda self: _positive(self._parse_unary()),
