@@ -132,6 +132,7 @@ def test_a_subquery_over_a_stream_may_not(session: rove.Session, text: str) -> N
 def test_two_streams_are_joined_on_an_equality_beside_explode(session: rove.Session, join: str) -> None:
     assert session.sql(f"SELECT explode(arr) AS x FROM t {join}").columns == ["x"]
     assert session.sql("SELECT explode(arr) AS x FROM t CROSS JOIN k").columns == ["x"]
+    assert session.sql("SELECT explode(arr) AS x FROM t JOIN u AS v(k, l, m) ON t.a = k").columns == ["x"]
 
 
 def test_no_condition_is_added_to_an_outer_join_with_lateral(session: rove.Session) -> None:

@@ -32,14 +32,14 @@ def refuse_unequal(select: exp.Expression, members: Mapping[str, Relation], text
 
 
 def _matches(part: exp.Expression, tables: Sequence[exp.Expression], members: Mapping[str, Relation]) -> bool:
-    """Whether a condition is an equality of the last table with others."""
+    """Whether a condition may be an equality of the last table with others."""
     if not isinstance(part, exp.EQ | exp.NullSafeEQ):
         return False
     sides = [
         {_table_of(c, tables, members) for c in side.find_all(exp.Column)} for side in (part.this, part.expression)
     ]
-    last = {len(tables) - 1}
-    return any(one == last and other and not other & last for one, other in (sides, sides[::-1]))
+    last = len(tables) - 1
+    return any(one and one <= {last, None} and other and last not in other for one, other in (sides, sides[::-1]))
 
 
 def _table_of(column: exp.Column, tables: Sequence[exp.Expression], members: Mapping[str, Relation]) -> int | None:
@@ -50,6 +50,7 @@ def _table_of(column: exp.Column, tables: Sequence[exp.Expression], members: Map
             return n
     for n, table in enumerate(tables):
         found = members.get(table.name)
-        if found is not None and any(c.name.lower() == first for c in found.scope.columns):
+        names = table.alias_column_names or ([c.name for c in found.scope.columns] if found is not None else [])
+        if first in (name.lower() for name in names):
             return n
     return None
