@@ -135,6 +135,12 @@ def test_two_streams_are_joined_on_an_equality_beside_explode(session: rove.Sess
     assert session.sql("SELECT explode(arr) AS x FROM t JOIN u AS v(k, l, m) ON t.a = k").columns == ["x"]
 
 
+def test_values_of_several_columns_are_counted_though_only_spark_knows_a_type(session: rove.Session) -> None:
+    text = "SELECT count(DISTINCT a, v) AS n FROM t LATERAL VIEW explode(arr) e AS v"
+    assert session.sql(text).columns == ["n"]
+    assert session.sql("SELECT coalesce(NULL, v) AS n FROM t LATERAL VIEW explode(arr) e AS v").columns == ["n"]
+
+
 def test_no_condition_is_added_to_an_outer_join_with_lateral(session: rove.Session) -> None:
     """Spark gives other rows with ON TRUE than without it."""
     texts = [f"SELECT a, v FROM t LEFT JOIN LATERAL explode(arr) AS x(v){on}" for on in ("", " ON TRUE")]
