@@ -411,18 +411,9 @@ def test_the_version_is_among_the_flags_of_help(rove: Rove) -> None:
     assert rove("--version").out == rove("version").out != ""
 
 
-def test_completion_is_for_the_shell_in_which_it_is_typed(rove: Rove, monkeypatch: pytest.MonkeyPatch) -> None:
-    for flag in ("--install-completion", "--show-completion"):
-        assert rove(flag, "zsh").error.startswith(f"rove: {flag} takes no `zsh`: it is for the shell in which")
-    monkeypatch.setattr("rove.cli.find_spec", lambda name: None)
-    assert rove("--install-completion").error.endswith("needs more packages: pip install 'rove[coordinator]'\n")
-
-
 def test_a_flag_is_named_as_it_is_typed(rove: Rove) -> None:
     said = rove("device", "--name", "d", "--from", "nonsense")
     assert said.error.startswith("rove: --from cannot be `nonsense`; there are: ")
-    said = rove("device", "--name", "d", "--from", "kept")
-    assert said.error == "rove: `d` keeps nowhere how far files were read; give a folder with --from: --data DIR\n"
 
 
 def test_the_doctor_makes_no_folder(rove: Rove, tmp_path: Path) -> None:

@@ -69,18 +69,6 @@ STATEMENTS = {
     "SELECT a FROM t WHERE a IN (SELECT * FROM VALUES (1), (2))": "append update",
     "SELECT a, (SELECT max(c) FROM k) AS m FROM t": "append update",
     "SELECT t.a, c FROM t CROSS JOIN k": "append update",
-    "SELECT t.a, explode(arr) AS x FROM t JOIN u ON t.a = u.a": "append update",
-    "SELECT t.a, explode(arr) AS x FROM t LEFT JOIN u ON t.a = u.a": "",
-    f"SELECT t.a, explode(arr) AS x FROM t LEFT JOIN u ON t.a = u.a AND {TIMED}": "append",
-    f"SELECT t.a, explode(arr) AS x FROM t FULL JOIN u ON t.a = u.a AND {TIMED}": "append",
-    "SELECT a, explode(arr) AS x FROM t LEFT JOIN u USING (a, ts)": "append",
-    "SELECT a, explode(arr) AS x FROM t LEFT SEMI JOIN u ON t.a = u.a": "",
-    "SELECT a, explode(arr) AS x FROM t LEFT ANTI JOIN u ON t.a = u.a": "",
-    "SELECT a, explode(arr) AS x FROM t LEFT ANTI JOIN k USING (a)": "append update",
-    "SELECT t.a, explode(arr) AS x FROM t LEFT JOIN k ON t.a = k.a": "append update",
-    "SELECT t.a, explode(arr) AS x FROM t RIGHT JOIN k ON t.a = k.a": "",
-    "SELECT t.a, explode(arr) AS x FROM k RIGHT JOIN t ON t.a = k.a": "append update",
-    "SELECT v, c FROM t UNPIVOT (v FOR n IN (a, b)) AS p LEFT JOIN u ON v = u.a": "",
     "SELECT t.a, c FROM t JOIN k ON t.b > k.c": "append update",
 }
 

@@ -23,7 +23,6 @@ NOT_ON_THE_PAGE = {
         "grouping sets are computed by Spark",
         "an aggregate with IGNORE NULLS is computed by Spark",
         "an aggregate WITHIN GROUP is computed by Spark",
-        "ORDER BY, LIMIT and OVER of a query over tables are computed by Spark",
         "LATERAL is computed by Spark",
         "UNPIVOT is computed by Spark",
         "FILTER on an aggregate that Spark computes",

@@ -73,7 +73,7 @@ class TableReader:
 
     def table(self, tableName: str) -> Stream:
         """A table in the catalog of the query's Spark."""
-        return self._table(tableName, BY_NAME).alias(tableName.rpartition(".")[2].strip("`"))
+        return self._table(tableName, BY_NAME)
 
     def _table(self, path: str, form: str) -> Stream:
         columns = self._columns

@@ -108,7 +108,7 @@ class Session:
         self._data.pop(name, None)
         if data is not None:
             self._data[name] = by_origin(name, columns, data)
-        self._streams[name] = Stream(self, Source(name, columns)).alias(name)
+        self._streams[name] = Stream(self, Source(name, columns))
         return self._streams[name]
 
     def _known(self, name: str) -> Stream:
@@ -118,7 +118,7 @@ class Session:
         told = {} if self._url == LOCAL else self.ask("streams", None, dict[str, str])
         for known, columns in told.items():
             if known.lower() == name.lower():
-                self._streams[known] = Stream(self, Source(known, parse_schema(columns))).alias(known)
+                self._streams[known] = Stream(self, Source(known, parse_schema(columns)))
                 return self._streams[known]
         raise PlanError(f"no stream `{name}`; {nearest(name, list({**self._streams, **told}))}")
 
@@ -242,8 +242,8 @@ class Session:
 
     def name(self, name: str, stream: Stream) -> Stream:
         """Give a stream a name for SQL statements, like a view."""
-        self._streams[checked_name(name, "a stream")] = stream.alias(name)
-        return self._streams[name]
+        self._streams[checked_name(name, "a stream")] = stream
+        return stream
 
     def sql(self, text: str) -> Stream:
         """A query as a SQL statement over the session's streams. It means the same as in Spark, or it is refused by

@@ -10,7 +10,6 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from sqlglot import exp
 
 from rove.api.arguments import checks_arguments
 from rove.api.column import Column, bracketed, path
@@ -24,7 +23,6 @@ from rove.api.verbs.items import (
     flat,
     key_names,
     listed_item,
-    resolved_item,
     subset_names,
 )
 from rove.api.verbs.replacing import Replacing
@@ -38,17 +36,13 @@ from rove.plan import build
 from rove.plan.build import Item
 from rove.plan.explain import explain
 from rove.plan.expressions.parse import parse_expression
-from rove.plan.operators import At, Deduplicate, InSpark, Map, Operator, Scan, Watermark, column_of
+from rove.plan.operators import At, Deduplicate, Filter, InSpark, Map, Operator, Scan, Watermark, column_of
 from rove.plan.shown import Shown, below_names
 from rove.plan.spark.streaming import REFUSED_VERBS
-from rove.plan.sql.entries import starred
 from rove.plan.sql.in_spark.left_to_spark import makes_rows
 from rove.plan.sql.query import translate
-from rove.plan.sql.resolve import resolved
-from rove.plan.sql.scope import star_of
 from rove.plan.verbs import nulls
-from rove.plan.verbs.owners import NOBODY, Owners, meant, passed, reads_alias, renamed, scope_of
-from rove.plan.verbs.unions import united
+from rove.plan.verbs.owners import NOBODY, Owners, passed
 from rove.plan.verbs.unpivot import unpivoted
 
 if TYPE_CHECKING:
@@ -64,8 +58,8 @@ _NUMBERS = count(1)  # of streams
 class Stream(Replacing, Printed):
     """An unbounded table. Get one from `Session.stream`, then chain verbs as on a PySpark DataFrame."""
 
-    def __init__(self, session: Session, plan: Operator, owners: Owners = NOBODY) -> None:
-        self._session, self._plan, self._number = session, plan, next(_NUMBERS)
+    def __init__(self, session: Session, plan: Operator, name: str = "", owners: Owners = NOBODY) -> None:
+        self._session, self._plan, self._name, self._number = session, plan, name, next(_NUMBERS)
         self._owners = {**owners, self._number: frozenset(plan.schema.names)}
 
     @property
@@ -93,8 +87,8 @@ class Stream(Replacing, Printed):
         return [(f.name, type_name(f.type)) for f in self.schema]
 
     def alias(self, alias: str) -> Stream:
-        """The stream under a name, by which its columns can be told: `F.col("alias.column")`."""
-        return Stream(self._session, self._plan, renamed(self._owners, alias, self.columns))
+        """The stream under a name, by which a join can tell its columns: `F.col("alias.column")`."""
+        return Stream(self._session, self._rows(), alias, self._owners)
 
     def __repr__(self) -> str:
         return f"Stream[{schema_text(self.schema)}]"
@@ -102,7 +96,7 @@ class Stream(Replacing, Printed):
     def __getitem__(self, name: Any) -> Any:
         if not isinstance(name, str):
             return bracketed(self, name)
-        build.selected(*self._read([column_item(Column(path(name)), None)]))  # refuse an unknown name here, not later
+        build.selected(self._rows(), [column_item(Column(path(name)), None)])  # refuse an unknown name here, not later
         return self._own(name) if name in self.columns else Column(path(name))
 
     def __getattr__(self, name: str) -> Column:
@@ -120,7 +114,7 @@ class Stream(Replacing, Printed):
     def where(self, condition: Column | str) -> Stream:
         """Keep the rows for which the condition is true."""
         text = condition if isinstance(condition, str) else unmarked(checked_column(condition, "where").text)
-        return self._with(build.filtered(self._rows(), self._meant(text), text))
+        return self._with(build.filtered(self._rows(), parse_expression(text), text))
 
     filter = where
 
@@ -133,15 +127,14 @@ class Stream(Replacing, Printed):
         return self._selected([build.item(str(e), self._types()) for e in flat(exprs)])
 
     def _selected(self, items: list[Item]) -> Stream:
-        plan, items = self._read(items)
         if any(makes_rows(item.node) for item in items):  # one entry may stand for several columns
             return self._statement(("SELECT ", ", ".join(i.written for i in items), f" FROM {INPUT}"))
-        return self._with(build.selected(plan, items))
+        return self._with(build.selected(self._rows(), items))
 
     def withColumn(self, colName: str, col: Column) -> Stream:
         """Add a column, or replace the column with that name."""
         text = unmarked(checked_column(col, f"withColumn(`{colName}`, …)").text)
-        plan = build.with_column(self._rows(), colName, self._meant(text), text)
+        plan = build.with_column(self._rows(), colName, parse_expression(text), text)
         return self._with(plan)
 
     def withColumns(self, colsMap: dict[str, Column]) -> Stream:
@@ -151,7 +144,7 @@ class Stream(Replacing, Printed):
         new = {name.lower(): column_item(col, name) for name, col in colsMap.items()}
         for name in self.columns:
             items.append(new.pop(name.lower()) if name.lower() in replaced else build.item(quoted(name)))
-        return self._with(build.selected(*self._read([*items, *new.values()])))
+        return self._with(build.selected(self._rows(), [*items, *new.values()]))
 
     def withColumnRenamed(self, existing: str, new: str) -> Stream:
         """Rename a column. An unknown name changes nothing, as in PySpark."""
@@ -203,9 +196,8 @@ class Stream(Replacing, Printed):
 
     def drop(self, *cols: str | Column) -> Stream:
         """All columns except these. Unknown names change nothing, as in PySpark."""
-        columns = [(c, self._meant(unmarked(c.text)) if isinstance(c, Column) else None) for c in cols]
-        names = [node.name if isinstance(node, exp.Column) and len(node.parts) == 1 else c for c, node in columns]
-        return self._with(build.dropped(self._rows(), [n for n in names if isinstance(n, str)]))
+        names = [unmarked(c.text).strip("`") if isinstance(c, Column) else c for c in cols]
+        return self._with(build.dropped(self._rows(), names))
 
     def mapInArrow(
         self, func: Callable[[Iterator[pa.RecordBatch]], Iterable[pa.RecordBatch]], schema: str | pa.Schema
@@ -220,7 +212,7 @@ class Stream(Replacing, Printed):
 
     def union(self, other: Stream) -> Stream:
         """The rows of both streams, columns matched by position."""
-        return self._with(united(self._result(), other._result()))
+        return self._with(build.united(self._result(), other._result()))
 
     unionAll = union
 
@@ -229,7 +221,7 @@ class Stream(Replacing, Printed):
         left, right = self, other
         if allowMissingColumns:
             left, right = left._padded(right), right._padded(left)
-        return self._with(united(left._rows(), right._rows(), by_name=True))
+        return self._with(build.united(left._rows(), right._rows(), by_name=True))
 
     def _padded(self, other: Stream) -> Stream:
         """This stream with a null column for each column that only the other has."""
@@ -388,7 +380,8 @@ class Stream(Replacing, Printed):
             from rove.api.verbs.joined import stream_of
 
             return stream_of(self._session, plan)
-        return Stream(self._session, plan, passed(self._owners, self._plan, plan))
+        same = isinstance(plan, Filter | Watermark | Deduplicate | At) and plan.input is self._plan
+        return Stream(self._session, plan, self._name if same else "", passed(self._owners, self._plan, plan))
 
     def _rows(self) -> Operator:
         last = self._plan
@@ -404,21 +397,7 @@ class Stream(Replacing, Printed):
 
     def _read(self, items: list[Item]) -> tuple[Operator, list[Item]]:
         """The plan that the entries of a verb read, and the entries over its columns."""
-        plan, found = self._rows(), list[Item]()
-        for item in items:
-            star, scope = star_of(item.node), scope_of(self.columns, self._owners)
-            if star is not None and reads_alias(item.node, self._owners):
-                entries = starred(item.node, star, scope, item.text)
-                found += [Item(e.node, item.text, e.name) for e in entries]
-            elif star is None and (reads_alias(item.node, self._owners) or item.node.find(exp.Star)):
-                found.append(resolved_item(item, resolved(item.node, scope, item.text), self._types()))
-            else:
-                found.append(item)
-        return plan, found
-
-    def _meant(self, text: str) -> exp.Expression:
-        """An expression over the columns of the plan."""
-        return meant(parse_expression(text), self.columns, self._owners, text)
+        return self._rows(), items
 
     def _deduplicated(self, subset: list[str] | None, within_watermark: bool) -> Stream:
         names = tuple(column_of(self._rows().schema, n).name for n in subset or ())

@@ -6,7 +6,6 @@ import sys
 from importlib.util import find_spec
 
 MORE = "All others: pip install 'rove[coordinator]'"
-COMPLETION = ("--install-completion", "--show-completion")
 # Commands that need more packages than a device has.
 OTHERS = (
     "advise",
@@ -36,7 +35,6 @@ def main() -> None:
     from rove.runtime.broken import EXIT_CODE, Broken
 
     run = _everything if find_spec("typer") else _on_a_device
-    refuse_completion(sys.argv[1:])
     try:
         run()
     except RoveError as error:
@@ -44,18 +42,6 @@ def main() -> None:
     except Broken as broken:
         print(f"rove: {broken}", file=sys.stderr)
         sys.exit(EXIT_CODE)
-
-
-def refuse_completion(args: list[str]) -> None:
-    """Refuse a flag of completion with the name of a shell, which would be ignored, and without the package for it."""
-    if not args or args[0] not in COMPLETION:
-        return
-    if not find_spec("typer"):
-        sys.exit(f"rove: {args[0]} needs more packages: pip install 'rove[coordinator]'")
-    if len(args) > 1:
-        sys.exit(
-            f"rove: {args[0]} takes no `{args[1]}`: it is for the shell in which it is typed. Type it there, alone"
-        )
 
 
 def _on_a_device() -> None:

@@ -109,10 +109,6 @@ def start_worker(
     section = loaded(settings, "worker", flags).worker
     if section is None:
         raise SetupError("the settings describe no worker; give the flag --name")
-    if begin == "kept" and not section.folder:
-        raise SetupError(
-            f"`{section.node}` keeps nowhere how far files were read; give a folder with --from: --data DIR"
-        )
     run_worker(_settled(section))
 
 

@@ -27,10 +27,12 @@ from rove.plan.aggregates import (
 )
 from rove.plan.expressions.bind import as_written, bind_node
 from rove.plan.expressions.functions import RULES
+from rove.plan.expressions.functions.registry import coerce
 from rove.plan.expressions.parse import SHOWN, parse_expression, span
 from rove.plan.expressions.spark_results import result_type
 from rove.plan.expressions.syntax import written
 from rove.plan.expressions.tree import Call, Column, Expr, Foreign, refusal_of, walk
+from rove.plan.expressions.types import Refused, common_type
 from rove.plan.operators import (
     Aggregate,
     Filter,
@@ -39,10 +41,11 @@ from rove.plan.operators import (
     Operator,
     Project,
     SparkAggregate,
+    Union,
     column_of,
     struct_field,
 )
-from rove.plan.shown import projection, shown
+from rove.plan.shown import Shown, by_position, projection, shown
 from rove.plan.sql.column_names import Types, spark_name
 from rove.plan.sql.filters import without_filters
 from rove.plan.sql.reading import Reading
@@ -104,12 +107,8 @@ def item_of(node: exp.Expression, text: str, types: Types | None = None) -> Item
     if alias is not None:
         return Item(bare(node), text, alias, aliased=True)
     name = spark_name(node, types) or unowned(node.sql("spark", normalize_functions=False))
-    return Item(bare(node), text, pyspark_name(name))
-
-
-def pyspark_name(name: str) -> str:
-    """PySpark's F.mean is F.avg, and so is its name."""
-    return name.replace("mean(", "avg(", 1) if name.startswith("mean(") else name
+    # PySpark's F.mean is F.avg, and so is its name.
+    return Item(bare(node), text, name.replace("mean(", "avg(", 1) if name.startswith("mean(") else name)
 
 
 def bare(node: exp.Expression) -> exp.Expression:
@@ -189,6 +188,35 @@ def dropped(plan: Operator, names: Sequence[str]) -> Operator:
     if not kept:
         raise PlanError(f"drop({', '.join(names)}) would leave no column")
     return Project(plan, kept)
+
+
+def united(plan: Operator, other: Operator, by_name: bool = False) -> Operator:
+    """`union` by position or by name. Each column gets the type that holds both sides."""
+    if isinstance(plan, Shown) or isinstance(other, Shown):
+        both = united(by_position(plan), by_position(other))
+        return shown(both, list(zip(plan.schema.names, both.schema.names, strict=True)))
+    left = plan.schema
+    if len(left) != len(other.schema):
+        raise PlanError(f"union of {len(left)} and {len(other.schema)} columns; both sides need the same number")
+    names = [column_of(other.schema, n).name for n in left.names] if by_name else other.schema.names
+    pairs = [(left.field(i), other.schema.field(names[i])) for i in range(len(left))]
+    try:
+        types = [common_type([a.type, b.type]) for a, b in pairs]
+    except Refused as refused:
+        raise PlanError(f"union: {refused.reason}") from None
+
+    def aligned(side: Operator, fields: Sequence[pa.Field]) -> Operator:
+        if all(f.name == n and f.type == t for f, n, t in zip(fields, left.names, types, strict=True)):
+            return side if side.schema.names == left.names else Project(side, _as(fields, left.names, types))
+        return Project(side, _as(fields, left.names, types))
+
+    members = (aligned(plan, [a for a, _ in pairs]), aligned(other, [b for _, b in pairs]))
+    flat = tuple(m for side in members for m in (side.members if isinstance(side, Union) else (side,)))
+    return Union(flat)
+
+
+def _as(fields: Sequence[pa.Field], names: Sequence[str], types: Sequence[pa.DataType]) -> tuple[Named, ...]:
+    return tuple((n, coerce(Column(f.type, f.name), t)) for f, n, t in zip(fields, names, types, strict=True))
 
 
 def grouped(plan: Operator, groups: Sequence[Item], outputs: Sequence[Item]) -> Operator:

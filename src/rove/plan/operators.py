@@ -351,8 +351,7 @@ class Join(Operator):
         else:
             fields = list(left) if self.how in ("left_semi", "left_anti") else [*left, *right]
         refuse_repeated([f.name for f in fields], "join")
-        if self.left.static != self.right.static and (why := refused_of_tables(self.how, self.left.static)):
-            raise PlanError(why)
+        self._refuse_unmatched_of_tables()
         timed = (self.right if self.left.static else self.left).traits
         self._settle(pa.schema(fields), Traits(timed.event_time, timed.delay_us, timed.windows))
 
@@ -360,6 +359,18 @@ class Join(Operator):
     def keeps_rows(self) -> bool:
         """Whether rows are kept until matching rows arrive. A table is complete, so nothing waits for it."""
         return not self.left.static and not self.right.static
+
+    def _refuse_unmatched_of_tables(self) -> None:
+        """Refuse outer joins that need the unmatched rows of a table: the stream never ends, so they are never
+        known."""
+        if self.left.static == self.right.static:
+            return
+        possible = ("inner", "right_outer") if self.left.static else ("inner", "left_outer", "left_semi", "left_anti")
+        if self.how not in possible:
+            raise PlanError(
+                f"a {self.how} join with the table on the {'left' if self.left.static else 'right'} needs all rows of "
+                f"a stream that never ends; use one of {', '.join(possible)}, or swap the sides"
+            )
 
     @property
     def inputs(self) -> tuple[Operator, ...]:
@@ -447,17 +458,6 @@ class InSpark(Unary):
     def __post_init__(self) -> None:
         object.__setattr__(self, "identity", id(self.function))
         self._settle(pa.schema([]), Traits())
-
-
-def refused_of_tables(how: str, left: bool) -> str | None:
-    """Why a join with a table on the `left`, or on the right, cannot be: its unmatched rows are never known."""
-    possible = ("inner", "right_outer") if left else ("inner", "left_outer", "left_semi", "left_anti")
-    if how in possible:
-        return None
-    return (
-        f"a {how} join with the table on the {'left' if left else 'right'} needs all rows of a stream that never ends; "
-        f"use one of {', '.join(possible)}, or swap the sides"
-    )
 
 
 def walk(plan: Operator) -> Iterator[Operator]:

@@ -15,7 +15,6 @@ from rove.plan.expressions.parse import parse_expression
 from rove.plan.operators import CountWindow, Operator, Scan, Source, Watermark
 from rove.plan.optimizer import optimize
 from rove.plan.stages import Stages
-from rove.plan.verbs.unions import united
 
 COLUMNS = "key string, ts timestamp, value bigint, level int"
 SCHEMA = parse_schema(COLUMNS)
@@ -44,7 +43,7 @@ def some_query(random: Random, streams: tuple[str, ...] = STREAMS) -> Stages:
             plan = _join(random, streams)
         case "union":
             other = _steps(_source(random, streams), random)
-            plan = _window(_timed(united(plan, other)), random, "10 seconds")
+            plan = _window(_timed(build.united(plan, other)), random, "10 seconds")
     if "total" in plan.schema.names and random.random() < 0.5:
         plan = _where(plan, "total > 10")
     return Stages.of({"out": optimize(plan)})

@@ -40,43 +40,6 @@ LISTS: tuple[Clause, ...] = (
         t.st.*
         st.nope
         get(arr, 0) AS f
-        IDENTIFIER('a'), IDENTIFIER('t.b') + 1, IDENTIFIER('T.`s`'), IDENTIFIER('a') AS q
-        IDENTIFIER('st.x'), IDENTIFIER('t.st.x'), IDENTIFIER('s' || 't.y') AS q
-        IDENTIFIER('nope')
-        IDENTIFIER(s)
-        IDENTIFIER('a b')
-        IDENTIFIER('upper')(s)
-        IDENTIFIER('st').x
-        """,
-    ),
-    # Signs, counts of several columns, subqueries over tables, lengths of time
-    *every(
-        "list",
-        """
-        +a, + -b, +5, -(+a), positive(b)
-        a - +b AS q, +(a + b) AS z
-        +s
-        count(* EXCEPT (a))
-        count(t.* EXCEPT (a, b)) AS q
-        count(DISTINCT * EXCEPT (d, ts, st, arr))
-        count(DISTINCT *) AS q
-        count(t.*) AS q
-        (SELECT a FROM k ORDER BY c DESC LIMIT 1)
-        (SELECT max(c) FROM k WHERE k.a = t.a), (SELECT max(c) FROM k WHERE k.a = b AND k.c > t.st.x)
-        (SELECT row_number() OVER (ORDER BY c) FROM k LIMIT 1)
-        (SELECT a FROM u LIMIT 1) AS q
-        EXISTS (SELECT 1 FROM k), NOT EXISTS (SELECT 1 FROM k WHERE k.a = t.a), a IN (SELECT a FROM k)
-        a NOT IN (SELECT a FROM k WHERE k.c = t.b)
-        percentile_cont(0.5) WITHIN GROUP (ORDER BY b), percentile_disc(0.5) WITHIN GROUP (ORDER BY b DESC)
-        mode() WITHIN GROUP (ORDER BY b), mode() WITHIN GROUP (ORDER BY b DESC)
-        listagg(s, ',') WITHIN GROUP (ORDER BY s), string_agg(s) WITHIN GROUP (ORDER BY s DESC, a)
-        INTERVAL 1 DAY 2 HOURS, INTERVAL '1 day -2 hours', INTERVAL 1 YEAR 2 MONTHS, INTERVAL 36 HOURS 70 MINUTES
-        INTERVAL 1 WEEK 2 DAYS, INTERVAL -1 DAY 2 HOURS, INTERVAL 1 HOUR 1.5 SECONDS, INTERVAL +'5' DAY
-        ts + INTERVAL 1 DAY 2 HOURS 3 MINUTES, ts - INTERVAL 90 SECONDS 1 MINUTE AS q
-        INTERVAL 1 YEAR AS y, INTERVAL 3 DAYS AS d, INTERVAL 1 DAY + INTERVAL 2 HOURS
-        a + ts
-        INTERVAL 1 MONTH 2 DAYS AS q
-        ts + INTERVAL 1 DAY + 2 hours
         """,
     ),
     # Expressions that get their names from Spark

@@ -17,12 +17,6 @@ REASONS: tuple[Clause, ...] = tuple(
         SELECT *, explode(array(1)) AS e FROM (SELECT a, s, b FROM t) PIVOT (sum(b) FOR s IN ('x')) AS p
         SELECT explode(array(1)) AS x
         SELECT explode(arr) AS x FROM (t JOIN k ON t.a = k.a)
-        SELECT explode(arr) AS x FROM t JOIN (k JOIN k AS m ON k.a = m.a) ON t.a = k.a
-        SELECT t.a FROM t JOIN (SELECT a, sum(c) OVER (ORDER BY a RANGE UNBOUNDED PRECEDING) AS q FROM k) AS x USING (a)
-        SELECT t.a, explode(arr) AS x FROM t LEFT JOIN u ON t.a = u.a
-        SELECT t.a, explode(arr) AS x FROM t LEFT JOIN u ON t.a = u.a AND t.ts = u.ts
-        SELECT a, explode(arr) AS x FROM t LEFT ANTI JOIN u USING (a)
-        SELECT t.a, explode(arr) AS x FROM t JOIN u ON t.b < u.c
         SELECT v, w FROM t UNPIVOT ((v, w) FOR k IN ((a, b)))
         SELECT a FROM t LATERAL VIEW inline(array(st)) e
         SELECT nope.*, explode(arr) AS x FROM t

@@ -40,13 +40,6 @@ MESSAGES = {
         "WITH",
         "WITH RECURSIVE cannot be used on a stream: recursion is not read here; write the steps out",
     ),
-    "SELECT IDENTIFIER('nope') FROM t": ("IDENTIFIER('nope'", "no column `nope`; there are: a, ts, arr, st"),
-    "SELECT IDENTIFIER(a) FROM t": ("IDENTIFIER(a", "IDENTIFIER needs one constant text, such as IDENTIFIER('a')"),
-    "SELECT a, INTERVAL 1 MONTH 2 DAYS AS q FROM t": (
-        "INTERVAL 1 MONTH 2 DAYS",
-        "Spark has no interval in these units together",
-    ),
-    "TABLE t": ("TABLE", "expected a SELECT, got TABLE; write SELECT * FROM and the name"),
     "SELECT a FROM t UNION ALL SELECT ts FROM t": ("ts FROM t", "int and timestamp have no common type"),
 }
 

@@ -19,8 +19,7 @@ FOLDER = Path(rove.__file__).parent / "plan" / "sql"
 ARGUMENTS = {"alias", "alias_or_name", "args", "expression", "expressions", "kind", "method", "side", "this"}
 # These hand text to Spark as it is, or work on one kind of node: each refuses other arguments by a table of its own.
 READ_WHOLE = set(
-    "column_names.py constant_names.py reading.py left_to_spark.py outputs.py stream_joins.py subquery_names.py "
-    "filters.py resolve.py scope.py".split()
+    "column_names.py constant_names.py reading.py left_to_spark.py outputs.py filters.py resolve.py scope.py".split()
 )
 
 

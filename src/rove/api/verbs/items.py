@@ -6,11 +6,9 @@ Law: a string is a name here, never an expression, as in PySpark.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
-from sqlglot import exp
 
 from rove.api.column import Column, path
 from rove.model.errors import PlanError
@@ -18,9 +16,7 @@ from rove.model.names import unmarked
 from rove.plan import build
 from rove.plan.aggregates import AggregateCall
 from rove.plan.build import Item
-from rove.plan.expressions.identifiers import BY_TEXT
 from rove.plan.operators import Operator
-from rove.plan.sql.column_names import spark_name
 
 INPUT, OTHER = "__input", "__other"  # the streams of a verb that is written as a statement
 
@@ -77,11 +73,3 @@ def column_item(
     text = readable(column.text)
     found = build.item(text, types)
     return Item(found.node, text, name or found.name, aliased=found.aliased or name is not None)
-
-
-def resolved_item(item: Item, node: exp.Expression, types: dict[str, pa.DataType]) -> Item:
-    """The entry over the columns that its names mean. Without an alias it has the name that Spark gives it."""
-    if item.aliased or (isinstance(item.node, exp.Column) and not item.node.meta.get(BY_TEXT)):
-        return replace(item, node=node)
-    name = spark_name(node, types)
-    return replace(item, node=node, name=build.pyspark_name(name) if name else item.name)

@@ -15,21 +15,22 @@ from sqlglot import exp
 from rove.api.arguments import checks_arguments
 from rove.api.column import Column, path
 from rove.api.stream import Stream
-from rove.api.verbs.items import checked_column, resolved_item
+from rove.api.verbs.items import checked_column
 from rove.model.clock import parse_duration
 from rove.model.errors import ExpressionError, PlanError, UnknownColumn, nearest
-from rove.model.names import by_owner, is_owner, owner_of, unmarked
+from rove.model.names import by_owner, is_owner, owner_of, relation_of, unmarked
 from rove.plan import build
 from rove.plan.build import JOINS, Item
 from rove.plan.expressions.parse import parse_expression
 from rove.plan.operators import Deduplicate, Operator, Watermark
 from rove.plan.shown import Shown, below_names, free_name, shown
+from rove.plan.sql.column_names import spark_name
 from rove.plan.sql.entries import starred
 from rove.plan.sql.in_spark.left_to_spark import makes_rows
 from rove.plan.sql.joins import Relation, apart, join_on, joined_using
 from rove.plan.sql.resolve import resolved
 from rove.plan.sql.scope import Scope, Visible, star_of
-from rove.plan.verbs.owners import passed, scope_of, together
+from rove.plan.verbs.owners import passed, together
 
 if TYPE_CHECKING:
     from rove.api.session import Session
@@ -64,7 +65,7 @@ class JoinedStream(Stream):
         return named
 
     def alias(self, alias: str) -> Stream:
-        others = (replace(c, listed=False) for c in self._scope.columns if is_owner(c.relation))
+        others = (replace(c, listed=False) for c in self._scope.columns if c.relation)
         return self._under(Scope((*self._scope.under(alias).columns, *others)))
 
     def where(self, condition: Column | str) -> Stream:
@@ -157,7 +158,9 @@ class JoinedStream(Stream):
         return self.plan
 
     def _read(self, items: list[Item]) -> tuple[Operator, list[Item]]:
-        return self._plan, [resolved_item(i, resolved(i.node, self._scope, i.text), self._types()) for i in items]
+        found = [replace(i, node=resolved(i.node, self._scope, i.text)) for i in items]
+        named = [i if i.aliased else replace(i, name=spark_name(i.node, self._types()) or i.name) for i in found]
+        return self._plan, named
 
     def _rows(self) -> NoReturn:
         names = [c.name.lower() for c in self._listed()]
@@ -186,7 +189,7 @@ def joined(left: Stream, right: Stream, on: Column, how: str) -> Stream:
     listed = scope.starred("")
     if len({c.name.lower() for c in listed}) == len(listed) and all(c.name == c.column for c in listed):
         owners = (passed(side._owners, side._plan, plan) for side in (left, right))
-        return Stream(left.session, plan, together(*owners))
+        return Stream(left.session, plan, "", together(*owners))
     return JoinedStream(left.session, Relation(plan, scope))
 
 
@@ -199,7 +202,7 @@ def joined_by_name(left: Stream, right: Stream, on: str | list[str] | None, how:
     shared = {n.lower() for n in right.columns} & ours - keys
     if not names or not kind or not (mixed or shared) or kind in _LEFT_ONLY:
         plan = build.joined(left._rows(), right._rows(), names if on is not None else None, how, str(on))
-        return Stream(left.session, plan, together(*(passed(s._owners, s._plan, plan) for s in (left, right))))
+        return Stream(left.session, plan, "", together(*(passed(s._owners, s._plan, plan) for s in (left, right))))
     one, other = relation_of_stream(left, right), relation_of_stream(right, left)
     return stream_of(left.session, joined_using(one, other, names, kind, exp.Join(), str(on)))
 
@@ -212,14 +215,14 @@ def stream_of(session: Session, made: Operator | Relation) -> Stream:
     plan, listed = relation.plan, relation.scope.starred("")
     if len({c.name.lower() for c in listed}) < len(listed):
         return JoinedStream(session, relation)
-    owners: dict[int | str, frozenset[str]] = {}
+    owners: dict[int, frozenset[str]] = {}
     shown = {c.column: c.name for c in listed}
     for each in relation.scope.columns:
-        if each.relation and shown.get(each.column) == each.name:
-            owner = owner_of(each.relation) if is_owner(each.relation) else each.relation
-            owners[owner] = owners.get(owner, frozenset()) | {each.name}
+        if is_owner(each.relation) and shown.get(each.column) == each.name:
+            number = owner_of(each.relation)
+            owners[number] = owners.get(number, frozenset()) | {each.name}
     items = [Item(exp.column(c.column, quoted=True), c.name, c.name) for c in listed]
-    return Stream(session, build.selected(plan, items), owners)
+    return Stream(session, build.selected(plan, items), "", owners)
 
 
 def relation_of_stream(stream: Stream, beside: Stream) -> Relation:
@@ -227,8 +230,13 @@ def relation_of_stream(stream: Stream, beside: Stream) -> Relation:
     stream `beside` means the columns there."""
     if isinstance(stream, JoinedStream):
         return stream.relation
+    plan = stream.plan
+    listed = [Visible(stream._name, name, name) for name in plan.schema.names]
     owners = {o: names for o, names in stream._owners.items() if o != beside._number}
-    return Relation(stream.plan, scope_of(stream.columns, owners))
+    others = [
+        replace(c, relation=relation_of(o), listed=False) for o, ns in owners.items() for c in listed if c.name in ns
+    ]
+    return Relation(plan, Scope((*listed, *others)))
 
 
 def _meant(text: str, scope: Scope) -> exp.Expression:

@@ -39,7 +39,7 @@ from rove.model.schema import (
 from rove.plan.expressions.arrow import evaluate_constant
 from rove.plan.expressions.functions import RULES
 from rove.plan.expressions.functions.casts import cast
-from rove.plan.expressions.functions.intervals import UNIT_MONTHS, UNIT_US, in_some_fields, spark_type
+from rove.plan.expressions.functions.intervals import UNIT_MONTHS, UNIT_US, in_some_fields
 from rove.plan.expressions.parse import SHOWN, TYPED, parse_expression, span
 from rove.plan.expressions.spark_names import SPARK_FUNCTIONS
 from rove.plan.expressions.spark_results import result_type
@@ -89,7 +89,7 @@ def bind_node(node: exp.Expression, schema: pa.Schema, text: str, stars: bool = 
     binder = _Binder(schema, text)
     found = binder.bind(node)
     if in_some_fields(found):
-        return binder.foreign(node, "only Spark has intervals in other fields than DAY TO SECOND", spark_type(found))
+        return binder.foreign(node, "only Spark has intervals in other fields than DAY TO SECOND", found.dtype)
     return found
 
 

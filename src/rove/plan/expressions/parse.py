@@ -15,7 +15,6 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import TokenType
 
 from rove.model.errors import ParseError
-from rove.plan.expressions.identifiers import named_by_text
 from rove.plan.expressions.tokens import refuse_loose
 
 TEXT_CHARS_MAX = 100_000
@@ -23,7 +22,6 @@ TEXT_CHARS_MAX = 100_000
 
 SHOWN = "shown"  # the mark on a node that stands for another: how the name or call was written
 SPELLED = "spelled"  # the mark on a call with the name under which it was written
-UNITS = "units"  # the mark on a sum that the parser makes of `1 DAY 2 HOURS`; false if a plus sign was written
 TYPED = "typed"  # the mark on a constant such as `DATE '2020-01-01'`, which must be a value; a cast need not
 
 
@@ -46,13 +44,8 @@ def _typed(value: exp.Expression, dtype: exp.DataType) -> exp.Cast:
     return found
 
 
-def _positive(value: exp.Expression) -> exp.Expression:
-    """`+a`, which Spark computes as `positive(a)`. The parser would drop the sign."""
-    return exp.Anonymous(this="positive", expressions=[value])
-
-
 class RoveSpark(Spark):
-    """Spark's dialect, with function names left as they are written, and statements printed as they were parsed."""
+    """Spark's dialect, with function names left as they are written."""
 
     class Parser(Spark.Parser):  # type: ignore[misc, valid-type]
         STRICT_CAST = True
@@ -78,32 +71,6 @@ class RoveSpark(Spark):
             ),
             lambda _, value, dtype: _typed(value, dtype),
         )
-
-        def _parse_interval(self, *args: Any, **named: Any) -> Any:
-            start = self._index
-            found = super()._parse_interval(*args, **named)
-            if isinstance(found, exp.Add):  # of lengths in several units, or with a number after a plus sign
-                first, *others = self._tokens[start : self._index]
-                found.meta[UNITS] = all(t.token_type != TokenType.PLUS for t in others[1:])
-                found.meta.update(start=first.start, end=others[-1].end)
-            return found
-
-        def _parse_join(self, *args: Any, **named: Any) -> Any:
-            start = self._index
-            found = super()._parse_join(*args, **named)
-            if isinstance(found, exp.Join) and isinstance(found.this, exp.Lateral):
-                depth, has_on = 0, False
-                for token in self._tokens[start : self._index]:
-                    depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(token.token_type, 0)
-                    has_on |= not depth and token.token_type == TokenType.ON
-                if not has_on and found.args.get("side"):
-                    found.set("on", None)  # the parser writes ON TRUE, which makes another outer join in Spark
-            return found
-
-        UNARY_PARSERS: ClassVar = {
-            **Spark.Parser.UNARY_PARSERS,
-            TokenType.PLUS: lambda self: _positive(self._parse_unary()),
-        }
         FUNCTION_PARSERS: ClassVar = {
             k: v
             for k, v in Spark.Parser.FUNCTION_PARSERS.items()
@@ -111,15 +78,6 @@ class RoveSpark(Spark):
         } | {
             "SUBSTR": lambda self: _spelled(self._parse_substring(), "substr"),
             "EXTRACT": lambda self: _word_kept(self),
-        }
-
-    class Generator(Spark.Generator):  # type: ignore[misc, valid-type]
-        # These rewrite statements for older versions of Spark: WITH of a subquery, an alias of PIVOT, WITHIN GROUP.
-        EXPRESSIONS_WITHOUT_NESTED_CTES: ClassVar[set[type[exp.Expr]]] = set()
-        TRANSFORMS: ClassVar = {
-            k: v
-            for k, v in Spark.Generator.TRANSFORMS.items()
-            if k not in (exp.From, exp.Pivot, exp.Select, exp.WithinGroup)
         }
 
 
@@ -145,6 +103,10 @@ def parse_expression(text: str) -> exp.Expression:
         raise ParseError("this is not one expression", text)
     found: exp.Expression = node.expressions[0]
     found.pop()
+    for part in found.walk():
+        if "start" in part.meta:
+            part.meta["start"] -= len(_BEFORE)
+            part.meta["end"] -= len(_BEFORE)
     return found
 
 
@@ -205,11 +167,10 @@ def _parse(statement: str, text: str) -> exp.Expression:
     try:
         tokens = _DIALECT.tokenize(doubled_quotes_escaped(statement))
         if statement == text and tokens and (first := tokens[0]).token_type not in _BEGINS:
-            hint = "; write SELECT * FROM and the name" if first.token_type == TokenType.TABLE else ""
-            raise ParseError(f"expected a SELECT, got {first.text}{hint}", text, (first.start, first.end + 1))
+            raise ParseError(f"expected a SELECT, got {first.text}", text, (first.start, first.end + 1))
         if statement != text and len(tokens) > 1 and (word := tokens[1]).token_type in _QUANTIFIERS:
             raise ParseError(f"`{word.text}` is no part of one expression", text, (0, len(word.text)))
-        refuse_loose(tokens, text, len(statement) - len(text))
+        refuse_loose(tokens, text, len(statement) - len(text), signs=statement == text)
         nodes = _DIALECT.parser().parse(tokens, statement)
     except SqlglotError as error:
         raise _not_sql(error, statement, text) from error
@@ -217,67 +178,22 @@ def _parse(statement: str, text: str) -> exp.Expression:
         raise ParseError("the expression is nested too deeply", text[:200]) from error
     if len(nodes) != 1 or nodes[0] is None:
         raise ParseError("expected one expression or statement", text)
-    if offset := len(statement) - len(text):
-        for part in nodes[0].walk():
-            if "start" in part.meta:
-                part.meta["start"] -= offset
-                part.meta["end"] -= offset
     for each in list(nodes[0].find_all(*_WITHOUT_PARENTHESES)):
         each.replace(exp.Anonymous(this=_WITHOUT_PARENTHESES[type(each)]))
     for each in nodes[0].find_all(exp.Interval):
         _move_sign(each, text)
-    for total in [
-        a for a in nodes[0].find_all(exp.Add) if UNITS in a.meta and not (a.parent and UNITS in a.parent.meta)
-    ]:
-        total.replace(_one_interval(total, list(total.find_all(exp.Interval)), text))
-    for each in [i for i in nodes[0].find_all(exp.Interval) if i.args.get("unit") is None]:
-        if pieces := _pieces(each):
-            each.replace(_one_interval(each, pieces, text))
-    for call in [c for c in nodes[0].find_all(exp.Anonymous) if c.name.upper() == "IDENTIFIER"]:
-        call.replace(named_by_text(call, text))
     return cast(exp.Expression, nodes[0])
 
 
 def _move_sign(interval: exp.Interval, text: str) -> None:
     """`INTERVAL -'90' SECOND` as `INTERVAL '-90' SECOND`, which means the same."""
     value = interval.this
-    if isinstance(value, exp.Anonymous) and value.name == "positive" and isinstance(value.expressions[0], exp.Literal):
-        value = value.expressions[0]
-        interval.set("this", value)
     if isinstance(value, exp.Neg) and isinstance(value.this, exp.Literal) and interval.args.get("unit"):
         written = value.this.name.strip()
         turned = written[1:] if written.startswith("-") else f"-{written.removeprefix('+')}"
         interval.set("this", exp.Literal.string(turned))
     elif not isinstance(value, exp.Literal):
         raise ParseError("the length of an interval is a constant, as in INTERVAL '5' MINUTES", text, span(interval))
-
-
-_PIECE = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s+([a-zA-Z]+)(?=\s|\Z)")
-
-
-def _pieces(interval: exp.Interval) -> list[exp.Interval]:
-    """The lengths in `INTERVAL '1 day 2 hours'`; none if the text is of another form."""
-    written = interval.this.name
-    found = _PIECE.findall(written)
-    if _PIECE.sub("", written).strip():
-        return []
-    return [exp.Interval(this=exp.Literal.string(value), unit=exp.Var(this=unit)) for value, unit in found]
-
-
-def _one_interval(place: exp.Expr, pieces: list[exp.Interval], text: str) -> exp.Interval:
-    """Lengths in several units as one literal, which Spark makes of them too."""
-    from rove.plan.expressions.functions.intervals import in_one_unit
-
-    if not place.meta.get(UNITS, True) or any(not isinstance(p.args.get("unit"), exp.Var) for p in pieces):
-        raise ParseError("put parentheses around an interval before `+`", text, span(place))
-    found = in_one_unit([(piece.this.name.strip(), piece.args["unit"].name) for piece in pieces])
-    if found is None:
-        raise ParseError("Spark has no interval in these units together", text, span(place))
-    first, _, last = found[1].partition(" to ")
-    unit: exp.Expr = exp.Var(this=first.upper())
-    if last:
-        unit = exp.IntervalSpan(this=unit, expression=exp.Var(this=last.upper()))
-    return exp.Interval(this=exp.Literal.string(found[0]), unit=unit)
 
 
 def _not_sql(error: SqlglotError, statement: str, text: str) -> ParseError:

@@ -1,4 +1,4 @@
-"""Tokens that Spark refuses: the parser silently drops an extra comma or a repeated word.
+"""Tokens that Spark refuses: the parser silently drops an extra comma, a plus sign or a repeated word.
 
 Law: what would be lost between the text and the tree is refused here, before the tree is made.
 """
@@ -60,8 +60,9 @@ _BEGINS_VALUE = frozenset(
 )
 
 
-def refuse_loose(tokens: Sequence[Any], text: str, offset: int) -> None:
-    """Refuse words that the parser would drop. `offset` is how many characters are before `text` in what was parsed."""
+def refuse_loose(tokens: Sequence[Any], text: str, offset: int, signs: bool) -> None:
+    """Refuse words that the parser would drop. `offset` is how many characters are before `text` in what was parsed.
+    With `signs` a plus sign before a value is refused too, because it changes the name of a column."""
     for n, token in enumerate(tokens):
         before = tokens[n - 1].token_type if n else None
         after = tokens[n + 1].token_type if n + 1 < len(tokens) else None
@@ -81,6 +82,8 @@ def refuse_loose(tokens: Sequence[Any], text: str, offset: int) -> None:
                 raise _at(token, f"WINDOW cannot be used on a stream: {NO_OVER}", text, offset)
             case TokenType.USING if after != TokenType.L_PAREN:
                 why = "USING needs names in parentheses"
+            case TokenType.PLUS if signs and not _ends_value(tokens, n - 1):
+                raise _at(token, "a plus sign before a value changes nothing; leave it out", text, offset)
             case TokenType.NULL if before == TokenType.NOT and _ends_value(tokens, n - 2):
                 why = "NOT NULL after a value; write IS NOT NULL"
             case kind if kind in _JOINS[1:] and before == TokenType.STAR and after not in (*_JOINS, TokenType.OUTER):

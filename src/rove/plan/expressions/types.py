@@ -108,16 +108,6 @@ def _common(a: pa.DataType, b: pa.DataType) -> pa.DataType:
     raise TypeMismatch(f"{type_name(a)} and {type_name(b)} have no common type")
 
 
-def type_beside_text(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
-    """The type to which Spark casts a text and a value of another type in one column; None if it is not known here."""
-    if STRING not in (a, b) or is_spark_only(a) or is_spark_only(b):
-        return None
-    other = b if a == STRING else a
-    if pt.is_nested(other):
-        raise TypeMismatch(f"{type_name(a)} and {type_name(b)} have no common type")
-    return BIGINT if is_integral(other) else DOUBLE if is_numeric(other) else other
-
-
 def _common_numeric(a: pa.DataType, b: pa.DataType) -> pa.DataType:
     if is_integral(a) and is_integral(b):
         return a if a.bit_width >= b.bit_width else b

@@ -9,16 +9,7 @@ from __future__ import annotations
 from rove.model.errors import PlanError
 from rove.model.schema import WINDOW
 from rove.plan.expressions.tree import Column, columns_of, sql
-from rove.plan.operators import (
-    Aggregate,
-    Join,
-    Operator,
-    SparkAggregate,
-    SparkSelect,
-    refused_of_tables,
-    walk,
-)
-from rove.plan.spark.text_joins import TextJoin, joins_of
+from rove.plan.operators import Aggregate, Join, Operator, SparkAggregate, SparkSelect, walk
 
 _TWICE = (
     "streaming Spark has no output mode `update` for a group or a join over the results of a group without a window: "
@@ -78,10 +69,8 @@ def _refusal(step: Operator, mode: str) -> str | None:
             return "streaming Spark has no output mode `update` for session windows; use `append`"
         case SparkSelect(needs_update=True) if mode == "append":
             return _no_end("GROUP BY window(time, '10 seconds'), …")
-        case SparkSelect():
-            return next((why for join in joins_of(step) if (why := _text_join(join, mode)) is not None), None)
         case Join() if step.keeps_rows:
-            return _join(step.how, _is_timed(step), mode)
+            return _join(step, mode)
     return None
 
 
@@ -123,22 +112,14 @@ def _has_sessions(step: SparkAggregate) -> bool:
     return any(sql(e).lower().startswith("session_window(") for _, e in step.groups)
 
 
-def _join(how: str, timed: bool, mode: str) -> str | None:
-    """Why two streams cannot be joined."""
-    if how == "left_anti":
+def _join(step: Join, mode: str) -> str | None:
+    if step.how == "left_anti":
         return "streaming Spark has no anti join with a stream on the right; use a table there, or LEFT JOIN"
-    if how in _OUTER and mode == "update":
-        return f"streaming Spark has no output mode `update` for a {how} join of two streams; use `append`"
-    if how != "inner" and not timed:
-        return _NEEDS_TIME.format(how=how)
+    if step.how in _OUTER and mode == "update":
+        return f"streaming Spark has no output mode `update` for a {step.how} join of two streams; use `append`"
+    if step.how != "inner" and not _is_timed(step):
+        return _NEEDS_TIME.format(how=step.how)
     return None
-
-
-def _text_join(join: TextJoin, mode: str) -> str | None:
-    """Why a join in the text of a SELECT cannot be."""
-    if join.of_streams:
-        return _join(join.how, join.timed, mode)
-    return None if join.left_static == join.right.static else refused_of_tables(join.how, join.left_static)
 
 
 def _is_timed(step: Join) -> bool:

@@ -18,7 +18,6 @@ from rove.model.errors import RoveError
 from rove.model.names import is_owner
 from rove.model.schema import DATE, INT, STRING, TIMESTAMP
 from rove.plan.expressions.bind import bind_node
-from rove.plan.expressions.identifiers import BY_TEXT
 from rove.plan.expressions.parse import SHOWN, SPELLED
 from rove.plan.expressions.syntax import ancestors
 from rove.plan.expressions.types import is_numeric
@@ -153,8 +152,6 @@ def spark_name(node: exp.Expression, types: Types | None = None) -> str | None:
     match node:
         case exp.Paren():
             return spark_name(node.this, types)
-        case exp.Column() if node.meta.get(BY_TEXT):
-            return ".".join(part.name for part in node.parts)
         case exp.Column() | exp.Identifier():
             return node.name
         case exp.Dot() if _is_of_column(node):
@@ -231,8 +228,6 @@ class _Inside:
                 return [f"-{name}"]
             case exp.Neg():
                 return self._joined("(- ", node.this, ")")
-            case exp.Anonymous(expressions=[value]) if node.name.lower() == "positive":
-                return self._joined("(+ ", value, ")")
             case exp.Not(this=exp.Is(expression=exp.Null()) as inner):
                 return self._joined("(", inner.this, " IS NOT NULL)")
             case exp.Not():
@@ -278,30 +273,9 @@ class _Inside:
                 return self._call(node)
             case exp.Distinct():
                 return self._joined("DISTINCT ", *_commas(node.expressions))
-            case exp.WithinGroup(this=exp.Anonymous() as call, expression=exp.Order() as order):
-                return self._within(call, order.expressions)
             case exp.Filter():
                 return self._joined(node.this, " FILTER (WHERE ", node.expression.this, ")")
         return self._binary(node)
-
-    def _within(self, call: exp.Anonymous, keys: Sequence[exp.Ordered]) -> list[str] | None:
-        """An aggregate over rows in an order. Spark turns the order of `mode` around."""
-        name, args = call.name.lower(), call.expressions
-        if name in ("listagg", "string_agg"):
-            held = args[0].expressions if isinstance(args[0], exp.Distinct) else args
-            word = "DISTINCT " if held is not args else ""
-            orders = [
-                f" {'DESC' if k.args.get('desc') else 'ASC'} NULLS {'FIRST' if k.args.get('nulls_first') else 'LAST'}"
-                for k in keys
-            ]
-            by = [x for k, order in zip(keys, orders, strict=True) for x in (", ", k.this, order)][1:]
-            all_of_them = _commas([*held, exp.Null()] if len(held) == 1 else held)
-            return self._joined(f"listagg({word}", *all_of_them, ") WITHIN GROUP (ORDER BY ", *by, ")")
-        if len(keys) != 1 or name not in ("mode", "percentile_cont", "percentile_disc"):
-            return None
-        falls = bool(keys[0].args.get("desc")) != (name == "mode")
-        end = " DESC)" if falls else ")"
-        return self._joined(f"{name}(", *_commas(args), ") WITHIN GROUP (ORDER BY ", keys[0].this, end)
 
     def _binary(self, node: exp.Expression) -> list[str] | None:
         word = _BINARY.get(type(node))
@@ -328,9 +302,7 @@ class _Inside:
         return None
 
     def _same(self, node: exp.Expression) -> bool:
-        """Whether both sides are timestamps, lengths of time, or numbers and texts."""
-        if isinstance(node.this, exp.Interval) and isinstance(node.expression, exp.Interval):
-            return True
+        """Whether both sides are timestamps, or numbers and texts."""
         kinds = [self._type(side) for side in (node.this, node.expression)]
         if set(kinds) <= {TIMESTAMP, DATE}:
             return isinstance(node, exp.Sub)

@@ -11,11 +11,10 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from sqlglot import exp
 
-from rove.model.errors import ExpressionError, RoveError, TypeMismatch, UnknownColumn, UnknownFunction
+from rove.model.errors import ExpressionError, RoveError, UnknownColumn, UnknownFunction
 from rove.plan import build
 from rove.plan.build import Item
 from rove.plan.expressions.bind import bind_node
-from rove.plan.expressions.identifiers import BY_TEXT
 from rove.plan.expressions.parse import span
 from rove.plan.operators import Operator
 from rove.plan.sql.column_names import Types, spark_name
@@ -51,24 +50,23 @@ def entries_of(nodes: Sequence[exp.Expression], scope: Scope, types: Types, text
             found.append(Entry(_resolved(inner, scope, text, found), name.name, aliased=True))
         else:
             inside = _resolved(node, scope, text, found)
-            plain = isinstance(node, exp.Column) and not node.meta.get(BY_TEXT)
-            found.append(Entry(inside, node.name if plain else own_name(inside, types, text)))
+            found.append(Entry(inside, node.name if isinstance(node, exp.Column) else own_name(inside, types, text)))
     return [replace(e, node=without_filters(build.bare(e.node))) for e in found]
 
 
 def own_name(node: exp.Expression, types: Types, text: str) -> str:
     """The name that Spark gives to an entry without an alias."""
     if (name := spark_name(node, types)) is None:
-        _refuse_wrong(node, types, text)
+        _refuse_unknown(node, types, text)
         raise ExpressionError("give this column a name with AS: only Spark knows the one it makes", text, span(node))
     return name
 
 
-def _refuse_wrong(node: exp.Expression, types: Types, text: str) -> None:
-    """Refuse an unknown function, or types that do not fit, before a name for the column is needed."""
+def _refuse_unknown(node: exp.Expression, types: Types, text: str) -> None:
+    """Refuse an unknown function by its name, before a name for its column is needed."""
     try:
         bind_node(node, pa.schema(list(types.items())), text)
-    except (UnknownFunction, TypeMismatch):
+    except UnknownFunction:
         raise
     except RoveError:
         return

@@ -24,7 +24,7 @@ from rove.plan.sql.resolve import resolved
 from rove.plan.sql.scope import Scope, Visible, column
 
 _LEFT_ONLY = ("left_semi", "left_anti")
-NO_KEYS = (
+_NO_KEYS = (
     "a join of two streams needs an equality of a column of each side, because streaming Spark has no other; "
     "add `ON a.key = b.key`"
 )
@@ -60,7 +60,9 @@ def joined(
             raise ExpressionError(f"Spark has no {words} JOIN", text, span(join))
         if method == "natural":
             theirs = {c.name.lower() for c in right.scope.starred("")}
-            using = list(dict.fromkeys(c.name for c in left.scope.starred("") if c.name.lower() in theirs))
+            using = [c.name for c in left.scope.starred("") if c.name.lower() in theirs]
+        if kind == "cross" and (on is not None or using):
+            raise ExpressionError("CROSS JOIN has no condition; write JOIN", text, span(join))
     if using:
         return joined_using(left, right, using, how, join, text)
     right = apart(left, right)
@@ -93,7 +95,7 @@ def join_on(
     except PlanError as error:
         raise ExpressionError(str(error), text, span(place)) from None
     if not left.static and not right.static and not _equates(on, left, right):
-        raise ExpressionError(NO_KEYS, text, span(place))
+        raise ExpressionError(_NO_KEYS, text, span(place))
     return made
 
 
@@ -133,40 +135,36 @@ def joined_using(left: Relation, right: Relation, names: list[str], how: str, jo
         if not clash or how in _LEFT_ONLY:
             both = tuple(a for _, a, _ in keys), tuple(b for _, _, b in keys)
             plan: Operator = Join(left.plan, right.plan, how, *both, using=True)
-            return _keys_first(plan, left.scope, right.scope.moved(merged), [(n, a, a, a) for n, a, _ in keys], how)
+            return _keys_first(plan, left.scope, right.scope.moved(merged), {n: a for n, a, _ in keys}, how)
     right = apart(left, right)
     keys = [(n, a, _key(right, n, join, text)) for n, a, _ in keys]
     pairs = [exp.EQ(this=column(a, (), join, n), expression=column(b, (), join, n)) for n, a, b in keys]
     plan = join_on(left.plan, right.plan, build.both_true(pairs), how, join, text)
-    shown = [(n, a, b, b if how == "right_outer" else a) for n, a, b in keys]
+    shown = {n: b if how == "right_outer" else a for n, a, b in keys}
     if how == "full_outer":
         fields = {f.name: Column(f.type, f.name) for f in plan.schema}
-        shown = [(n, a, b, f"__key_{n}") for n, a, b in keys]
-        merged_keys = [(new, RULES["coalesce"]((fields[a], fields[b]))) for _, a, b, new in shown]
+        shown = {n: f"__key_{n}" for n, _, _ in keys}
+        merged_keys = [(shown[n], RULES["coalesce"]((fields[a], fields[b]))) for n, a, b in keys]
         plan = Project(plan, (*fields.items(), *merged_keys))
     return _keys_first(plan, left.scope, right.scope, shown, how)
 
 
-def _keys_first(
-    plan: Operator, left: Scope, right: Scope, keys: Sequence[tuple[str, str, str, str]], how: str
-) -> Relation:
-    """The scope of a join with USING. A key has a name, its columns on both sides, and the column that shows it."""
+def _keys_first(plan: Operator, left: Scope, right: Scope, shown: dict[str, str], how: str) -> Relation:
+    keys = [n.lower() for n in shown]
 
-    def behind(scope: Scope, columns: list[str]) -> list[Visible]:
-        """`t.*` shows the keys of `t` first, and `*` does not show them again."""
-        found = [c for key in columns for c in scope.columns if c.column == key]
-        return [*(replace(c, listed=False) for c in found), *(c for c in scope.columns if c not in found)]
+    def behind(scope: Scope) -> list[Visible]:
+        hidden = [replace(c, listed=False) for k in keys for c in scope.columns if c.name.lower() == k]
+        return [*hidden, *(c for c in scope.columns if c.name.lower() not in keys)]
 
-    first = [Visible("", name, column) for name, _, _, column in keys]
-    sides = behind(left, [a for _, a, _, _ in keys]), behind(right, [b for _, _, b, _ in keys])
-    return Relation(plan, Scope((*first, *sides[0], *([] if how in _LEFT_ONLY else sides[1]))))
+    first = [Visible("", n, c) for n, c in shown.items()]
+    return Relation(plan, Scope((*first, *behind(left), *([] if how in _LEFT_ONLY else behind(right)))))
 
 
 def _key(side: Relation, name: str, join: exp.Join, text: str) -> str:
-    """The column of one side that USING means: the first of that name, as in Spark."""
     found, _ = side.scope.find([name])
-    if not found:
-        raise ExpressionError(f"USING: `{name}` is not a column of one side of the join", text, span(join))
+    if len(found) != 1:
+        what = "is ambiguous on" if found else "is not a column of"
+        raise ExpressionError(f"USING: `{name}` {what} one side of the join", text, span(join))
     return found[0].column
 
 

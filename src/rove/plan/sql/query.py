@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from rove.model.errors import ExpressionError, ParseError, PlanError
 from rove.model.schema import is_spark_only
+from rove.plan import build
 from rove.plan.expressions.bind import bind_node
 from rove.plan.expressions.functions.registry import coerce
 from rove.plan.expressions.parse import parse_query, span
@@ -21,12 +22,9 @@ from rove.plan.expressions.tree import sql
 from rove.plan.expressions.types import Refused, common_type
 from rove.plan.operators import INLINE, Deduplicate, Operator, Table
 from rove.plan.shown import below_names
-from rove.plan.sql.in_spark.left_to_spark import OVER_TABLES
-from rove.plan.sql.in_spark.memberships import reads_stream
 from rove.plan.sql.joins import Relation, joined
 from rove.plan.sql.pivots import pivoted
 from rove.plan.sql.reading import Reading, refused
-from rove.plan.verbs.unions import of_tables, united
 
 Lookup = Callable[[str], Operator]
 Names = Mapping[str, Relation]  # what WITH has named, in small letters
@@ -77,19 +75,15 @@ class Translator:
 
         with Reading(node, self.text) as part:
             names = self._with(part.take("with_"), names)
-            if _limits_nothing(part):
-                part.change("limit", None)
             match node:
                 case exp.Select():
                     return select(self, part, names)
-                case exp.SetOperation() if part.look().keys() & OVER_TABLES and not reads_stream(self, node, names):
-                    return self.query(_selected_from(part), names)
                 case exp.Union():
                     part.skip("side", "kind")
                     return self._union(part, names)
                 case exp.SetOperation():
-                    part.skip("side", "kind")
-                    return self._set_of_tables(part, type(node).__name__.upper(), names)
+                    word = type(node).__name__.upper()
+                    raise ExpressionError(_NO_SET.format(word), self.text, span(part.take("expression")))
                 case exp.Subquery():
                     if not isinstance(inner := part.take("this"), exp.Query):
                         raise ParseError("expected a SELECT in the parentheses", self.text, span(inner))
@@ -144,39 +138,24 @@ class Translator:
         second = part.take("expression")
         left, right = self.query(part.take("this"), names), self.query(second, names)
         try:
-            both = united(left, right)
+            both = build.united(left, right)
         except ExpressionError as error:
             raise error.at(self.text, span(second)) from None
         except PlanError as error:
             raise ExpressionError(str(error), self.text, span(second)) from None
         return below_names(both, lambda rows: Deduplicate(rows, ())) if part.take("distinct") else both
 
-    def _set_of_tables(self, part: Reading, word: str, names: Names) -> Operator:
-        """INTERSECT or EXCEPT, which streams cannot have."""
-        first, second = part.take("this"), part.take("expression")
-        words = word if part.take("distinct") else f"{word} ALL"
-        left, right = self.query(first, names), self.query(second, names)
-        if not (left.static and right.static):
-            raise ExpressionError(_NO_SET.format(word), self.text, span(second))
-        try:
-            return of_tables(left, right, words)
-        except ExpressionError as error:
-            raise error.at(self.text, span(second)) from None
-        except PlanError as error:
-            raise ExpressionError(str(error), self.text, span(second)) from None
-
     def _with(self, node: exp.Expression | None, names: Names) -> Names:
         if node is None:
             return names
         found, own = dict(names), set[str]()
         with Reading(node, self.text) as part:
-            recursive = part.take("recursive")
+            if part.look().get("recursive"):
+                raise refused("recursive", node, self.text)
             for each in part.list("expressions"):
                 with Reading(each, self.text) as cte:
-                    query, alias = cte.take("this"), cte.take("alias")
-                if recursive and any(t.name.lower() == alias.name.lower() for t in query.find_all(exp.Table)):
-                    raise refused("recursive", node, self.text)
-                relation = self._renamed(Relation.of(self.query(query, found)), alias)
+                    plan = self.query(cte.take("this"), found)
+                    relation = self._renamed(Relation.of(plan), alias := cte.take("alias"))
                 name = alias.name.lower()
                 if name in own:
                     raise ExpressionError(f"WITH names `{alias.name}` twice", self.text, span(alias))
@@ -194,21 +173,3 @@ class Translator:
                 f"`{name}` names {len(columns)} columns, and there are {len(listed)}", self.text, span(alias)
             )
         return Relation(relation.plan, relation.scope.under(name, columns))
-
-
-def _selected_from(part: Reading) -> exp.Select:
-    """`… UNION … ORDER BY x LIMIT 2` as `SELECT * FROM (… UNION …) ORDER BY x LIMIT 2`, which means the same."""
-    after = {name: value for name, value in part.look().items() if name in OVER_TABLES}
-    inner = part.whole().copy()
-    for name in (*after, "with_"):
-        inner.set(name, None)
-    return exp.Select(expressions=[exp.Star()], from_=exp.From(this=exp.Subquery(this=inner)), **after)
-
-
-def _limits_nothing(part: Reading) -> bool:
-    """Whether a query ends with LIMIT ALL."""
-    limit = part.look().get("limit")
-    if not isinstance(limit, exp.Limit):
-        return False
-    given = Reading(limit, "").look()
-    return given.keys() == {"expression"} and isinstance(given["expression"], exp.Var)

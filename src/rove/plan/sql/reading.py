@@ -7,7 +7,6 @@ other modules of this folder reach arguments through a reading only.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, cast
 
@@ -25,7 +24,7 @@ REFUSED: dict[str, tuple[str, str]] = {
     "limit": ("LIMIT", "which rows of a stream come first is not defined; limit what the query has written"),
     "offset": ("OFFSET", "which rows of a stream come first is not defined; limit what the query has written"),
     "sample": ("TABLESAMPLE", "a sample is another one at each run; use a condition such as `id % 10 = 0`"),
-    "qualify": ("QUALIFY", "streaming Spark has no row numbers over a stream; group by a window"),
+    "qualify": ("QUALIFY", "Spark has no such clause, and no row numbers over a stream; group by a window"),
     "windows": ("WINDOW", "streaming Spark has no OVER; group by a window of event time"),
     "locks": ("FOR UPDATE", "Spark has no locks; leave it out"),
     "into": ("INTO", "say where rows end with writeStream"),
@@ -35,6 +34,7 @@ REFUSED: dict[str, tuple[str, str]] = {
     "recursive": ("WITH RECURSIVE", "recursion is not read here; write the steps out"),
     "by_name": ("BY NAME", "name the columns on both sides in the same order"),
     "hints": ("a hint on a table", "write hints after SELECT"),
+    "except_": ("EXCEPT", "only `*` and `t.*` as whole entries may have it"),
     "replace": ("REPLACE", "Spark has no `* REPLACE`; name the columns"),
     "rename": ("RENAME", "Spark has no `* RENAME`; name the columns"),
     "ilike": ("ILIKE", "Spark has no `* ILIKE`; name the columns"),
@@ -55,11 +55,6 @@ class Reading:
     def __init__(self, node: exp.Expr, text: str) -> None:
         self._node, self._text = node, text
         self._left = {name: value for name, value in node.args.items() if _is_set(value)}
-
-    @property
-    def node(self) -> exp.Expr:
-        """The node, of which nothing counts as read by that."""
-        return self._node
 
     def take(self, name: str) -> Any:
         """An argument, or None. From now on it counts as read."""
@@ -83,7 +78,7 @@ class Reading:
         """The arguments that are not read yet."""
         return dict(self._left)
 
-    def change(self, name: str, value: exp.Expr | Sequence[exp.Expr] | None) -> None:
+    def change(self, name: str, value: exp.Expr | None) -> None:
         """Put another value in the place of an argument that is not read yet; None if nothing is left of it."""
         self._node.set(name, value)
         self._left.pop(name, None)

@@ -45,31 +45,29 @@ def resolved(
 
 
 def _spread(call: exp.Anonymous, scope: Scope, text: str) -> None:
-    """`struct(*)` and `array(t.* EXCEPT (a))` take all columns as arguments, and so does `count(* EXCEPT (a))`, which
-    counts the rows without nulls in them. `count(*)` counts all rows."""
-    counts, held = call.name.lower() == "count", call.expressions
-    if counts and len(held) == 1 and isinstance(held[0], exp.Star) and not held[0].args.get("except_"):
-        with Reading(held[0], text):
+    """`struct(*)` and `array(t.* EXCEPT (a))` take all columns as arguments. `count(*)` counts rows."""
+    args = call.expressions
+    if call.name.lower() == "count" and len(args) == 1 and isinstance(args[0], exp.Star):
+        with Reading(args[0], text):  # `count(* EXCEPT (a))` counts the rows without nulls in the other columns
             return
-    distinct = held[0] if len(held) == 1 and isinstance(held[0], exp.Distinct) else None
     spread: list[exp.Expression] = []
-    for each in held if distinct is None else distinct.expressions:
+    for each in args:
         star = star_of(each)
         if star is None:
             spread.append(each)
             continue
         parts = [p.name for p in each.parts[:-1]] if isinstance(each, exp.Column) else [""]
+        if call.name.lower() == "count":
+            raise ExpressionError("count a relation's rows with count(*)", text, span(each))
         with Reading(star, text) as part:
             without = part.list("except_")
-        if counts and parts != [""] and not without:
-            raise ExpressionError("count a relation's rows with count(*)", text, span(each))
         listed = scope.starred(parts[0]) if len(parts) == 1 else []
         if not listed:
             if without:
                 raise ExpressionError("name the fields: EXCEPT is for whole columns here", text, span(each))
             spread.append(each)
         spread += [_qualified(c.relation, c.name, each) for c in excepted(listed, without, text)]
-    (call if distinct is None else distinct).set("expressions", spread)
+    call.set("expressions", spread)
 
 
 def _qualified(relation: str, name: str, like: exp.Expression) -> exp.Column:

@@ -36,18 +36,16 @@ def select(asked: Translator, part: Reading, names: Names) -> Operator:
     if distinct is not None:
         with Reading(distinct, asked.text):
             pass
-    source = _without_parentheses(part, source, asked.text)
     given = part.look()
     if "group" in given and any(map(_has_star, given.get("expressions", ()))):
         refuse_ordinals(given["group"], asked.text)
     _check_order([Reading(source, asked.text).take("this")], given, asked.text)
     asks = memberships.taken(asked, part, names)
-    over_tables = left_to_spark.needs_tables(part) and not memberships.reads_stream(asked, part.node, names)
-    if why := left_to_spark.reason(part, source, over_tables):
-        plan = left_to_spark.block(asked, part, source, names, why, asks, over_tables)
+    if why := left_to_spark.reason(part, source):
+        plan = left_to_spark.block(asked, part, source, names, why, asks)
     else:
         plan = _select(asked, part, source, names, asks)
-    return plan if distinct is None or over_tables else below_names(plan, lambda rows: Deduplicate(rows, ()))
+    return plan if distinct is None else below_names(plan, lambda rows: Deduplicate(rows, ()))
 
 
 def _has_star(node: exp.Expression) -> bool:
@@ -71,22 +69,6 @@ def _one_row(part: Reading, text: str) -> exp.From:
     return source
 
 
-def _without_parentheses(part: Reading, source: exp.From, text: str) -> exp.From:
-    """`FROM (t JOIN u …) …` as `FROM t JOIN u … …`, which means the same."""
-    item = Reading(source, text).look()["this"]
-    given = Reading(item, text).look()
-    if not isinstance(item, exp.Subquery) or given.keys() != {"this"} or isinstance(given["this"], exp.Query):
-        return source
-    first = given["this"].copy()
-    joins = Reading(first, text).list("joins")
-    first.set("joins", None)
-    source = exp.From(this=first)
-    part.change("joins", [*joins, *part.look().get("joins", ())] or None)
-    part.change("from_", source)
-    part.skip("from_")
-    return source
-
-
 def _check_order(items: list[exp.Expression], given: dict[str, Any], text: str) -> None:
     """Refuse what the parser takes in another order than Spark: joins after LATERAL VIEW, and a word such as LEFT right
     after PIVOT, which Spark takes as its alias."""
@@ -100,8 +82,7 @@ def _check_order(items: list[exp.Expression], given: dict[str, Any], text: str) 
             raise ExpressionError("LATERAL VIEW stands after all joins in Spark", text, span(view))
         pivots = before.get("pivots")
         if pivots and "alias" not in Reading(pivots[-1], text).look() and words.keys() & {"side", "kind", "method"}:
-            word = "UNPIVOT" if Reading(pivots[-1], text).look().get("unpivot") else "PIVOT"
-            raise ExpressionError(f"give {word} a name: {word} (…) AS p", text, span(pivots[-1]))
+            raise ExpressionError("give PIVOT a name: PIVOT (…) AS p", text, span(pivots[-1]))
         items.append(words["this"])
 
 

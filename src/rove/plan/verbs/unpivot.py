@@ -9,9 +9,9 @@ from functools import reduce
 from rove.model.errors import PlanError
 from rove.model.names import quoted
 from rove.model.schema import STRING
+from rove.plan import build
 from rove.plan.expressions.tree import Column, literal
 from rove.plan.operators import Operator, Project, column_of
-from rove.plan.verbs.unions import united
 
 
 def unpivoted(plan: Operator, ids: Sequence[str], values: Sequence[str] | None, name: str, value: str) -> Operator:
@@ -26,4 +26,4 @@ def unpivoted(plan: Operator, ids: Sequence[str], values: Sequence[str] | None, 
         cell: Column = column_of(plan.schema, each)
         columns = [(k.name, k) for k in kept]
         parts.append(Project(plan, (*columns, (name, literal(cell.name, STRING)), (value, cell))))
-    return reduce(united, parts)
+    return reduce(build.united, parts)

@@ -212,13 +212,6 @@ def refuse_long_decimal(what: str, dtype: pa.DataType) -> None:
 @function("positive")
 def positive(args: tuple[Expr, ...]) -> Expr:
     arity("positive", args, 1)
-    dtype = args[0].dtype
-    if pt.is_string(dtype) or dtype in (VOID, YEAR_MONTH):
-        raise Refused(
-            f"a plus sign before {type_name(dtype)} is left to Spark", DOUBLE if pt.is_string(dtype) else None
-        )
-    if not (is_numeric(dtype) or dtype == DAY_TIME):
-        raise TypeMismatch(f"`+` needs a number, got {type_name(dtype)}")
     return args[0]
 
 

@@ -8,7 +8,6 @@ that it was written in, because they are a part of its type in Spark.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from decimal import Decimal
 
 import pyarrow as pa
@@ -26,10 +25,8 @@ from rove.model.schema import (
     STRING,
     TIMESTAMP,
     TINYINT,
-    UNKNOWN,
     VOID,
     YEAR_MONTH,
-    spark_only,
     type_name,
 )
 from rove.plan.expressions.functions.casts import cast
@@ -62,7 +59,6 @@ UNIT_US = {
 UNIT_MONTHS = {"year": 12, "quarter": 3, "month": 1}
 _ORDER = ("day", "hour", "minute", "second")
 _WHOLE = ("day", "second")
-_FIELD = {"week": "day", "millisecond": "second", "microsecond": "second"}  # of other units
 
 
 @function("interval")
@@ -89,29 +85,8 @@ def interval(args: tuple[Expr, ...]) -> Expr:
     size = Decimal(written) * UNIT_US[first]
     if size != int(size):
         raise Refused("intervals finer than a microsecond are left to Spark")
-    field = _FIELD.get(first, first)
+    field = {"week": "day", "millisecond": "second", "microsecond": "second"}.get(first, first)
     return _duration(int(size), field, field)
-
-
-def in_one_unit(pieces: Sequence[tuple[str, str]]) -> tuple[str, str] | None:
-    """A length in several units as the text and the unit of one literal: `1 day 2 hours` is `1 02` from day to hour.
-    None if Spark has no such literal."""
-    units = [unit.lower().removesuffix("s") for _, unit in pieces]
-    if any("." in value and unit != "second" for (value, _), unit in zip(pieces, units, strict=True)):
-        return None
-    values = [Decimal(value) for value, _ in pieces]
-    if set(units) <= {"year", "month"}:
-        count = sum(int(v) * UNIT_MONTHS[u] for v, u in zip(values, units, strict=True))
-        if len(set(units)) == 1:
-            return str(count // UNIT_MONTHS[units[0]]), units[0]
-        return f"{'-' if count < 0 else ''}{abs(count) // 12}-{abs(count) % 12}", "year to month"
-    if not set(units) <= UNIT_US.keys():
-        return None
-    size = sum(v * UNIT_US[u] for v, u in zip(values, units, strict=True))
-    first, *_, last = sorted((_FIELD.get(u, u) for u in units), key=_ORDER.index)
-    if size != int(size):
-        return None
-    return _in_fields(int(size), first, last), first if first == last else f"{first} to {last}"
 
 
 def _span(written: str, first: str, last: str) -> Expr:
@@ -163,10 +138,7 @@ def _fields(literal: Literal) -> tuple[str, str]:
 
 def in_some_fields(expr: Expr) -> bool:
     """Whether the value is an interval in other fields than day to second, or holds one. At the edge all day-time
-    intervals have one type. Spark has a type for each choice of fields, and prints them differently. The same goes for
-    a literal in years or in months alone."""
-    if isinstance(expr, Literal) and expr.dtype == YEAR_MONTH:
-        return bool(spark_type(expr) != YEAR_MONTH)
+    intervals have one type. Spark has a type for each choice of fields, and prints them differently."""
     if not _holds_intervals(expr.dtype):
         return False
     match expr:
@@ -176,14 +148,6 @@ def in_some_fields(expr: Expr) -> bool:
             within = [in_some_fields(a) for a in args if _holds_intervals(a.dtype)]
             return any(within) if pt.is_nested(dtype) else bool(within) and all(within)
     return False
-
-
-def spark_type(expr: Expr) -> pa.DataType:
-    """Spark's type of an interval in some fields, as far as it is known."""
-    if isinstance(expr, Literal) and expr.text is not None:
-        fields = expr.text.rpartition("' ")[2].lower()
-        return spark_only(f"interval {fields}")
-    return UNKNOWN
 
 
 def _holds_intervals(dtype: pa.DataType) -> bool:

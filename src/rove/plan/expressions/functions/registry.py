@@ -45,10 +45,8 @@ def coerce(expr: Expr, dtype: pa.DataType) -> Expr:
     have = expr.dtype
     if have == dtype:
         return expr
-    if have == VOID and not is_spark_only(dtype):
-        return literal(None, dtype)
     if have == VOID:
-        raise Refused("a null beside a value whose type only Spark knows", dtype)
+        return literal(None, dtype)
     if is_spark_only(have):
         raise Refused(f"an argument has type {type_name(have)}, which only Spark holds")
     if is_numeric(have) and is_numeric(dtype):

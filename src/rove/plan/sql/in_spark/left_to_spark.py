@@ -21,12 +21,11 @@ from rove.plan.expressions.parse import RoveSpark, parse_expression, parse_query
 from rove.plan.expressions.tokens import NO_OVER
 from rove.plan.expressions.tree import Column, fallible, refusal_of
 from rove.plan.operators import VIEW, Filter, Operator, Project, SparkSelect
-from rove.plan.shown import repeated, shown
+from rove.plan.shown import shown
 from rove.plan.sql.entries import WINDOWS
 from rove.plan.sql.filters import can_skip_nulls, has_distinct, without_filters
 from rove.plan.sql.in_spark.memberships import Membership, kept
 from rove.plan.sql.in_spark.outputs import Outputs, outputs_of, visible
-from rove.plan.sql.in_spark.stream_joins import refuse_unequal
 from rove.plan.sql.joins import Relation
 from rove.plan.sql.reading import Reading, refused
 from rove.plan.sql.resolve import resolved
@@ -51,7 +50,7 @@ _ALLOWED: dict[type[exp.Expr], frozenset[str]] = {
     exp.Subquery: frozenset(("this", "alias", "with_", "pivots", "joins")),
     exp.Table: frozenset(("this", "alias", "joins", "pivots", "laterals")),
     exp.Join: frozenset(("this", "on", "using", "side", "kind", "method")),
-    **dict.fromkeys((exp.Union, exp.Except, exp.Intersect), frozenset(("this", "expression", "distinct", "with_"))),
+    exp.Union: frozenset(("this", "expression", "distinct", "with_")),
     exp.Group: frozenset(("expressions", "cube", "rollup", "grouping_sets", "all")),
     exp.Lateral: frozenset(("this", "view", "outer", "alias")),
     exp.With: frozenset(("expressions",)),
@@ -59,10 +58,6 @@ _ALLOWED: dict[type[exp.Expr], frozenset[str]] = {
     exp.Star: frozenset(("except_",)),
     exp.Values: frozenset(("expressions", "alias")),
 }
-# What a query that reads tables only may have too. A stream has no end, so it cannot be sorted or counted off.
-OVER_TABLES = frozenset("order sort limit qualify sample".split())
-_NO_OFFSET = "OFFSET is not read here, also over tables; number the rows: row_number() OVER (ORDER BY …)"
-_BY_TABLES = "ORDER BY, LIMIT and OVER of a query over tables are computed by Spark"
 _NEVER: dict[type[exp.Expr], str] = {
     exp.Window: NO_OVER,
     exp.Except: "EXCEPT needs all rows of a stream that never ends",
@@ -70,7 +65,6 @@ _NEVER: dict[type[exp.Expr], str] = {
     exp.Pivot: "streaming Spark has no PIVOT; write max(v) FILTER (WHERE key = 'x') AS x, … beside what Spark computes",
     exp.All: "Spark has no comparison with ALL (SELECT …); use max or min",
 }
-_FINE_OVER_TABLES = (exp.Window, exp.Except, exp.Intersect)
 _NO_STREAM = (
     "streaming Spark has no stream in a subquery of an expression; join it (LEFT SEMI JOIN for IN and EXISTS), or read "
     "a table: session.read"
@@ -82,10 +76,8 @@ _NOT_BESIDE = (
 )
 
 
-def reason(part: Reading, source: exp.From, over_tables: bool = False) -> str:
-    """Why Spark has to compute a SELECT; empty if Rove can. `over_tables` says that it has what only tables allow."""
-    if over_tables:
-        return _BY_TABLES
+def reason(part: Reading, source: exp.From) -> str:
+    """Why Spark has to compute a SELECT; empty if Rove can."""
     asked = part.look()
     items = [source.this, *(j.this for j in asked.get("joins", []))]
     if asked.get("laterals") or any(isinstance(i, exp.Lateral) or i.args.get("laterals") for i in items):
@@ -96,12 +88,6 @@ def reason(part: Reading, source: exp.From, over_tables: bool = False) -> str:
     if group is not None and any(group.args.get(k) for k in ("cube", "rollup", "grouping_sets")):
         return "grouping sets are computed by Spark"
     return next((why for node in _expressions(asked) if (why := _expression_reason(node))), "")
-
-
-def needs_tables(part: Reading) -> bool:
-    """Whether a SELECT has what only a query over tables can have."""
-    asked = part.look()
-    return bool(asked.keys() & {*OVER_TABLES, "offset"}) or any(e.find(exp.Window) for e in _expressions(asked))
 
 
 def makes_rows(node: exp.Expr) -> bool:
@@ -130,34 +116,25 @@ def _expression_reason(root: exp.Expression) -> str:
 
 
 def block(
-    asked: Translator,
-    part: Reading,
-    source: exp.From,
-    names: Names,
-    why: str,
-    asks: Sequence[Membership],
-    over_tables: bool = False,
+    asked: Translator, part: Reading, source: exp.From, names: Names, why: str, asks: Sequence[Membership]
 ) -> Operator:
     """The SELECT as one step in Spark over the plans of what it names after FROM. The rows it reads are those that its
-    memberships in streams keep. Without `over_tables` the caller removes its duplicates."""
+    memberships in streams keep."""
     select = part.whole().copy()
     select.set("with_", None)
-    if not over_tables:
-        select.set("distinct", None)
-    _check(select, asked.text, over_tables)
+    select.set("distinct", None)
+    _check(select, asked.text)
     _check_generators(select, asked.text)
     members: dict[str, Relation] = {}
-    places = [span(join) for join in select.args.get("joins") or []]
     for item in _items(select):
         _replace(item, asked, names, members, select)
     if not members:
         raise ExpressionError("the statement reads no stream; name one after FROM", asked.text, span(source))
-    refuse_unequal(select, members, asked.text, places)
     outputs = outputs_of(select, members, asked.text)
     _distinct_as_sets(select, members, asked.text)
     if asks:
         members = _kept(asked, select, members, asks, names)
-    plans = [_narrowed(view, relation, select, asked.text) for view, relation in members.items()]
+    plans = [_narrowed(view, relation, select) for view, relation in members.items()]
     if len(plans) == 1 and not select.args.get("laterals"):
         plans = [_filtered(plans[0], select, asked.text)]
     text = str(select.sql(dialect=RoveSpark, normalize_functions=False, comments=False))
@@ -214,20 +191,16 @@ def _kept(
     return {**members, table.name: Relation(plan, relation.scope)}
 
 
-def _check(select: exp.Expression, text: str, over_tables: bool) -> None:
-    """Refuse what Spark cannot do over a stream, and what Spark has no word for. A subquery reads tables only."""
-    inside = {id(n) for query in select.find_all(exp.Query) if id(query) != id(select) for n in query.walk()}
+def _check(select: exp.Expression, text: str) -> None:
+    """Refuse what Spark cannot do over a stream, and what Spark has no word for."""
     for node in select.walk():
         refuse_no_value(node, text)
-        table = over_tables or id(node) in inside
         for kind, why in _NEVER.items():
-            if isinstance(node, kind) and not node.args.get("unpivot") and not (table and kind in _FINE_OVER_TABLES):
+            if isinstance(node, kind) and not node.args.get("unpivot"):
                 raise ExpressionError(why, text, span(node))
-        if table and node.args.get("offset"):
-            raise ExpressionError(_NO_OFFSET, text, span(node.args["offset"]))
         allowed = _ALLOWED.get(type(node))
         for name, value in node.args.items():
-            if allowed is not None and value and name not in allowed and not (table and name in OVER_TABLES):
+            if allowed is not None and value and name not in allowed:
                 raise refused(name, node, text)
 
 
@@ -302,7 +275,7 @@ def _is_inner_name(table: exp.Expression, select: exp.Expression) -> bool:
     return False
 
 
-def _narrowed(view: str, relation: Relation, select: exp.Expression, text: str) -> Operator:
+def _narrowed(view: str, relation: Relation, select: exp.Expression) -> Operator:
     """The plan under the names of its scope, without columns that the text cannot refer to."""
     columns = [(c.name, c.column) for c in relation.scope.columns if c.listed]
     stars = [s for s in select.find_all(exp.Star) if not _counts_rows(s)]
@@ -315,9 +288,6 @@ def _narrowed(view: str, relation: Relation, select: exp.Expression, text: str) 
     said = {i.name.lower() for i in select.find_all(exp.Identifier)}
     plan = relation.plan
     kept = [(n, c) for n, c in columns if whole or n.lower() in said or c == plan.traits.event_time] or columns[:1]
-    if (twice := repeated(n for n, _ in kept)) is not None:
-        why = f"column `{twice}` appears twice in what FROM names; give both columns names of their own"
-        raise ExpressionError(why, text, span(select.args["from_"]))
     if [n for n, _ in kept] == plan.schema.names and all(n == c for n, c in kept):
         return plan
     return Project(plan, tuple((n, Column(plan.schema.field(c).type, c)) for n, c in kept))
@@ -325,8 +295,6 @@ def _narrowed(view: str, relation: Relation, select: exp.Expression, text: str) 
 
 def _counts_rows(star: exp.Star) -> bool:
     above = star.parent
-    if star.args.get("except_"):
-        return False
     return isinstance(above, exp.Anonymous) and above.name.lower() == "count" and len(above.expressions) == 1
 
 

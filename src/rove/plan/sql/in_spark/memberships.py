@@ -54,7 +54,7 @@ def taken(asked: Translator, part: Reading, names: Names) -> list[Membership]:
     others: list[exp.Expression] = []
     for each in build.conjuncts(Reading(where, asked.text).take("this")):
         membership = _membership(each)
-        if membership is not None and reads_stream(asked, membership.query, names):
+        if membership is not None and _reads_stream(asked, membership.query, names):
             found.append(membership)
         else:
             others.append(each)
@@ -97,8 +97,7 @@ def _query(node: exp.Query) -> exp.Query:
     return node
 
 
-def reads_stream(asked: Translator, query: exp.Expr, names: Names) -> bool:
-    """Whether a query reads a stream, in its own FROM or in a subquery."""
+def _reads_stream(asked: Translator, query: exp.Query, names: Names) -> bool:
     own = {_parts(cte)["alias"].name.lower() for cte in query.find_all(exp.CTE)}
     tables = [_parts(table).get("this") for table in query.find_all(exp.Table)]
     read = [name for name in tables if isinstance(name, exp.Identifier) and name.name.lower() not in own]

@@ -15,12 +15,10 @@ from sqlglot import exp
 from rove.model.errors import ExpressionError
 from rove.model.schema import UNKNOWN
 from rove.plan import build
-from rove.plan.expressions.identifiers import BY_TEXT
 from rove.plan.expressions.parse import span
 from rove.plan.operators import Operator, Traits
 from rove.plan.shown import free_name
 from rove.plan.sql.entries import own_name
-from rove.plan.sql.in_spark.subquery_names import with_named_subqueries
 from rove.plan.sql.joins import Relation
 from rove.plan.sql.resolve import resolved
 from rove.plan.sql.scope import Scope, Visible, excepted
@@ -67,7 +65,7 @@ def outputs_of(select: exp.Expression, members: Mapping[str, Relation], text: st
     for node in select.expressions:
         for made in _spread(node, scope, text):
             items.append(made)
-            for given, read in _names(made, scope, types, text, items, members):
+            for given, read in _names(made, scope, types, text, items):
                 name = grouped_by.get(given.lower(), given) if isinstance(made, exp.Column) else given
                 own = free_name(name, used) if name.lower() in used else name
                 used.add(own.lower())
@@ -98,45 +96,28 @@ def visible(select: exp.Expression, members: Mapping[str, Relation], text: str) 
         using = [] if join is None else [u.name.lower() for u in join.args.get("using") or []]
         if join is not None and join.args.get("method"):
             theirs = {c.name.lower() for c, _ in own}
-            using = list(dict.fromkeys(c.name.lower() for c, _ in found if c.listed and c.name.lower() in theirs))
+            using = [c.name.lower() for c, _ in found if c.listed and c.name.lower() in theirs]
         if using:
-            keys, others = _named_first(found, using), _named_first(own, using)
-            shown = others if join is not None and join.args.get("side") == "RIGHT" else keys
-            whose = ["" if join is not None and join.args.get("side") == "FULL" else _whose(c) for c, _ in shown]
-            first = [(Visible("", c.name, o or c.name), t) for (c, t), o in zip(keys, whose, strict=False)]
-            found = [*first, *_behind(found, keys)]
-            own = _behind(own, others)
+            first = [(Visible("", c.name, c.name), t) for k in using for c, t in found if c.name.lower() == k]
+            found = [*first, *_keys_first(found, using)]
+            own = _keys_first(own, using)
         found += own
     for lateral in select.args.get("laterals") or []:
         found += _lateral(lateral, text)
     return found
 
 
-def _whose(column: Visible) -> str:
-    """The relation by which the text for Spark names a column. A key of USING has none of its own, but the column that
-    it shows has: another column of its name may be there."""
-    return column.relation or (column.column if column.column != column.name else "")
-
-
-def _named_first(columns: Sequence[_Typed], names: Sequence[str]) -> list[_Typed]:
-    """The first column of each name, which is the one that USING means. Spark refuses a name that is not there."""
-    listed = [(c, t) for c, t in columns if c.listed]
-    found = (next(((c, t) for c, t in listed if c.name.lower() == name), None) for name in names)
-    return [each for each in found if each is not None]
-
-
-def _behind(columns: Sequence[_Typed], keys: Sequence[_Typed]) -> list[_Typed]:
+def _keys_first(columns: Sequence[_Typed], keys: Sequence[str]) -> list[_Typed]:
     """The columns of one side of USING: `t.*` shows its keys first, and `*` does not show them again."""
-    hidden = [(replace(c, listed=False), t) for c, t in keys]
-    return [*hidden, *(each for each in columns if each not in keys)]
+    hidden = [(replace(c, listed=False), t) for k in keys for c, t in columns if c.name.lower() == k]
+    return [*hidden, *((c, t) for c, t in columns if c.name.lower() not in keys)]
 
 
 def _columns(item: exp.Expression, members: Mapping[str, Relation], text: str) -> list[_Typed]:
     if isinstance(item, exp.Lateral):
         return _lateral(item, text)
     if isinstance(item, exp.Subquery):
-        why = "a join in parentheses cannot stand there beside what Spark computes; write (SELECT … FROM … JOIN …) AS x"
-        raise ExpressionError(why, text, span(item))
+        raise ExpressionError("a join in parentheses beside what Spark computes: name a subquery", text, span(item))
     relation = members.get(item.name)
     if relation is None:
         raise ExpressionError("name a stream or a subquery after FROM", text, span(item))
@@ -194,7 +175,7 @@ def _spread(node: exp.Expression, scope: Scope, text: str) -> list[exp.Expressio
 
 
 def _column(column: Visible) -> exp.Column:
-    table = exp.to_identifier(whose, quoted=True) if (whose := _whose(column)) else None
+    table = exp.to_identifier(column.relation, quoted=True) if column.relation else None
     return exp.Column(this=exp.to_identifier(column.name, quoted=True), **({"table": table} if table else {}))
 
 
@@ -204,7 +185,6 @@ def _names(
     types: Mapping[tuple[str, str], pa.DataType],
     text: str,
     items: list[exp.Expression],
-    members: Mapping[str, Relation],
 ) -> list[tuple[str, Visible | None]]:
     """The names of one entry. An entry without an alias gets the name that Spark would give it."""
     if isinstance(node, exp.Aliases):
@@ -217,17 +197,15 @@ def _names(
     if isinstance(inner, exp.Column):
         found, fields = scope.find([p.name for p in inner.parts])
         read = found[0] if len(found) == 1 and not fields else None
-        own = ".".join(p.name for p in inner.parts[-len(fields) - 1 :]) if inner.meta.get(BY_TEXT) else inner.name
-        return [(node.alias if isinstance(node, exp.Alias) else own, read)]
+        return [(node.alias if isinstance(node, exp.Alias) else inner.name, read)]
     if isinstance(node, exp.Alias):
         return [(node.alias, None)]
     call = inner.name.lower() if isinstance(inner, exp.Anonymous) else ""
     if call in _MADE:
         return [(name, None) for name in _MADE[call]]
-    named = with_named_subqueries(inner, members, scope)
-    if named is None or named.find(exp.Window):
+    if inner.find(exp.Query, exp.Exists):
         raise ExpressionError("give this column a name with AS: only Spark knows the one it makes", text, span(node))
     known = {name: dtype for (_, name), dtype in types.items()}
-    name = own_name(resolved(named, scope, text, otherwise=lambda c: c.copy()), known, text)
+    name = own_name(resolved(inner, scope, text, otherwise=lambda c: c.copy()), known, text)
     items[-1] = exp.Alias(this=node.copy(), alias=exp.to_identifier(name, quoted=True))
     return [(name, None)]
