@@ -91,6 +91,13 @@ CHECKPOINTS = (
         test="tests/data/log/test_checkpoint.py::test_a_checkpoint_that_is_ahead_of_its_log_moves_back",
     ),
     Mutant(
+        "a damaged table of consumers is damage although checkpoints say the same",
+        "data/log/segments/recovery.py",
+        "    if found.checkpoints.safe and any(",
+        "    if False and any(",
+        test="tests/data/log/test_checkpoint.py::test_a_damaged_table_of_consumers_is_made_again_from_the_checkpoints",
+    ),
+    Mutant(
         "a query goes on from nothing when its checkpoints are damaged and their input is deleted",
         "data/log/segments/checkpoint.py",
         "        if trimmed:\n",

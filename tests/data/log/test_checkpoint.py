@@ -5,7 +5,7 @@ from __future__ import annotations
 from rove.data.log.segments.checkpoint import FILES
 from rove.data.log.segments.commands import Delete, Position
 from rove.data.log.segments.disk_work.commit import commit, retire
-from rove.data.log.segments.format import MARK_FILE, data_file, index_file
+from rove.data.log.segments.format import CONSUMERS_FILE, MARK_FILE, data_file, index_file
 from rove.data.log.segments.partition import Partition
 from rove.data.log.settings import LogSettings
 from rove.sim.disk import SimDisk
@@ -63,6 +63,19 @@ def test_a_new_checkpoint_does_not_replace_the_only_one_that_can_be_read() -> No
     keep(again, folder, 7)
     folder.harm(FILES[1], "zeroed", 0.0)
     assert found(folder) == (2, b"before 2")
+
+
+def test_a_damaged_table_of_consumers_is_made_again_from_the_checkpoints() -> None:
+    folder = disk()
+    partition = filled(folder, 9, ONE_EACH)
+    keep(partition, folder, 4, 8)
+    commit(partition, folder, 9_000)
+    folder.harm(CONSUMERS_FILE, "flipped", 0.9)
+    again = reopened(folder)
+    assert (again.damage, len(again.mended)) == ("", 1)
+    keep(again, folder, 9)
+    commit(again, folder, 9_001)
+    assert reopened(folder).consumers == {"checkpoint": 8}
 
 
 def test_a_checkpoint_that_is_ahead_of_its_log_moves_back() -> None:

@@ -88,6 +88,10 @@ def _find_checkpoint(found: Recovered, files: Mapping[str, int], read: Read) -> 
     if damage:
         raise DiskError(f"{damage}, and earlier entries are deleted; restore the files, or stop the query")
     found.mended += notices
+    if found.checkpoints.safe and any(each.file == f.CONSUMERS_FILE for each in found.damage):
+        # Checkpoints are the only reader of such a log, and say again how far they are.
+        found.damage = [each for each in found.damage if each.file != f.CONSUMERS_FILE]
+        found.mended.append("the table of consumers was damaged, and is made again from the checkpoints")
     if found.checkpoints.newest > found.position:
         found.checkpoints = found.checkpoints.moved_to(found.position)
 
