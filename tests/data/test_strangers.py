@@ -123,7 +123,7 @@ def test_who_is_waited_for_stays_so_when_more_runs_here(leaves: bool) -> None:
     assert after.pipeline.waited() == {Stage(0): (KNOWN, STRANGER)}
     emitted = after.expect(waits) + after.pipeline.leave(Stage(0), [Origin("s", "other")])
     assert emitted == []
-    waited = {name for step in after.pipeline._with_memory if step.waits is not None for name in step.waits.table()}
+    waited = {name for step in after.pipeline._with_memory if step.waits is not None for name in step.waits.waited()}
     assert KNOWN in waited
     assert (STRANGER in waited) == (not leaves)
 
